@@ -14,9 +14,7 @@ use std::hint::black_box;
 use corpora::{Subject, subjects};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tadoc::analytics::word_count;
-use tadoc::query::{
-    Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document, search,
-};
+use tadoc::query::{Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document, search};
 use tadoc::read::{DocumentDecoder, extract_into};
 
 /// Length of a passage in bytes.
@@ -79,8 +77,7 @@ fn extract(criterion: &mut Criterion, subjects: &[Subject]) {
                     passage.clear();
                     let limit = PASSAGE_BYTES;
                     let corpus = &subject.corpus;
-                    extract_into(corpus, doc_id, offset, PASSAGE_BYTES, limit, &mut passage)
-                        .unwrap();
+                    extract_into(corpus, doc_id, offset, PASSAGE_BYTES, limit, &mut passage).unwrap();
                     let doc = &subject.docs[doc_id as usize];
                     let end = doc.len().min((offset + PASSAGE_BYTES) as usize);
                     assert_eq!(passage, doc[offset as usize..end]);
@@ -118,18 +115,15 @@ fn search_words(criterion: &mut Criterion, subjects: &[Subject]) {
 /// Returns consecutive words from the middle of a document in the middle of the corpus.
 fn phrase(subject: &Subject, num_words: usize) -> Option<Vec<String>> {
     let order = (subject.docs.len() / 2..subject.docs.len()).chain(0..subject.docs.len() / 2);
-    order.map(|doc_id| subject.words(doc_id)).find(|words| words.len() >= 2 * num_words).map(
-        |words| {
-            let start = words.len() / 2;
-            words[start..start + num_words].to_vec()
-        },
-    )
+    order.map(|doc_id| subject.words(doc_id)).find(|words| words.len() >= 2 * num_words).map(|words| {
+        let start = words.len() / 2;
+        words[start..start + num_words].to_vec()
+    })
 }
 
 fn read_phrase(subject: &Subject, phrase: &[String]) -> (u64, u64) {
-    let counts = (0..subject.docs.len()).map(|doc_id| {
-        subject.words(doc_id).windows(phrase.len()).filter(|window| *window == phrase).count()
-    });
+    let counts = (0..subject.docs.len())
+        .map(|doc_id| subject.words(doc_id).windows(phrase.len()).filter(|window| *window == phrase).count());
     let counts: Vec<u64> = counts.map(|count| count as u64).collect();
     (counts.iter().sum(), counts.iter().filter(|&&count| count > 0).count() as u64)
 }
@@ -159,8 +153,7 @@ fn search_phrases(criterion: &mut Criterion, subjects: &[Subject]) {
             });
             group.bench_function(format!("{name}/count_by_document"), |bencher| {
                 bencher.iter(|| {
-                    let docs =
-                        count_by_document(&subject.corpus, black_box(&query), &options).unwrap();
+                    let docs = count_by_document(&subject.corpus, black_box(&query), &options).unwrap();
                     assert_eq!(docs.len() as u64, num_docs);
                 });
             });

@@ -19,8 +19,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use rustc_hash::FxHashMap;
 use tadoc::Corpus;
 use tadoc::analytics::{
-    DocSelection, DocumentSequences, InvertedIndex, TermVectors, Traversal, Vocabulary,
-    cooccurrence, corpus_statistics, ranked_inverted_index, sequence_count, word_count,
+    DocSelection, DocumentSequences, InvertedIndex, TermVectors, Traversal, Vocabulary, cooccurrence,
+    corpus_statistics, ranked_inverted_index, sequence_count, word_count,
 };
 use tadoc::segment::{Dag, Segment};
 use tadoc::text::for_each_token;
@@ -67,9 +67,8 @@ fn index_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     let mut group = criterion.benchmark_group("analytics/inverted_index");
     group.sample_size(20);
     for subject in subjects {
-        let num_postings: usize = (0..subject.docs.len())
-            .map(|doc_id| subject.words(doc_id).into_iter().collect::<HashSet<_>>().len())
-            .sum();
+        let num_postings: usize =
+            (0..subject.docs.len()).map(|doc_id| subject.words(doc_id).into_iter().collect::<HashSet<_>>().len()).sum();
         let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
         group.throughput(Throughput::Bytes(subject.len_bytes()));
         for way in [Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan] {
@@ -141,16 +140,14 @@ fn sequences_of_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     group.sample_size(10);
     for subject in subjects {
         let docs = token_arrays(subject);
-        let scan =
-            || docs.iter().map(|doc| scanned::<3>(std::slice::from_ref(doc)).len()).sum::<usize>();
+        let scan = || docs.iter().map(|doc| scanned::<3>(std::slice::from_ref(doc)).len()).sum::<usize>();
         let num_rows = scan();
         let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
         let all: Vec<u64> = (0..subject.corpus.num_docs()).collect();
         group.throughput(Throughput::Bytes(subject.len_bytes()));
         group.bench_function(format!("{}/by_document", subject.name), |bencher| {
             bencher.iter(|| {
-                let sequences =
-                    DocumentSequences::new(vocabulary.clone(), 3, Traversal::Auto, AMPLE).unwrap();
+                let sequences = DocumentSequences::new(vocabulary.clone(), 3, Traversal::Auto, AMPLE).unwrap();
                 assert_eq!(sequences.chunk(&all).unwrap().counts().len(), num_rows);
             });
         });
@@ -206,9 +203,8 @@ fn vector_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     for subject in subjects {
         let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
         let row = |word: &String| vocabulary.row_of(word).unwrap() as u32;
-        let tokens: Vec<Vec<u32>> = (0..subject.docs.len())
-            .map(|doc_id| subject.words(doc_id).iter().map(row).collect())
-            .collect();
+        let tokens: Vec<Vec<u32>> =
+            (0..subject.docs.len()).map(|doc_id| subject.words(doc_id).iter().map(row).collect()).collect();
         let expected = scan(&tokens);
         group.throughput(Throughput::Bytes(subject.len_bytes()));
         group.bench_function(format!("{}/token_array", subject.name), |bencher| {

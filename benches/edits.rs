@@ -30,9 +30,7 @@ use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
 use tadoc::format::OpenLimits;
 use tadoc::read::ExtractQuery;
-use tadoc_store::{
-    Change, CommitKind, LivingStore, LocalFolder, OptimizeOptions, StoreOptions, Version,
-};
+use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, OptimizeOptions, StoreOptions, Version};
 
 const NUM_OPERATIONS: usize = 100_000;
 const TEXT_BYTES: u64 = 64;
@@ -112,9 +110,7 @@ impl Plain {
                 Operation::Count { doc_id, word } => sum += self.find(*doc_id, word).len() as u64,
                 Operation::Edit(edit) => {
                     let (doc_id, offset, text) = match edit {
-                        Edit::InsertText { doc_id, offset_bytes, text } => {
-                            (*doc_id as usize, *offset_bytes, text)
-                        }
+                        Edit::InsertText { doc_id, offset_bytes, text } => (*doc_id as usize, *offset_bytes, text),
                         Edit::AppendText { doc_id, text } => {
                             let doc = *doc_id as usize;
                             let end = match mode {
@@ -151,8 +147,7 @@ impl<'a> Workload<'a> {
     fn new(subject: &'a Subject) -> Self {
         let counts = word_count(&subject.corpus).unwrap();
         let mut random = Random(7);
-        let rare = (0..NUM_OPERATIONS)
-            .map(|_| counts.word(random.below(counts.len() as u64) as usize).to_owned());
+        let rare = (0..NUM_OPERATIONS).map(|_| counts.word(random.below(counts.len() as u64) as usize).to_owned());
         let rare = rare.collect();
         let usual = (0..200).flat_map(|_| {
             let words = subject.words(random.below(subject.docs.len() as u64) as usize);
@@ -308,8 +303,7 @@ async fn measure_sizes(subject: &Subject, inserts: &[Operation]) {
     let edited = store.commit(&base, &change).await.unwrap();
     let commit = started.elapsed().as_secs_f64();
     let corpus = store.corpus(&edited, &OpenLimits::default()).await.unwrap();
-    let docs: Vec<Vec<u8>> =
-        (0..corpus.num_docs()).map(|id| corpus.extract(id, 0, u64::MAX).unwrap()).collect();
+    let docs: Vec<Vec<u8>> = (0..corpus.num_docs()).map(|id| corpus.extract(id, 0, u64::MAX).unwrap()).collect();
     let fresh = built(&docs).len() as u64;
     let before = stored_bytes(&store, &edited).await;
     let started = std::time::Instant::now();
@@ -371,11 +365,8 @@ fn main() {
         let started = std::time::Instant::now();
         let snapshot = living.snapshot().unwrap();
         let seconds = started.elapsed().as_secs_f64();
-        let elements: usize =
-            snapshot.segments().iter().map(|segment| segment.dag.grammar().symbols.len()).sum();
+        let elements: usize = snapshot.segments().iter().map(|segment| segment.dag.grammar().symbols.len()).sum();
         let held = living.memory_bytes() as f64 / 1e6;
-        println!(
-            "  after {NUM_OPERATIONS} inserts: {held:.1} MB held, snapshot {seconds:.2} s, G {elements}"
-        );
+        println!("  after {NUM_OPERATIONS} inserts: {held:.1} MB held, snapshot {seconds:.2} s, G {elements}");
     }
 }

@@ -19,10 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use datafusion_tadoc::throughput::codecs::{Codec, LINEITEM_H200, THESIS_SECTION_6_3, best_at};
-use drawing::{
-    Area, Bars, COLORS, Curve, Drawn, FAINT, Group, INK, LINES_HEIGHT, Page, draw_lines, grouped,
-    text,
-};
+use drawing::{Area, Bars, COLORS, Curve, Drawn, FAINT, Group, INK, LINES_HEIGHT, Page, draw_lines, grouped, text};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -75,8 +72,7 @@ struct Ingestion {
 /// Returns figure 6.3 of the thesis, drawn from the thesis's numbers.
 fn thesis() -> Ingestion {
     let [gsst, ans, bitcomp, zstd] = THESIS_SECTION_6_3;
-    let crossings =
-        [crossing(&gsst, &zstd, "GSST passes Zstd"), crossing(&gsst, &ans, "ANS passes GSST")];
+    let crossings = [crossing(&gsst, &zstd, "GSST passes Zstd"), crossing(&gsst, &ans, "ANS passes GSST")];
     let notes = [
         "Ratios and GSST from section 6.2: 2.74 at 191 GB/s, ANS 1.84, Bitcomp 1.09 at 279, Zstd 3.37.",
         "Decoding rates of ANS (314 GB/s) and Zstd (11.0 GB/s) are those that cross GSST at 87 and 0.8 \
@@ -100,8 +96,8 @@ fn measured() -> Ingestion {
     let (twelve, eight) = (Codec { name: "GSST-12", ..twelve }, Codec { name: "GSST-8", ..eight });
     let raw_wins = RAW.crossing_gb_per_s(&twelve).unwrap_or_default();
     let all = [twelve, eight, ans, snappy, lz4, gdeflate, zstd];
-    let [slowest, fastest] = [LINKS_GB_PER_S.start, LINKS_GB_PER_S.end]
-        .map(|link| best_at(&all, link).map_or("", |codec| codec.name));
+    let [slowest, fastest] =
+        [LINKS_GB_PER_S.start, LINKS_GB_PER_S.end].map(|link| best_at(&all, link).map_or("", |codec| codec.name));
     Ingestion {
         title: "Which codec arrives first: measured on one H200",
         subtitle: "Transfer, then decode; lineitem.tbl of TPC-H, 1.4 GiB, every stored byte counted",
@@ -148,11 +144,9 @@ fn curve(codec: &Codec, name: String, color: RGBColor) -> Curve {
 impl Ingestion {
     /// Checks that every point lies inside the plot and that lines cross.
     fn check(&self) {
-        let is_on =
-            |range: &Range<f64>, value| (range.start * 0.999..=range.end * 1.001).contains(&value);
+        let is_on = |range: &Range<f64>, value| (range.start * 0.999..=range.end * 1.001).contains(&value);
         for curve in &self.curves {
-            let is_inside =
-                |at: &(f64, f64)| is_on(&LINKS_GB_PER_S, at.0) && is_on(&TEXT_GB_PER_S, at.1);
+            let is_inside = |at: &(f64, f64)| is_on(&LINKS_GB_PER_S, at.0) && is_on(&TEXT_GB_PER_S, at.1);
             assert!(curve.runs.iter().flatten().all(is_inside), "{}: {}", self.title, curve.name);
         }
         assert!(!self.crossings.is_empty(), "{} has no crossing", self.title);
@@ -259,10 +253,7 @@ fn check_layouts() {
 
 /// Draws figure 6.1 of the thesis from the numbers in its text, and the same layouts on one H200.
 fn layouts() -> Drawn<String> {
-    let group = |(name, thesis, here): Layout| Group {
-        label: name.to_owned(),
-        values: vec![thesis, Some(here)],
-    };
+    let group = |(name, thesis, here): Layout| Group { label: name.to_owned(), values: vec![thesis, Some(here)] };
     let series = [("thesis, A100".to_owned(), COLORS[1]), ("here, H200".to_owned(), COLORS[0])];
     let bars = Bars { series: series.into(), groups: LAYOUTS.map(group).into() };
     let notes = [

@@ -33,8 +33,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
-    Traversal, Vocabulary,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors, Traversal, Vocabulary,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
@@ -107,12 +106,7 @@ fn is_asked(task: &str) -> bool {
     tasks.split(',').any(|start| task.starts_with(start))
 }
 
-fn measure_kind(
-    device: &Device,
-    pools: &Pools,
-    kind: &str,
-    len_bytes: usize,
-) -> Result<(), GpuError> {
+fn measure_kind(device: &Device, pools: &Pools, kind: &str, len_bytes: usize) -> Result<(), GpuError> {
     let start = Instant::now();
     let documents = documents(kind, len_bytes);
     let builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
@@ -132,9 +126,7 @@ fn measure_kind(
         sum(|s| s.dag.num_words() as usize),
         start.elapsed().as_secs_f64(),
     );
-    println!(
-        "| task | one core, ms | all cores | device | whole | one core : device | all cores : whole | GB/s |"
-    );
+    println!("| task | one core, ms | all cores | device | whole | one core : device | all cores : whole | GB/s |");
     let mut uploads = Vec::new();
     let start = Instant::now();
     for segment in segments {
@@ -170,10 +162,7 @@ fn measure_kind(
 }
 
 /// Returns the median seconds of `run` by the device's clock.
-fn device_seconds(
-    device: &Device,
-    run: impl FnMut() -> Result<(), GpuError>,
-) -> Result<f64, GpuError> {
+fn device_seconds(device: &Device, run: impl FnMut() -> Result<(), GpuError>) -> Result<f64, GpuError> {
     measuring::device_seconds(device, number("TADOC_GPU_RUNS", NUM_RUNS), run)
 }
 
@@ -251,8 +240,7 @@ fn measure_words(
             black_box(dag.grammar().weights());
         });
     };
-    let seconds =
-        |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(|| fresh(segments), count));
+    let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(|| fresh(segments), count));
     (times.one_core, times.all_cores) = (seconds(&pools.one), seconds(&pools.all));
     for (segment, upload) in segments.iter().zip(uploads) {
         let start = Instant::now();
@@ -281,12 +269,7 @@ fn queries(segment: &Segment) -> Vec<PassageQuery> {
 }
 
 /// Measures passages of the first segment.
-fn measure_passages(
-    device: &Device,
-    pools: &Pools,
-    corpus: &Corpus,
-    uploads: &[DeviceCorpus],
-) -> Result<(), GpuError> {
+fn measure_passages(device: &Device, pools: &Pools, corpus: &Corpus, uploads: &[DeviceCorpus]) -> Result<(), GpuError> {
     let alone = Corpus::new(corpus.profile(), vec![corpus.segments()[0].clone()]);
     let queries = queries(&corpus.segments()[0]);
     let read = |queries: &[PassageQuery], text: &mut Vec<u8>| {
@@ -379,16 +362,12 @@ fn measure_terms(
         vector_times.whole += start.elapsed().as_secs_f64();
         let id = |row: usize| vocabulary.ids(row).next().unwrap().1;
         let (index, vectors) = (pools.all.install(index), pools.all.install(vectors));
-        let is_same = |row: usize| {
-            docs.docs(id(row)).iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row))
-        };
+        let is_same = |row: usize| docs.docs(id(row)).iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row));
         assert!((0..index.len()).into_par_iter().all(is_same));
         let is_same = |doc: usize| {
-            let (range, (got, counts)) =
-                (vectors.range(doc), words.for_doc(DocId::from_index(doc)));
+            let (range, (got, counts)) = (vectors.range(doc), words.for_doc(DocId::from_index(doc)));
             let rows = vectors.rows()[range.clone()].iter();
-            *counts == vectors.counts()[range]
-                && got.iter().copied().eq(rows.map(|&row| id(row as usize)))
+            *counts == vectors.counts()[range] && got.iter().copied().eq(rows.map(|&row| id(row as usize)))
         };
         assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
         index_times.bytes += found.traffic_bytes();
@@ -496,9 +475,7 @@ fn measure_sequences(
             let vocabulary = vocabulary.clone();
             SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, AMPLE).unwrap()
         };
-        let seconds = |pool: &ThreadPool| {
-            pool.install(|| CPU_RUNS.least_seconds(|| (), |()| drop(black_box(count()))))
-        };
+        let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(|| (), |()| drop(black_box(count()))));
         times.one_core += seconds(&pools.one);
         times.all_cores += seconds(&pools.all);
         let expected = pools.all.install(count);

@@ -71,12 +71,7 @@ fn main() -> Result<(), GpuError> {
     Ok(())
 }
 
-fn measure_kind(
-    device: &Device,
-    pools: &Pools,
-    kind: &str,
-    len_bytes: usize,
-) -> Result<Vec<f64>, GpuError> {
+fn measure_kind(device: &Device, pools: &Pools, kind: &str, len_bytes: usize) -> Result<Vec<f64>, GpuError> {
     let builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     let corpus = built(builder, &documents(kind, len_bytes));
     let segment = corpus.segments()[0].clone();
@@ -93,9 +88,7 @@ fn measure_kind(
     let text = DeviceCorpus::upload(device, &segment)?.text()?;
     device.synchronize()?;
     println!("upload: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
-    println!(
-        "| batch | one core, ms | all cores | device | whole | one core : device | all cores : whole |"
-    );
+    println!("| batch | one core, ms | all cores | device | whole | one core : device | all cores : whole |");
     let corpus = Corpus::new(corpus.profile(), vec![segment.clone()]);
     let mut bench = Bench { device, pools, corpus, segment, text, ratios: Vec::new() };
     bench.extract()?;
@@ -114,11 +107,7 @@ fn geometric_mean(ratios: &[f64]) -> f64 {
 }
 
 impl Bench<'_> {
-    fn on_cpu<T: Send>(
-        &self,
-        prepare: impl Fn() -> T + Sync + Send,
-        run: impl Fn(T) + Sync + Send,
-    ) -> (f64, f64) {
+    fn on_cpu<T: Send>(&self, prepare: impl Fn() -> T + Sync + Send, run: impl Fn(T) + Sync + Send) -> (f64, f64) {
         let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(&prepare, &run));
         (seconds(&self.pools.one), seconds(&self.pools.all))
     }
@@ -129,10 +118,7 @@ impl Bench<'_> {
     }
 
     /// Returns the median seconds of `run` by the host's clock, with all cores available to it.
-    fn whole<T: Send>(
-        &self,
-        run: impl Fn() -> Result<T, GpuError> + Sync,
-    ) -> Result<f64, GpuError> {
+    fn whole<T: Send>(&self, run: impl Fn() -> Result<T, GpuError> + Sync) -> Result<f64, GpuError> {
         let mut seconds = Vec::new();
         for _ in 0..NUM_RUNS {
             let start = Instant::now();
@@ -218,8 +204,7 @@ impl Bench<'_> {
 
     fn words(&mut self) -> Result<(), GpuError> {
         let mut random = Random(2);
-        let words: Vec<(DocId, String)> =
-            (0..NUM_QUERIES).map(|_| self.word(&mut random)).collect();
+        let words: Vec<(DocId, String)> = (0..NUM_QUERIES).map(|_| self.word(&mut random)).collect();
         let cpu_queries: Vec<WordQuery<'_>> =
             words.iter().map(|(doc, word)| WordQuery { doc_id: u64::from(*doc), word }).collect();
         let of_device = || -> Vec<DocWord> {
@@ -258,20 +243,14 @@ impl Bench<'_> {
         };
         let (one_core, all_cores) = self.on_cpu(|| (), search);
         let device = self.on_device(|| finder.find(&mut batch, AMPLE).map(drop))?;
-        let whole =
-            self.whole(|| finder.find(&mut finder.batch(&of_device())?, AMPLE)?.to_host())?;
+        let whole = self.whole(|| finder.find(&mut finder.batch(&of_device())?, AMPLE)?.to_host())?;
         let search_times = Times { one_core, all_cores, device, whole };
         self.print("count", &count_times);
         self.print(&format!("search, {number} found"), &search_times);
         Ok(())
     }
 
-    fn edits(
-        &mut self,
-        name: &str,
-        mode: EditMode,
-        make: impl Fn(&Bench<'_>) -> Vec<Edit>,
-    ) -> Result<(), GpuError> {
+    fn edits(&mut self, name: &str, mode: EditMode, make: impl Fn(&Bench<'_>) -> Vec<Edit>) -> Result<(), GpuError> {
         let batch = EditBatch { mode, edits: make(self) };
         let profile = self.corpus.profile();
         let apply = |mut living: LivingCorpus| {

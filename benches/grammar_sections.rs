@@ -18,15 +18,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use tadoc::Corpus;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::{
-    FileFooter, OpenLimits, SectionKind, SegmentLayout, SegmentMeta, StoredDictionary,
-    read_segment_with,
+    FileFooter, OpenLimits, SectionKind, SegmentLayout, SegmentMeta, StoredDictionary, read_segment_with,
 };
 
 const NUM_RUNS: usize = 7;
 
 fn main() {
-    let pools =
-        [1, 2].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    let pools = [1, 2].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     println!("| corpus | layout | elements | bytes / element | ns, 1 thread | ns, 2 threads |");
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     for subject in subjects() {

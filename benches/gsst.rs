@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fsst::Compressor;
 use gsst::{
-    Block, BlockOptions, CodeWidth, Parse, Pattern, Symbol, SymbolTable, num_rows_that_fit,
-    write_block, write_block_with,
+    Block, BlockOptions, CodeWidth, Parse, Pattern, Symbol, SymbolTable, num_rows_that_fit, write_block,
+    write_block_with,
 };
 
 /// Number of single rows in one iteration.
@@ -76,14 +76,12 @@ impl Column {
     /// Prints the bytes of text per stored byte, rows and checksum included.
     fn print_sizes(&self) {
         let symbols = self.peer.symbol_table().iter().zip(self.peer.symbol_lengths());
-        let symbols = symbols.map(|(symbol, &len_bytes)| {
-            Symbol::new(&symbol.to_u64().to_le_bytes()[..usize::from(len_bytes)]).unwrap()
-        });
+        let symbols = symbols
+            .map(|(symbol, &len_bytes)| Symbol::new(&symbol.to_u64().to_le_bytes()[..usize::from(len_bytes)]).unwrap());
         let table = SymbolTable::new(CodeWidth::Eight, symbols.collect()).unwrap();
         let greedy = BlockOptions::default();
         let optimal = BlockOptions { parse: Parse::Optimal, ..greedy };
-        let size =
-            |table, options| write_block_with(table, &self.borrowed(), options).unwrap().len();
+        let size = |table, options| write_block_with(table, &self.borrowed(), options).unwrap().len();
         let ratio = |len_bytes: usize| self.len_bytes() as f64 / len_bytes as f64;
         println!(
             "{}: {} bytes; codes of fsst-rs {:.3}, block with its table {:.3}, with ours {:.3}, \
@@ -120,8 +118,7 @@ fn columns() -> Vec<Column> {
 }
 
 fn generated() -> Vec<u8> {
-    const WORDS: [&str; 8] =
-        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
+    const WORDS: [&str; 8] = ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
     let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
     (0..600_000).flat_map(|i| word(i).bytes()).collect()
 }

@@ -15,9 +15,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock};
-use tadoc_cuda::{
-    Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions, ScannedRows,
-};
+use tadoc_cuda::{Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions, ScannedRows};
 
 mod gsst_column;
 mod measuring;
@@ -34,11 +32,7 @@ fn cases() -> Vec<Case> {
         case("8 bits, 4 MiB", eight, 4),
         case("8 bits, optimal parse, 8 MiB", optimal(eight), 8),
         case("8 bits, 1 MiB", eight, 1),
-        case(
-            "8 bits, splits of 2,048 codes, 4 MiB",
-            BlockOptions { split_codes: 2048, ..eight },
-            4,
-        ),
+        case("8 bits, splits of 2,048 codes, 4 MiB", BlockOptions { split_codes: 2048, ..eight }, 4),
         case("12 bits, 4 MiB", twelve, 4),
         case("12 bits, optimal parse, 8 MiB", optimal(twelve), 8),
     ]
@@ -60,9 +54,7 @@ fn main() -> Result<(), GpuError> {
     }
     let options = ScanOptions { max_pinned_bytes: 4 << 30, ..ScanOptions::default() };
     let scanner = GsstScanner::new(&device, options)?;
-    println!(
-        "| rows of blocks on the device | form | GB/s of text | lowest | highest | extra MiB |"
-    );
+    println!("| rows of blocks on the device | form | GB/s of text | lowest | highest | extra MiB |");
     for case in cases() {
         measure_rows(&scanner, &case, &rows)?;
     }
@@ -73,12 +65,7 @@ fn main() -> Result<(), GpuError> {
     Ok(())
 }
 
-fn measure(
-    device: &Device,
-    decoder: &GsstDecoder,
-    case: &Case,
-    rows: &[Option<&[u8]>],
-) -> Result<(), GpuError> {
+fn measure(device: &Device, decoder: &GsstDecoder, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
     let one = blocks(rows, case);
     let mut expected = Vec::new();
     one.iter().for_each(|block| block.decode_text(&mut expected));
@@ -89,11 +76,7 @@ fn measure(
     for poison in POISONS {
         out.fill(poison)?;
         decoder.decode_into(&uploaded, &mut out)?;
-        assert!(
-            out.to_host()?.chunks(expected.len()).all(|copy| copy == expected),
-            "{}",
-            case.name
-        );
+        assert!(out.to_host()?.chunks(expected.len()).all(|copy| copy == expected), "{}", case.name);
     }
     for _ in 0..NUM_WARM_UPS {
         decoder.decode_into(&uploaded, &mut out)?;
@@ -118,11 +101,7 @@ fn measure(
 }
 
 /// Measures text with offsets and with views, from validated blocks in device memory.
-fn measure_rows(
-    scanner: &GsstScanner,
-    case: &Case,
-    rows: &[Option<&[u8]>],
-) -> Result<(), GpuError> {
+fn measure_rows(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
     let (device, one) = (scanner.device(), blocks(rows, case));
     let len_bytes: usize = one.iter().map(Block::text_len_bytes).sum();
     let copies = TEXT_BYTES.div_ceil(len_bytes);
@@ -184,14 +163,9 @@ fn assert_rows(got: &ScannedRows, rows: &[Option<&[u8]>], copies: usize) {
 
 /// Measures the pipeline from sealed blocks to rows. The device checks the blocks; one thread
 /// submits and waits.
-fn measure_pipeline(
-    scanner: &GsstScanner,
-    case: &Case,
-    rows: &[Option<&[u8]>],
-) -> Result<(), GpuError> {
+fn measure_pipeline(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
     let all = blocks(rows, case);
-    let sealed: Vec<_> =
-        all.iter().map(|block| SealedBlock::open(block.as_bytes()).unwrap()).collect();
+    let sealed: Vec<_> = all.iter().map(|block| SealedBlock::open(block.as_bytes()).unwrap()).collect();
     let expected: usize = all.iter().map(Block::text_len_bytes).sum();
     for form in [RowForm::Offsets, RowForm::Views] {
         for (run_mib, num_in_flight) in [(16, 1), (16, 3), (64, 1), (64, 3)] {

@@ -191,10 +191,7 @@ impl Kernels {
         Self { module: context.load_module(code).unwrap(), stream: context.default_stream() }
     }
 
-    fn copy_of<T: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits>(
-        &self,
-        values: &[T],
-    ) -> CudaSlice<T> {
+    fn copy_of<T: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits>(&self, values: &[T]) -> CudaSlice<T> {
         let mut copy = self.stream.alloc_zeros(values.len()).unwrap();
         self.stream.memcpy_htod(values, &mut copy).unwrap();
         copy

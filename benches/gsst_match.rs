@@ -13,9 +13,7 @@
 
 use gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern};
 use rayon::prelude::*;
-use tadoc_cuda::{
-    Device, DeviceRows, DeviceSelection, GpuError, GsstDecoder, GsstMatcher, RowPredicate,
-};
+use tadoc_cuda::{Device, DeviceRows, DeviceSelection, GpuError, GsstDecoder, GsstMatcher, RowPredicate};
 
 mod gsst_column;
 mod measuring;
@@ -69,9 +67,7 @@ fn measure(device: &Device, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), G
         column.rows.text_len_bytes(),
         column.rows.text_len_bytes() as f64 / column.rows.stored_len_bytes() as f64,
     );
-    println!(
-        "| predicate | rows that match | GB/s, median of {NUM_RUNS} | lowest | highest | extra MiB |"
-    );
+    println!("| predicate | rows that match | GB/s, median of {NUM_RUNS} | lowest | highest | extra MiB |");
     let first = rows[rows.len() / 2].unwrap_or_default();
     let constants = [first, rows[7].unwrap_or_default(), b"no such row"];
     let one_of = |constants: &[&[u8]]| matcher.one_of(constants).unwrap();
@@ -142,8 +138,7 @@ fn check_and_time(
         rate_gb_per_s(NUM_RUNS / 2),
         rate_gb_per_s(NUM_RUNS - 1),
         rate_gb_per_s(0),
-        (selection.scratch_len_bytes() + column.rows.overhead_len_bytes()) as f64
-            / f64::from(1 << 20),
+        (selection.scratch_len_bytes() + column.rows.overhead_len_bytes()) as f64 / f64::from(1 << 20),
     );
     Ok(())
 }

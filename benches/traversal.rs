@@ -25,9 +25,8 @@ use corpora::{Subject, subjects};
 use fitting::{Choices, Sample, print_fit};
 use rustc_hash::FxHashMap;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, RankedInvertedIndex,
-    SegmentShape, SequenceCounts, TermVectors, Traversal, TraversalTask, Vocabulary,
-    choose_task_traversal, traversal_costs, traversal_statistics,
+    Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts,
+    TermVectors, Traversal, TraversalTask, Vocabulary, choose_task_traversal, traversal_costs, traversal_statistics,
 };
 
 /// Memory limit in bytes that is larger than any task here needs.
@@ -169,18 +168,13 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
             task: TraversalTask::Cooccurrence,
             n: 5,
             peers: vec![Box::new(|| pairs_by_hash(docs)), Box::new(|| pairs_by_sort(docs))],
-            ways: of(&two, |words, way| {
-                Cooccurrences::with_vocabulary(words, 5, 1, way, AMPLE).unwrap().len()
-            }),
+            ways: of(&two, |words, way| Cooccurrences::with_vocabulary(words, 5, 1, way, AMPLE).unwrap().len()),
         },
         Pair {
             name: "ranked/3".into(),
             task: TraversalTask::DocumentSequences,
             n: 3,
-            peers: vec![
-                Box::new(|| ranked(docs, by_hash::<3>)),
-                Box::new(|| ranked(docs, by_sort::<3>)),
-            ],
+            peers: vec![Box::new(|| ranked(docs, by_hash::<3>)), Box::new(|| ranked(docs, by_sort::<3>))],
             ways: of(&three, |words, way| {
                 let index = RankedInvertedIndex::with_vocabulary(words, 3, way, AMPLE);
                 index.unwrap().doc_ids().len()
@@ -212,18 +206,13 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
                     Box::new(|| black_box(by_hash::<$n>(docs)).len()),
                     Box::new(|| black_box(by_sort::<$n>(docs)).len()),
                 ],
-                ways: of(&two, |words, way| {
-                    SequenceCounts::with_vocabulary(words, $n, way, AMPLE).unwrap().len()
-                }),
+                ways: of(&two, |words, way| SequenceCounts::with_vocabulary(words, $n, way, AMPLE).unwrap().len()),
             });
             pairs.push(Pair {
                 name: concat!("by_document/", $n).into(),
                 task: TraversalTask::DocumentSequences,
                 n: $n,
-                peers: vec![
-                    Box::new(move || each(by_hash::<$n>)),
-                    Box::new(move || each(by_sort::<$n>)),
-                ],
+                peers: vec![Box::new(move || each(by_hash::<$n>)), Box::new(move || each(by_sort::<$n>))],
                 ways: $ways.iter().map(|&way| (way, chunk(way))).collect(),
             });
         };
@@ -237,8 +226,7 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
 
 /// Returns the input of the peers: the words of each document as ids in byte order.
 fn token_arrays(subject: &Subject, vocabulary: &Vocabulary) -> Vec<Vec<u32>> {
-    let ids: FxHashMap<&str, u32> =
-        (0..vocabulary.len()).map(|row| (vocabulary.word(row), row as u32)).collect();
+    let ids: FxHashMap<&str, u32> = (0..vocabulary.len()).map(|row| (vocabulary.word(row), row as u32)).collect();
     let tokens = |doc| subject.words(doc).iter().map(|word| ids[word.as_str()]).collect();
     (0..subject.docs.len()).map(tokens).collect()
 }

@@ -30,27 +30,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tadoc-documents", &["tadoc", "gsst"]),
     ("tadoc-session", &["tadoc", "tadoc-store", "datafusion-tadoc", "tadoc-documents"]),
     ("tadoc-server", &["tadoc", "datafusion-tadoc", "tadoc-documents", "tadoc-session"]),
-    (
-        "tadoc-cli",
-        &[
-            "tadoc",
-            "tadoc-store",
-            "datafusion-tadoc",
-            "tadoc-documents",
-            "tadoc-session",
-            "tadoc-server",
-        ],
-    ),
+    ("tadoc-cli", &["tadoc", "tadoc-store", "datafusion-tadoc", "tadoc-documents", "tadoc-session", "tadoc-server"]),
     (
         "datafusion-tadoc-python",
-        &[
-            "gsst",
-            "tadoc-cuda",
-            "datafusion-tadoc",
-            "tadoc-documents",
-            "tadoc-session",
-            "tadoc-cli",
-        ],
+        &["gsst", "tadoc-cuda", "datafusion-tadoc", "tadoc-documents", "tadoc-session", "tadoc-cli"],
     ),
     ("datafusion-tadoc-ballista", &["datafusion-tadoc"]),
 ];
@@ -75,8 +58,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Names that the core's `lib.rs` re-exports, each with its module.
-const REEXPORTS: &[(&str, &str)] =
-    &[("Error", "error"), ("Result", "error"), ("Corpus", "segment")];
+const REEXPORTS: &[(&str, &str)] = &[("Error", "error"), ("Result", "error"), ("Corpus", "segment")];
 
 /// Packages, each with the crates of engines and devices that it may depend on.
 const ENGINES: &[(&str, &[&str])] = &[
@@ -89,16 +71,8 @@ const ENGINES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates of engines and devices.
-const ENGINE_CRATES: &[&str] = &[
-    "datafusion",
-    "datafusion-cli",
-    "arrow",
-    "parquet",
-    "object_store",
-    "tokio",
-    "futures",
-    "cudarc",
-];
+const ENGINE_CRATES: &[&str] =
+    &["datafusion", "datafusion-cli", "arrow", "parquet", "object_store", "tokio", "futures", "cudarc"];
 
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[
@@ -143,8 +117,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
 const MAX_LINES: usize = 700;
 
 /// Folders of the crates that other programs use.
-const LIBRARIES: &[&str] =
-    &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion"];
+const LIBRARIES: &[&str] = &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion"];
 
 /// Least number of example programs.
 const MIN_EXAMPLES: usize = 10;
@@ -312,8 +285,7 @@ fn modules_of_the_core_import_only_what_the_table_allows() {
 
 #[test]
 fn paths_to_the_root_of_a_crate_begin_with_crate() {
-    let to_the_root =
-        |source: &Source| longest_chain_of_supers(source.code_without_tests()) >= source.depth();
+    let to_the_root = |source: &Source| longest_chain_of_supers(source.code_without_tests()) >= source.depth();
     let is_root = |source: &Source| ["lib.rs", "main.rs"].contains(&source.below_crate());
     let found = sources("src").into_iter().filter(|s| !is_root(s) && s.depth() > 1);
     let findings = found.filter(to_the_root).map(|source| source.path).collect();
@@ -390,8 +362,7 @@ fn every_file_says_what_it_is() {
 #[test]
 fn nothing_is_left_over() {
     let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"]].map(|halves| halves.concat());
-    let macros =
-        [["db", "g!"], ["to", "do!"], ["unimple", "mented!"]].map(|halves| halves.concat());
+    let macros = [["db", "g!"], ["to", "do!"], ["unimple", "mented!"]].map(|halves| halves.concat());
     let mut findings = Vec::new();
     for source in ["src", "tests", "benches"].into_iter().flat_map(sources) {
         let word = names(&source.text).find(|name| words.iter().any(|word| word == name));
@@ -407,8 +378,7 @@ fn nothing_is_left_over() {
 #[test]
 fn unsafe_code_stays_where_it_is_allowed() {
     let is_unsafe = |source: &Source| {
-        names(&source.code).any(|name| name == "unsafe")
-            && !MAY_BE_UNSAFE.contains(&source.path.as_str())
+        names(&source.code).any(|name| name == "unsafe") && !MAY_BE_UNSAFE.contains(&source.path.as_str())
     };
     let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
     let findings = all.filter(is_unsafe).map(|source| source.path).collect();
@@ -462,13 +432,8 @@ fn hosts_are_found_in_urls() {
     ];
     let text = text.join(" ");
     let found: Vec<_> = hosts(&text).map(|host| (host, stays_here(host))).collect();
-    let expected = [
-        ("127.0.0.1:80", true),
-        ("a.invalid", true),
-        ("b.org", false),
-        ("{server}", true),
-        ("127.0.0.1.org", false),
-    ];
+    let expected =
+        [("127.0.0.1:80", true), ("a.invalid", true), ("b.org", false), ("{server}", true), ("127.0.0.1.org", false)];
     assert_eq!(found, expected);
 }
 
@@ -489,8 +454,7 @@ fn sql_functions() -> Vec<String> {
         let is_planned = source.code.contains("DEFINITION: PlannedFunction");
         is_planned || source.code.contains("impl TableFunction for ")
     };
-    let stem =
-        |source: Source| Path::new(&source.path).file_stem().unwrap().to_str().unwrap().to_owned();
+    let stem = |source: Source| Path::new(&source.path).file_stem().unwrap().to_str().unwrap().to_owned();
     sources("src/datafusion/functions").into_iter().filter(is_function).map(stem).collect()
 }
 
@@ -500,8 +464,7 @@ fn signatures() -> Vec<String> {
         let behind = source.text.split("signature: Signature {\n        name: \"").skip(1);
         behind.map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let names: Vec<String> =
-        sources("src/datafusion/functions").into_iter().flat_map(names).collect();
+    let names: Vec<String> = sources("src/datafusion/functions").into_iter().flat_map(names).collect();
     assert!(names.len() > 20, "{names:?}");
     names
 }
@@ -520,10 +483,7 @@ fn files_name_the_release() {
 fn every_sql_function_has_an_example() {
     let (examples, reference) = (read("sql/examples/reference.sql"), read("sql/README.md"));
     let lacks = |name: &String| !examples.contains(&format!(" {name}("));
-    assert_none(
-        "no example in sql/examples/reference.sql",
-        signatures().into_iter().filter(lacks).collect(),
-    );
+    assert_none("no example in sql/examples/reference.sql", signatures().into_iter().filter(lacks).collect());
     let lacks = |name: &String| !reference.contains(&format!("`{name}("));
     assert_none("no entry in sql/README.md", signatures().into_iter().filter(lacks).collect());
 }
@@ -636,9 +596,7 @@ fn every_example_program_is_declared() {
 fn examples_are_told_from_other_blocks() {
     assert!(has_example("//! ```text\n//! ```\n//!\n//! ```\n//! f();\n//! ```\n"));
     assert!(has_example("    /// ```no_run\n    /// f();\n    /// ```\n"));
-    assert!(!has_example(
-        "//! ```text\n//! a ─▶ b\n//! ```\n//! ```sql\n//! ```\nlet s = \"```\";"
-    ));
+    assert!(!has_example("//! ```text\n//! a ─▶ b\n//! ```\n//! ```sql\n//! ```\nlet s = \"```\";"));
     let code = "mod a;\npub mod b;\n    pub mod c;\npub mod d {}\npub(crate) mod e;";
     assert_eq!(public_modules(code).collect::<Vec<_>>(), ["b", "c"]);
 }

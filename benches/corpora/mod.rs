@@ -87,10 +87,7 @@ fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_string_lossy();
         if path.is_dir() {
             collect_files(&path, files);
-        } else if !(name.starts_with('.')
-            || name.ends_with(".list")
-            || NO_DOCUMENTS.contains(&&*name))
-        {
+        } else if !(name.starts_with('.') || name.ends_with(".list") || NO_DOCUMENTS.contains(&&*name)) {
             files.push(path);
         }
     }

@@ -101,18 +101,13 @@ impl std::fmt::Display for Choices {
         let most = regrets.iter().copied().fold(0.0, f64::max);
         let (mean, most) = (100.0 * mean, 100.0 * most);
         let num_pairs = regrets.len();
-        write!(
-            f,
-            "right in {num_right} of {num_pairs} pairs, regret {mean:.2} % on average, {most:.1} % at most"
-        )
+        write!(f, "right in {num_right} of {num_pairs} pairs, regret {mean:.2} % on average, {most:.1} % at most")
     }
 }
 
 /// Returns the best of several searches from each of `beginnings`.
 fn best(beginnings: &[Fit], samples: &[&Sample]) -> Fit {
-    let searches = beginnings
-        .iter()
-        .flat_map(|begin| (1..=NUM_SEEDS).map(|seed| moved(begin.clone(), samples, seed)));
+    let searches = beginnings.iter().flat_map(|begin| (1..=NUM_SEEDS).map(|seed| moved(begin.clone(), samples, seed)));
     searches.min_by(|a, b| loss(a, samples).total_cmp(&loss(b, samples))).unwrap()
 }
 

@@ -49,10 +49,8 @@ pub fn documents(kind: &str, len_bytes: usize) -> Vec<Vec<u8>> {
 
 /// Returns a word of letters for each number.
 fn spelled(number: usize) -> String {
-    const SYLLABLES: [&str; 16] = [
-        "ta", "re", "in", "so", "mu", "ka", "le", "on", "di", "va", "her", "pes", "ol", "qua",
-        "zen", "by",
-    ];
+    const SYLLABLES: [&str; 16] =
+        ["ta", "re", "in", "so", "mu", "ka", "le", "on", "di", "va", "her", "pes", "ol", "qua", "zen", "by"];
     let mut left = number + 16;
     let mut word = String::new();
     while left > 0 {
@@ -111,8 +109,7 @@ fn versions(doc: usize, words: &[String]) -> Vec<Vec<u8>> {
 
 fn log(doc: usize) -> Vec<u8> {
     const LEVELS: [&str; 4] = ["INFO", "INFO", "WARN", "ERROR"];
-    const SERVICES: [&str; 8] =
-        ["auth", "billing", "search", "gateway", "mailer", "catalog", "session", "export"];
+    const SERVICES: [&str; 8] = ["auth", "billing", "search", "gateway", "mailer", "catalog", "session", "export"];
     const MESSAGES: [&str; 10] = [
         "request completed with status",
         "connection accepted from peer on port",

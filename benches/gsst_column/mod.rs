@@ -39,8 +39,7 @@ pub fn column() -> Vec<u8> {
 }
 
 fn generated() -> Vec<u8> {
-    const WORDS: [&str; 8] =
-        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
+    const WORDS: [&str; 8] = ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
     let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
     (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
 }

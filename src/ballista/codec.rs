@@ -48,12 +48,7 @@ fn encoded(
 }
 
 impl LogicalExtensionCodec for LogicalCodec {
-    fn try_decode(
-        &self,
-        buf: &[u8],
-        inputs: &[LogicalPlan],
-        context: &TaskContext,
-    ) -> Result<Extension> {
+    fn try_decode(&self, buf: &[u8], inputs: &[LogicalPlan], context: &TaskContext) -> Result<Extension> {
         if is_message(buf) {
             TadocLogicalCodec.try_decode(buf, inputs, context)
         } else {
@@ -94,19 +89,11 @@ impl LogicalExtensionCodec for LogicalCodec {
         )
     }
 
-    fn try_decode_file_format(
-        &self,
-        buf: &[u8],
-        context: &TaskContext,
-    ) -> Result<Arc<dyn FileFormatFactory>> {
+    fn try_decode_file_format(&self, buf: &[u8], context: &TaskContext) -> Result<Arc<dyn FileFormatFactory>> {
         self.0.try_decode_file_format(buf, context)
     }
 
-    fn try_encode_file_format(
-        &self,
-        buf: &mut Vec<u8>,
-        format: Arc<dyn FileFormatFactory>,
-    ) -> Result<()> {
+    fn try_encode_file_format(&self, buf: &mut Vec<u8>, format: Arc<dyn FileFormatFactory>) -> Result<()> {
         self.0.try_encode_file_format(buf, format)
     }
 }
@@ -141,10 +128,6 @@ impl PhysicalExtensionCodec for PhysicalCodec {
             return TadocCodec.try_encode(Arc::clone(&sliced.leaf), buf, converter);
         }
         let same = Arc::clone(&node);
-        encoded(
-            buf,
-            |buf| TadocCodec.try_encode(same, buf, converter),
-            |buf| self.0.try_encode(node, buf, converter),
-        )
+        encoded(buf, |buf| TadocCodec.try_encode(same, buf, converter), |buf| self.0.try_encode(node, buf, converter))
     }
 }

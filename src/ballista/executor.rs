@@ -56,10 +56,7 @@ impl ExecutorBuilder {
 
     /// Changes settings of Ballista: `change` gets those that are set, and returns others.
     #[must_use]
-    pub fn with_settings(
-        self,
-        change: impl FnOnce(ExecutorProcessConfig) -> ExecutorProcessConfig,
-    ) -> Self {
+    pub fn with_settings(self, change: impl FnOnce(ExecutorProcessConfig) -> ExecutorProcessConfig) -> Self {
         Self { config: change(self.config), ..self }
     }
 
@@ -90,16 +87,12 @@ impl ExecutorBuilder {
         let state = home.executing(SessionStateBuilder::new().with_default_features()).build();
         let mut functions = BallistaFunctionRegistry::default();
         let scalars = state.scalar_functions().iter();
-        functions
-            .scalar_functions
-            .extend(scalars.map(|(name, one)| (name.clone(), Arc::clone(one))));
+        functions.scalar_functions.extend(scalars.map(|(name, one)| (name.clone(), Arc::clone(one))));
         let runtime = Arc::clone(home.runtime());
         ExecutorProcessConfig {
             override_function_registry: Some(Arc::new(functions)),
             override_runtime_producer: Some(Arc::new(move |_| Ok(Arc::clone(&runtime)))),
-            override_config_producer: Some(Arc::new(move || {
-                home.config(SessionConfig::new_with_ballista())
-            })),
+            override_config_producer: Some(Arc::new(move || home.config(SessionConfig::new_with_ballista()))),
             override_logical_codec: Some(Arc::<LogicalCodec>::default()),
             override_physical_codec: Some(Arc::<PhysicalCodec>::default()),
             ..self.config

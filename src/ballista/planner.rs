@@ -22,9 +22,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{
-    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableType, WriteOp,
-};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableType, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_proto::logical_plan::AsLogicalPlan;
@@ -49,11 +47,7 @@ impl ClusterPlanner {
     }
 
     /// Returns a plan of this process for `plan`.
-    async fn here(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn here(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await
     }
 
@@ -91,11 +85,7 @@ fn alone(scan: &TableScan) -> TableScan {
 
 #[async_trait]
 impl QueryPlanner for ClusterPlanner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         match plan {
             LogicalPlan::Copy(copy) => {
                 let input = Arc::new(self.rows_of(&copy.input, session).await?);

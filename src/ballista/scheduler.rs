@@ -87,10 +87,8 @@ impl SchedulerBuilder {
         let producer = home.clone();
         let session = move |config: SessionConfig| {
             let rules = with_ballista_optimizer_rules(&Optimizer::default().rules);
-            let builder = SessionStateBuilder::new()
-                .with_default_features()
-                .with_config(config)
-                .with_optimizer_rules(rules);
+            let builder =
+                SessionStateBuilder::new().with_default_features().with_config(config).with_optimizer_rules(rules);
             Ok(home.planning(builder).build())
         };
         let config = move || producer.config(SessionConfig::new_with_ballista());

@@ -48,18 +48,14 @@ impl SessionBuilder {
         let shown = mask_secrets(url);
         let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "df" | "http"));
         let Some((url, host)) = parsed.as_ref().and_then(|url| Some((url, url.host()?))) else {
-            return config_err!(
-                "expected the URL of a scheduler like df://host:50050, got {shown}"
-            );
+            return config_err!("expected the URL of a scheduler like df://host:50050, got {shown}");
         };
         if !url.username().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
-            return config_err!(
-                "expected a URL of host and port like df://host:50050, got {shown}"
-            );
+            return config_err!("expected a URL of host and port like df://host:50050, got {shown}");
         }
         let url = format!("http://{host}:{}", url.port().unwrap_or(PORT));
-        let config = SessionConfig::new_with_ballista()
-            .with_ballista_grpc_client_max_message_size(MAX_MESSAGE_BYTES as usize);
+        let config =
+            SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MAX_MESSAGE_BYTES as usize);
         Ok(Self { url, config, runtime: Arc::default() })
     }
 

@@ -32,8 +32,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PhysicalExpr, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PhysicalExpr, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -51,10 +50,7 @@ impl TableProvider for SlicedTable {
         self.0.table_type()
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.0.supports_filters_pushdown(filters)
     }
 
@@ -72,9 +68,7 @@ impl TableProvider for SlicedTable {
 /// Returns `plan` with leaves that Ballista can cut.
 fn sliced(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        let is_known = node.is::<DataSourceExec>()
-            || node.is::<EmptyExec>()
-            || node.is::<PlaceholderRowExec>();
+        let is_known = node.is::<DataSourceExec>() || node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>();
         if is_known || !node.children().is_empty() {
             return Ok(Transformed::no(node));
         }
@@ -109,10 +103,7 @@ impl SlicedExec {
     ///
     /// # Errors
     /// An error if the rows of `numbers` are no numbers.
-    pub(crate) fn try_new(
-        leaf: Arc<dyn ExecutionPlan>,
-        numbers: Arc<dyn ExecutionPlan>,
-    ) -> Result<Self> {
+    pub(crate) fn try_new(leaf: Arc<dyn ExecutionPlan>, numbers: Arc<dyn ExecutionPlan>) -> Result<Self> {
         if numbers.schema() != numbers_schema() {
             return plan_err!("expected numbers of partitions, got rows of {}", numbers.schema());
         }
@@ -176,18 +167,11 @@ impl ExecutionPlan for SlicedExec {
         }
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let numbers = self.numbers.execute(partition, Arc::clone(&context))?;
         let leaf = Arc::clone(&self.leaf);
         let rows = numbers.map(move |batch| {

@@ -30,28 +30,18 @@ fn can_link() -> io::Result<bool> {
         return Ok(false);
     }
     let directory = variable("OUT_DIR")?;
-    let (source, program) =
-        (Path::new(&directory).join("probe.rs"), Path::new(&directory).join("probe"));
+    let (source, program) = (Path::new(&directory).join("probe.rs"), Path::new(&directory).join("probe"));
     fs::write(&source, "fn main() {}")?;
     let mut rustc = Command::new(variable("RUSTC")?);
     rustc.arg(&source).arg("-o").arg(&program).arg(format!("-Clink-arg={LINK_ARG}"));
     if let Some(linker) = env::var_os("RUSTC_LINKER") {
         rustc.arg(format!("-Clinker={}", linker.to_string_lossy()));
     }
-    rustc.args(
-        env::var("CARGO_ENCODED_RUSTFLAGS")
-            .unwrap_or_default()
-            .split('\x1f')
-            .filter(|flag| !flag.is_empty()),
-    );
+    rustc.args(env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().split('\x1f').filter(|flag| !flag.is_empty()));
     Ok(succeeds(&mut rustc) && succeeds(&mut Command::new(program)))
 }
 
 /// Returns true if a command ends with 0.
 fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

@@ -48,8 +48,6 @@ pub fn run(arguments: &Arguments) -> Outcome {
 /// Returns the file of the rates.
 fn place() -> Outcome<PathBuf> {
     path().ok_or_else(|| {
-        Failure::new(
-            "there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run",
-        )
+        Failure::new("there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run")
     })
 }

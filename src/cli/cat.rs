@@ -147,9 +147,7 @@ impl All {
         let tasks = tasks_of(corpus, doc_ids)?;
         for tasks in tasks.chunk_by(|one, next| !one.is_long && !next.is_long) {
             if let [Task { docs: [doc_id], is_long: true }] = tasks {
-                for offset in
-                    (0..document_len_bytes(corpus, *doc_id)?).step_by(PIECE_BYTES as usize)
-                {
+                for offset in (0..document_len_bytes(corpus, *doc_id)?).step_by(PIECE_BYTES as usize) {
                     out.write_all(&extract(corpus, *doc_id, offset, PIECE_BYTES)?)?;
                 }
                 out.write_all(self.end_of(corpus, *doc_id))?;
@@ -220,8 +218,7 @@ fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> O
 /// Returns `corpus`, and the ids of the documents that each path refers to.
 fn all_of(corpus: LivingCorpus, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
     let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
-    let documents: Vec<(u64, &str)> =
-        there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?))).collect();
+    let documents: Vec<(u64, &str)> = there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?))).collect();
     let named = ids_of(&documents, &arguments.paths)?;
     Ok((corpus, named))
 }
@@ -268,10 +265,7 @@ fn ids_of(documents: &[(u64, &str)], names: &[OsString]) -> Outcome<Vec<Vec<u64>
     let ids_of = |name: &OsString| {
         let doc_ids = paths_of(name).into_iter().filter_map(|path| found.get(&path));
         let mut doc_ids = doc_ids.filter(|doc_ids| !doc_ids.is_empty());
-        doc_ids
-            .next()
-            .cloned()
-            .ok_or_else(|| unknown_path(documents, &path_text(name.as_encoded_bytes())))
+        doc_ids.next().cloned().ok_or_else(|| unknown_path(documents, &path_text(name.as_encoded_bytes())))
     };
     names.iter().map(ids_of).collect()
 }

@@ -61,8 +61,5 @@ pub fn told(living: &Living, cleaned: &CleanUp, dry_run: bool) -> String {
     let verb = if dry_run { "would remove" } else { "removed" };
     let files = plural(cleaned.removed.len() as u64, "file");
     let (size, oldest) = (bytes(cleaned.len_bytes()), cleaned.oldest_version);
-    format!(
-        "{}: {verb} {files}, {size}; versions from {oldest} on are kept",
-        living.store.location()
-    )
+    format!("{}: {verb} {files}, {size}; versions from {oldest} on are kept", living.store.location())
 }

@@ -21,12 +21,8 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, AsArray, Float64Array, RecordBatch, RecordBatchOptions, new_null_array,
-};
-use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
-};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -228,8 +224,7 @@ fn stored_schema(schema: &Schema, notes: &mut Vec<String>) -> Schema {
             number += 1;
         }
         let name = format!("{}_{number}", field.name());
-        notes
-            .push(format!("column `{}` is stored as `{name}`, as the name is taken", field.name()));
+        notes.push(format!("column `{}` is stored as `{name}`, as the name is taken", field.name()));
         field.as_ref().clone().with_name(name)
     });
     Schema::new(fields.collect::<Vec<_>>())
@@ -261,11 +256,7 @@ fn empty_rows(run: &SchemaRun) -> Result<RecordBatch, ArrowError> {
 }
 
 /// Returns `batch` with the columns of `schema`, under the names in `stored`.
-fn conform(
-    batch: &RecordBatch,
-    schema: &Schema,
-    stored: &SchemaRef,
-) -> Result<RecordBatch, ArrowError> {
+fn conform(batch: &RecordBatch, schema: &Schema, stored: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
         match batch.column_by_name(field.name()) {
             Some(column) => user_columns::conform(column, field.data_type()),
@@ -377,11 +368,7 @@ impl Decimal {
     }
 
     fn within_limits(whole: u8, scale: u8) -> Self {
-        if whole + scale <= DECIMAL128_MAX_PRECISION {
-            Self::Digits { whole, scale }
-        } else {
-            Self::None
-        }
+        if whole + scale <= DECIMAL128_MAX_PRECISION { Self::Digits { whole, scale } } else { Self::None }
     }
 }
 
@@ -389,15 +376,10 @@ impl Decimal {
 fn decimal_digits(value: &str) -> Option<(u8, u8)> {
     let digits = value.strip_prefix('-').unwrap_or(value);
     let (whole, fraction) = digits.split_once('.')?;
-    let is_negative_zero =
-        digits.len() < value.len() && digits.bytes().all(|b| matches!(b, b'0' | b'.'));
+    let is_negative_zero = digits.len() < value.len() && digits.bytes().all(|b| matches!(b, b'0' | b'.'));
     let is_plain = are_digits(fraction) && is_whole(whole) && !is_negative_zero;
     let fits = whole.len() + fraction.len() <= usize::from(DECIMAL128_MAX_PRECISION);
-    if is_plain && fits {
-        Some((u8::try_from(whole.len()).ok()?, u8::try_from(fraction.len()).ok()?))
-    } else {
-        None
-    }
+    if is_plain && fits { Some((u8::try_from(whole.len()).ok()?, u8::try_from(fraction.len()).ok()?)) } else { None }
 }
 
 fn are_digits(text: &str) -> bool {
@@ -501,10 +483,8 @@ mod tests {
     use super::*;
 
     fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-        RecordBatch::try_from_iter_with_nullable(
-            columns.into_iter().map(|(name, column)| (name, column, true)),
-        )
-        .unwrap()
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
+            .unwrap()
     }
 
     fn read_back(stored: StoredColumns) -> RecordBatch {
@@ -534,10 +514,7 @@ mod tests {
     fn texts_become_numbers_only_where_nothing_is_lost() {
         let mut columns = Columns::from_texts();
         let column = |values: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(values)) };
-        let rows = batch(vec![
-            ("year", column(vec!["1999", "-2000"])),
-            ("zip", column(vec!["01234", "99999"])),
-        ]);
+        let rows = batch(vec![("year", column(vec!["1999", "-2000"])), ("zip", column(vec!["01234", "99999"]))]);
         columns.push(&rows, "a").unwrap();
         let rows = read_back(columns.into_parquet().unwrap().unwrap());
         let years = rows.column_by_name("year").unwrap().as_primitive::<Int64Type>();
@@ -617,8 +594,7 @@ mod tests {
         for value in cases {
             assert_eq!(guess(&[value]), DataType::Utf8, "{value}");
         }
-        for values in [["1", "x"], ["1.9", "1.10"], ["1", "2.5"], ["1.50", "2.5"], ["12.5", "1e5"]]
-        {
+        for values in [["1", "x"], ["1.9", "1.10"], ["1", "2.5"], ["1.50", "2.5"], ["12.5", "1e5"]] {
             assert_eq!(guess(&values), DataType::Utf8, "{values:?}");
         }
         assert_eq!(guess(&[]), DataType::Utf8);
@@ -629,9 +605,8 @@ mod tests {
         let digits = ["0", "1", "9", "10", "00", "5", "000", "123456789", ".", "-", "e", "E", "+"];
         for case in 0..20_000 {
             let random = &mut Random(case);
-            let number = |random: &mut Random| -> String {
-                (0..=random.below(5)).map(|_| *random.pick(&digits)).collect()
-            };
+            let number =
+                |random: &mut Random| -> String { (0..=random.below(5)).map(|_| *random.pick(&digits)).collect() };
             let values: Vec<String> = (0..=random.below(2)).map(|_| number(random)).collect();
             guess(&values.iter().map(String::as_str).collect::<Vec<_>>());
         }

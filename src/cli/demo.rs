@@ -25,8 +25,7 @@ const CORPUS_NAME: &str = "demo.tadoc";
 const TOUR_NAME: &str = "tour.sql";
 
 /// File name endings of text that people write.
-const TEXT_ENDINGS: [&str; 9] =
-    [".rs", ".md", ".toml", ".txt", ".sql", ".html", ".py", ".rst", ".adoc"];
+const TEXT_ENDINGS: [&str; 9] = [".rs", ".md", ".toml", ".txt", ".sql", ".html", ".py", ".rst", ".adoc"];
 /// Maximum size of a file. Larger files in source trees are mostly generated.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Maximum bytes of text per crate. Crates of bindings are huge and similar to each other, and no
@@ -217,15 +216,10 @@ mod tests {
 
     #[test]
     fn a_script_is_cut_into_titled_queries() {
-        let stops = stops(
-            "-- About\n-- this file.\n\n-- First\nSELECT 1;\n\n-- Second\n-- one\nSELECT\n  2;\n",
-        );
+        let stops = stops("-- About\n-- this file.\n\n-- First\nSELECT 1;\n\n-- Second\n-- one\nSELECT\n  2;\n");
         assert_eq!(stops.len(), 2);
         assert_eq!((stops[0].title.as_str(), stops[0].sql.as_str()), ("First", "SELECT 1;"));
-        assert_eq!(
-            (stops[1].title.as_str(), stops[1].sql.as_str()),
-            ("Second one", "SELECT\n  2;")
-        );
+        assert_eq!((stops[1].title.as_str(), stops[1].sql.as_str()), ("Second one", "SELECT\n  2;"));
     }
 
     #[test]

@@ -100,12 +100,9 @@ pub struct Asked {
 pub fn run(arguments: &Arguments) -> Outcome {
     let asked = arguments.flags.edits()?;
     if asked.is_empty() {
-        return Err(Failure::usage(
-            "no edits; pass --append, --insert, --delete, --add, --replace, --drop or --from",
-        ));
+        return Err(Failure::usage("no edits; pass --append, --insert, --delete, --add, --replace, --drop or --from"));
     }
-    let (edits, places): (Vec<Edit>, Vec<String>) =
-        asked.into_iter().map(|asked| (asked.edit, asked.place)).unzip();
+    let (edits, places): (Vec<Edit>, Vec<String>) = asked.into_iter().map(|asked| (asked.edit, asked.place)).unzip();
     let batch = EditBatch { mode: arguments.mode, edits };
     let living = Living::open(&arguments.corpus)?;
     let latest = living.version(None)?;
@@ -131,13 +128,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Refuses edits that cannot be made on `latest`, or that may not.
-fn check(
-    living: &Living,
-    arguments: &Arguments,
-    latest: &Version,
-    batch: &EditBatch,
-    places: &[String],
-) -> Outcome {
+fn check(living: &Living, arguments: &Arguments, latest: &Version, batch: &EditBatch, places: &[String]) -> Outcome {
     check_version(living, latest, arguments.if_version)?;
     if !arguments.duplicate {
         check_added(living, &arguments.corpus, latest, &batch.edits, places)?;
@@ -150,13 +141,7 @@ fn check(
 }
 
 /// Refuses to add a document whose path is there already, unless the edits drop the one that has it.
-fn check_added(
-    living: &Living,
-    location: &Path,
-    version: &Version,
-    edits: &[Edit],
-    places: &[String],
-) -> Outcome {
+fn check_added(living: &Living, location: &Path, version: &Version, edits: &[Edit], places: &[String]) -> Outcome {
     let added = edits.iter().zip(places).filter_map(|(edit, place)| match edit {
         Edit::AddDocument { path, .. } => Some((path.as_str(), place)),
         _ => None,
@@ -187,8 +172,7 @@ fn check_added(
 fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) -> Outcome {
     let (shown, told) = (shown(arguments), told(batch));
     say(format_args!("{shown}: version {}: {told}", version.number))?;
-    added(version, batch)
-        .try_for_each(|(doc_id, path)| say(format_args!("document {doc_id} is {path}")))
+    added(version, batch).try_for_each(|(doc_id, path)| say(format_args!("document {doc_id} is {path}")))
 }
 
 fn shown(arguments: &Arguments) -> std::path::Display<'_> {
@@ -318,8 +302,7 @@ impl Flag {
                 Edit::InsertText { doc_id, offset_bytes, text: bytes(1) }
             }
             "delete" => {
-                let [doc_id, offset_bytes, len_bytes] =
-                    numbers(&self.values[0], "ID:OFFSET:LENGTH")?;
+                let [doc_id, offset_bytes, len_bytes] = numbers(&self.values[0], "ID:OFFSET:LENGTH")?;
                 Edit::DeleteText { doc_id, offset_bytes, len_bytes }
             }
             "add" => {
@@ -379,9 +362,7 @@ impl FromArgMatches for Flags {
             }
         }
         placed.sort_by_key(|(place, _)| *place);
-        if placed.iter().filter(|(_, flag)| flag.name == "from" && flag.values[0] == "-").count()
-            > 1
-        {
+        if placed.iter().filter(|(_, flag)| flag.name == "from" && flag.values[0] == "-").count() > 1 {
             let text = "standard input can be read once\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
@@ -459,12 +440,8 @@ fn edit_of(line: &[u8]) -> Outcome<Edit> {
             offset_bytes: fields.number("pos")?,
             len_bytes: fields.number("len")?,
         },
-        "add" => {
-            Edit::AddDocument { path: fields.text("path")?.to_owned(), content: fields.content()? }
-        }
-        "replace" => {
-            Edit::ReplaceDocument { doc_id: fields.number("doc_id")?, content: fields.content()? }
-        }
+        "add" => Edit::AddDocument { path: fields.text("path")?.to_owned(), content: fields.content()? },
+        "replace" => Edit::ReplaceDocument { doc_id: fields.number("doc_id")?, content: fields.content()? },
         _ => Edit::DropDocument { doc_id: fields.number("doc_id")? },
     })
 }
@@ -476,8 +453,7 @@ struct Fields {
 
 impl Fields {
     fn get(&self, name: &str, expected: &str) -> Outcome<&Value> {
-        let missing =
-            || Failure::new(format!("field `{name}`: expected {expected}, it is missing"));
+        let missing = || Failure::new(format!("field `{name}`: expected {expected}, it is missing"));
         self.members.get(name).ok_or_else(missing)
     }
 
@@ -503,8 +479,7 @@ impl Fields {
 
     fn refuse_others(&self, names: &[&str]) -> Outcome {
         let has_content = names.contains(&"text");
-        let is_known =
-            |name: &str| name == "op" || names.contains(&name) || has_content && name == "file";
+        let is_known = |name: &str| name == "op" || names.contains(&name) || has_content && name == "file";
         match self.members.keys().find(|name| !is_known(name)) {
             Some(other) => {
                 let names = names.join(", ");
@@ -587,14 +562,8 @@ mod tests {
             (r#"[1]"#, "expected a JSON object such as"),
             (r#"{"doc_id":7}"#, "field `op`: expected a text, it is missing"),
             (r#"{"op":"cut","doc_id":7}"#, "field `op`: expected append, insert, "),
-            (
-                r#"{"op":"drop"}"#,
-                "field `doc_id`: expected a whole number, 0 or more, it is missing",
-            ),
-            (
-                r#"{"op":"drop","doc_id":-1}"#,
-                "field `doc_id`: expected a whole number, 0 or more, got -1",
-            ),
+            (r#"{"op":"drop"}"#, "field `doc_id`: expected a whole number, 0 or more, it is missing"),
+            (r#"{"op":"drop","doc_id":-1}"#, "field `doc_id`: expected a whole number, 0 or more, got -1"),
             (r#"{"op":"drop","doc_id":1.5}"#, "field `doc_id`: expected a whole number"),
             (r#"{"op":"drop","doc_id":1,"pos":2}"#, "field `pos`: expected op, doc_id"),
             (r#"{"op":"append","doc_id":1}"#, "field `text`: expected a text, it is missing"),

@@ -26,8 +26,7 @@ pub struct Arguments {
     json: bool,
 }
 
-const HEADER: [&str; 8] =
-    ["version", "time", "kind", "added", "dropped", "edits", "bytes", "commit"];
+const HEADER: [&str; 8] = ["version", "time", "kind", "added", "dropped", "edits", "bytes", "commit"];
 /// True for columns of words, which are aligned left. Columns of numbers are aligned right.
 const WORDS: [bool; 8] = [false, true, true, false, false, false, false, true];
 

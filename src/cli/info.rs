@@ -161,12 +161,7 @@ fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
         );
         for section in &segment.sections {
             let share = percent(section.len, file.len_bytes);
-            let _ = writeln!(
-                text,
-                "  {:<16} {} ({share} of the file)",
-                section.kind.name(),
-                bytes(section.len)
-            );
+            let _ = writeln!(text, "  {:<16} {} ({share} of the file)", section.kind.name(), bytes(section.len));
         }
     }
     text
@@ -229,11 +224,7 @@ pub fn run_living(living: &Living, arguments: &Arguments) -> Outcome {
         facts.push(Fact::text("effort", one_or_mixed(efforts)));
         facts.push(Fact::text("layout", layout_of(&footers)));
     }
-    let text = if arguments.json {
-        version_as_json(&version, &facts)
-    } else {
-        version_as_table(&version, &facts)
-    };
+    let text = if arguments.json { version_as_json(&version, &facts) } else { version_as_table(&version, &facts) };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
@@ -276,9 +267,7 @@ fn version_as_table(version: &Version, facts: &[Fact]) -> String {
                 format!("part {part_idx:<11} {documents}, {}, {name}\n", bytes(*len_bytes))
             }
             Part::Edits { version, .. } => {
-                format!(
-                    "part {part_idx:<11} {documents}, added by the edits of version {version}\n"
-                )
+                format!("part {part_idx:<11} {documents}, added by the edits of version {version}\n")
             }
         };
     }

@@ -21,8 +21,8 @@ use tadoc::grammar::Effort;
 use tadoc::text::TokenizerProfile;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{
-    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS, Quote,
-    ReadOptions, Timestamps, display,
+    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS, Quote, ReadOptions,
+    Timestamps, display,
 };
 use tadoc_session::location::{check_living_location, is_living_folder, local_path};
 use tadoc_session::{Failure, Outcome, interrupt, note};
@@ -384,9 +384,7 @@ fn refuse_folder(output: &Path, inputs: &[PathBuf]) -> Outcome {
     } else if let file = shown.trim_end_matches('/')
         && Path::new(file).is_file()
     {
-        format!(
-            "{shown} names a folder, and {file} is a file; name another file, or pass -o {file} --force"
-        )
+        format!("{shown} names a folder, and {file} is a file; name another file, or pass -o {file} --force")
     } else {
         format!(
             "{shown} names a folder, and a folder is a living corpus; pass --append to begin one \
@@ -408,9 +406,7 @@ fn corpus_name(inputs: &[PathBuf]) -> String {
 impl Arguments {
     fn job(&self) -> Outcome<Job> {
         if self.builder == BuilderKind::Sequitur && self.effort != Effort::Balanced {
-            return Err(Failure::usage(
-                "--effort goes with --builder rounds; sequitur has one effort",
-            ));
+            return Err(Failure::usage("--effort goes with --builder rounds; sequitur has one effort"));
         }
         Ok(Job {
             options: self.options(),
@@ -484,48 +480,33 @@ impl Arguments {
     }
 
     fn division(&self) -> Outcome<Division> {
-        let has_pages =
-            matches!(self.documents, Documents::Files | Documents::Warc | Documents::Mbox);
+        let has_pages = matches!(self.documents, Documents::Files | Documents::Warc | Documents::Mbox);
         if self.html == Html::Text && !has_pages {
             return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
         let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
-        let goes_on =
-            matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
+        let goes_on = matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
         if self.charset.is_some() && !(goes_on || is_csv) {
-            return Err(Failure::usage(
-                "--charset goes with --documents files, lines, jsonl, csv and tsv",
-            ));
+            return Err(Failure::usage("--charset goes with --documents files, lines, jsonl, csv and tsv"));
         }
         if self.keep_going && !goes_on {
-            return Err(Failure::usage(
-                "--keep-going goes with --documents files, lines and jsonl",
-            ));
+            return Err(Failure::usage("--keep-going goes with --documents files, lines and jsonl"));
         }
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
-        let has_dialect = self.delimiter.is_some()
-            || self.quote.is_some()
-            || self.no_header
-            || self.comment.is_some();
+        let has_dialect = self.delimiter.is_some() || self.quote.is_some() || self.no_header || self.comment.is_some();
         if !is_csv && has_dialect {
             let options = "--delimiter, --quote, --no-header and --comment";
-            return Err(Failure::usage(format!(
-                "{options} go with --documents csv:COLUMN and tsv:COLUMN"
-            )));
+            return Err(Failure::usage(format!("{options} go with --documents csv:COLUMN and tsv:COLUMN")));
         }
         if let Some(Quote::Byte(quote)) = self.quote
             && [self.delimiter, self.comment].contains(&Some(quote))
         {
-            return Err(Failure::usage(
-                "--quote is the character of --delimiter or --comment; name another one",
-            ));
+            return Err(Failure::usage("--quote is the character of --delimiter or --comment; name another one"));
         }
-        let timestamps = self
-            .timestamp
-            .as_ref()
-            .map(|place| Timestamps::new(place, &self.documents, &self.timezone, self.year));
+        let timestamps =
+            self.timestamp.as_ref().map(|place| Timestamps::new(place, &self.documents, &self.timezone, self.year));
         Ok(Division {
             timestamps: timestamps.transpose()?,
             record_start: self.record_start.clone(),

@@ -112,10 +112,7 @@ impl Skipped {
                 ),
             ),
             (self.links, format!("{links} skipped; --follow-links reads what they point to")),
-            (
-                self.special,
-                format!("{special} (pipe, socket, device) skipped; name one to read it"),
-            ),
+            (self.special, format!("{special} (pipe, socket, device) skipped; name one to read it")),
             (self.dangling, format!("{dangling} cannot be followed: {names}{more}")),
         ];
         notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note).collect()
@@ -171,13 +168,7 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
 }
 
 /// Adds the inputs that `argument` names, one of `several` or the only one.
-fn add_argument(
-    argument: &Path,
-    several: bool,
-    folders: &FolderNames,
-    filter: &Filter,
-    found: &mut Found,
-) -> Outcome {
+fn add_argument(argument: &Path, several: bool, folders: &FolderNames, filter: &Filter, found: &mut Found) -> Outcome {
     if argument.as_os_str() == "-" {
         let input = Input::new(Source::Stdin, STDIN_PATH.to_owned(), 0);
         found.inputs.push(Input { members: String::new(), ..input });
@@ -187,9 +178,7 @@ fn add_argument(
         return add_url(argument, several, filter, &mut found.inputs);
     };
     match fs::metadata(argument) {
-        Ok(metadata) if metadata.is_dir() => {
-            add_folder(argument, &folders.prefix_of(argument), filter, found)
-        }
+        Ok(metadata) if metadata.is_dir() => add_folder(argument, &folders.prefix_of(argument), filter, found),
         Ok(metadata) => {
             found.inputs.push(named_input(argument, &metadata, filter, several)?);
             Ok(())
@@ -200,17 +189,10 @@ fn add_argument(
 }
 
 /// Returns `argument` itself as an input.
-fn named_input(
-    argument: &Path,
-    metadata: &Metadata,
-    filter: &Filter,
-    several: bool,
-) -> Outcome<Input> {
+fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter, several: bool) -> Outcome<Input> {
     let shown = display::path(argument);
     if filter.skips(argument) {
-        return Err(Failure::new(format!(
-            "{shown} is to be read and written; choose another name for the output"
-        )));
+        return Err(Failure::new(format!("{shown} is to be read and written; choose another name for the output")));
     }
     if is_endless(argument, metadata) {
         return Err(Failure::new(format!(
@@ -267,9 +249,7 @@ fn folder_names(arguments: &[PathBuf]) -> FolderNames {
 /// Returns the last component of a folder. For `.` and `..`, it is taken from the real path.
 fn name_of(folder: &Path) -> String {
     let name_in = |path: &Path| path.file_name().map(|name| text_of(Path::new(name)));
-    name_in(folder)
-        .or_else(|| name_in(&fs::canonicalize(folder).ok()?))
-        .unwrap_or_else(|| clean(&text_of(folder)))
+    name_in(folder).or_else(|| name_in(&fs::canonicalize(folder).ok()?)).unwrap_or_else(|| clean(&text_of(folder)))
 }
 
 /// Returns the path of documents of a file that is named on the command line.
@@ -341,9 +321,7 @@ fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) 
 fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
     let Some(glob) = glob.to_str() else {
         let shown = display::path(glob);
-        return Err(Failure::usage(format!(
-            "{shown}: a glob is text; write * for bytes that are no UTF-8"
-        )));
+        return Err(Failure::usage(format!("{shown}: a glob is text; write * for bytes that are no UTF-8")));
     };
     let pattern = Pattern::new(glob).map_err(Failure::usage)?;
     let base: Vec<&str> = glob.split('/').take_while(|part| !pattern::is_glob(part)).collect();
@@ -414,8 +392,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn folder(&mut self, folder: &Path, relative: &str) -> Outcome {
-        let failed =
-            |error| Failure::with_cause(format!("{}: cannot read", display::path(folder)), &error);
+        let failed = |error| Failure::with_cause(format!("{}: cannot read", display::path(folder)), &error);
         if self.wanted.links {
             let real = fs::canonicalize(folder).map_err(failed)?;
             if self.above.contains(&real) {
@@ -539,8 +516,7 @@ mod tests {
     #[test]
     fn a_file_that_is_named_twice_is_one_document() {
         let dir = tree();
-        std::os::unix::fs::symlink(dir.path().join("one/a.md"), dir.path().join("link.md"))
-            .unwrap();
+        std::os::unix::fs::symlink(dir.path().join("one/a.md"), dir.path().join("link.md")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("one"), dir.path().join("other")).unwrap();
         let file = dir.path().join("one/a.md").display().to_string();
         for (arguments, num_once) in [
@@ -604,9 +580,7 @@ mod tests {
         use std::ffi::OsStr;
         use std::os::unix::ffi::OsStrExt;
         let dir = tempfile::tempdir().unwrap();
-        for name in
-            [b"n\xff.txt".as_slice(), b"n\xfe.txt", br"n\xFF.txt", "n\u{fffd}.txt".as_bytes()]
-        {
+        for name in [b"n\xff.txt".as_slice(), b"n\xfe.txt", br"n\xFF.txt", "n\u{fffd}.txt".as_bytes()] {
             fs::write(dir.path().join(OsStr::from_bytes(name)), "x").unwrap();
         }
         let expected = [r"n\x5CxFF.txt", "n\u{fffd}.txt", r"n\xFE.txt", r"n\xFF.txt"];
@@ -614,8 +588,7 @@ mod tests {
         let glob = dir.path().join("*.txt");
         let found = collect(&[glob], &Filter::default()).unwrap();
         assert_eq!(found.inputs.len(), 4);
-        let is_there =
-            |input: &Input| matches!(&input.source, Source::File(file) if file.is_file());
+        let is_there = |input: &Input| matches!(&input.source, Source::File(file) if file.is_file());
         assert!(found.inputs.iter().all(is_there));
     }
 

@@ -39,11 +39,7 @@ impl Listing {
     ///
     /// # Errors
     /// Nothing is at `location`, it cannot be read, or it is damaged.
-    pub fn read(
-        resolver: &BlockingResolver,
-        location: &Path,
-        version: Option<u64>,
-    ) -> Outcome<Self> {
+    pub fn read(resolver: &BlockingResolver, location: &Path, version: Option<u64>) -> Outcome<Self> {
         Ok(match resolver.corpora(location, version)? {
             Corpora::Living(store) => {
                 let living = Living { store, resolver: resolver.clone() };
@@ -70,8 +66,7 @@ impl Listing {
                 let mut first_doc_id = 0;
                 for (file_idx, (_, facts)) in files.iter().enumerate() {
                     for doc in 0..facts.num_docs() {
-                        let (path, length) =
-                            (facts.path(doc).unwrap_or_default(), facts.length(doc));
+                        let (path, length) = (facts.path(doc).unwrap_or_default(), facts.length(doc));
                         let len_bytes = length.unwrap_or_default().len_bytes;
                         visit(Listed { doc_id: first_doc_id + doc, path, len_bytes, file_idx })?;
                     }
@@ -106,8 +101,7 @@ pub fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
         // A file of the first releases: its grammars have the lengths.
         let bytes = file.read(meta.byte_range())?;
         let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
-        let lengths =
-            DocId::range(0..meta.num_docs as usize).map(|doc| segment.dag.doc_length(doc));
+        let lengths = DocId::range(0..meta.num_docs as usize).map(|doc| segment.dag.doc_length(doc));
         let (lengths, continues) = (lengths.collect(), segment.continues);
         Ok(SegmentFacts { paths: segment.paths, lengths, continues })
     };
@@ -149,8 +143,6 @@ impl Globs {
         } else {
             "a glob such as '*.md' or 'docs/**' chooses several"
         };
-        Failure::new(format!(
-            "{location}: no document matches `{first}`; {hint}; `tadoc ls {location}` lists all"
-        ))
+        Failure::new(format!("{location}: no document matches `{first}`; {hint}; `tadoc ls {location}` lists all"))
     }
 }

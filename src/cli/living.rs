@@ -97,11 +97,7 @@ impl Living {
     ///
     /// # Errors
     /// The errors of `make`, or the change cannot be committed.
-    pub fn update(
-        &self,
-        mut base: Version,
-        mut make: impl FnMut(&Version) -> Outcome<Change>,
-    ) -> Outcome<Version> {
+    pub fn update(&self, mut base: Version, mut make: impl FnMut(&Version) -> Outcome<Change>) -> Outcome<Version> {
         loop {
             let change = make(&base)?.pinned();
             match self.wait(async { Ok(self.store.commit(&base, &change).await) })? {
@@ -116,12 +112,7 @@ impl Living {
     ///
     /// Returns a message if it did. If compression fails, the commit remains valid, and the
     /// function prints a note.
-    pub fn recompress(
-        &self,
-        version: &Version,
-        ratio: f64,
-        ingest: IngestOptions,
-    ) -> Option<String> {
+    pub fn recompress(&self, version: &Version, ratio: f64, ingest: IngestOptions) -> Option<String> {
         let options = OptimizeOptions {
             recompress_ratio: ratio,
             ingest,
@@ -130,9 +121,7 @@ impl Living {
         };
         let location = self.store.location();
         match self.wait(self.store.recompress_if_due(version, &options)) {
-            Ok(done) => {
-                done.map(|done| format!("{location}: version {}: compressed anew", done.number))
-            }
+            Ok(done) => done.map(|done| format!("{location}: version {}: compressed anew", done.number)),
             Err(failure) => {
                 note(format!("note: {location}: not compressed anew: {}", failure.into_text()));
                 None
@@ -171,10 +160,7 @@ fn no_corpus(location: &Path) -> Failure {
 }
 
 /// Opens or creates a corpus. Returns true if it was created.
-async fn open_or_create(
-    storage: Arc<dyn Storage>,
-    profile: TokenizerProfile,
-) -> Result<(LivingStore, bool)> {
+async fn open_or_create(storage: Arc<dyn Storage>, profile: TokenizerProfile) -> Result<(LivingStore, bool)> {
     let open = || LivingStore::open(Arc::clone(&storage), StoreOptions::default());
     loop {
         match open().await {

@@ -66,11 +66,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         is_empty = false;
         if arguments.json {
             let (doc_id, path, bytes) = (document.doc_id, document.path, document.len_bytes);
-            return Ok(writeln!(
-                out,
-                "{}",
-                json!({"doc_id": doc_id, "path": path, "bytes": bytes})
-            )?);
+            return Ok(writeln!(out, "{}", json!({"doc_id": doc_id, "path": path, "bytes": bytes}))?);
         }
         if listed.contains(document.path) {
             return Ok(());
@@ -84,9 +80,5 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ok(written?)
     })?;
     out.flush()?;
-    if is_empty && !arguments.globs.is_empty() {
-        Err(globs.nothing_chosen(&arguments.corpus))
-    } else {
-        Ok(())
-    }
+    if is_empty && !arguments.globs.is_empty() { Err(globs.nothing_chosen(&arguments.corpus)) } else { Ok(()) }
 }

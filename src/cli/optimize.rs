@@ -12,8 +12,7 @@ use datafusion_tadoc::user_columns::merge_columns;
 use tadoc::Corpus;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::{
-    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, SegmentMeta,
-    read_columns, read_segment,
+    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, SegmentMeta, read_columns, read_segment,
 };
 use tadoc::grammar::Effort;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
@@ -178,11 +177,8 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
         return say(format!("{name}: would be written with {asked}"));
     }
     // A folder or a glob with one file means that file.
-    let target = if arguments.corpus.to_string_lossy() == *name {
-        arguments.corpus.clone()
-    } else {
-        PathBuf::from(name)
-    };
+    let target =
+        if arguments.corpus.to_string_lossy() == *name { arguments.corpus.clone() } else { PathBuf::from(name) };
     let out = BufWriter::new(Output::create(&target, true)?);
     let columns = file.footer.columns.as_ref().map(|section| {
         let bytes = file.read(section.offset..section.offset.saturating_add(section.len))?;
@@ -203,9 +199,7 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
         }
         (None, layout) => convert(file, out, layout.unwrap_or_default(), columns)?,
     };
-    let out = out
-        .into_inner()
-        .map_err(|error| Failure::with_cause(format!("{name}: cannot write"), error.error()))?;
+    let out = out.into_inner().map_err(|error| Failure::with_cause(format!("{name}: cannot write"), error.error()))?;
     out.persist()?;
     if arguments.quiet {
         return Ok(());
@@ -220,12 +214,7 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
 }
 
 /// Writes the grammars of `file` in `layout`, one segment at a time.
-fn convert<W: Write>(
-    file: &CorpusFile,
-    out: W,
-    layout: SegmentLayout,
-    columns: Option<Vec<u8>>,
-) -> Outcome<W> {
+fn convert<W: Write>(file: &CorpusFile, out: W, layout: SegmentLayout, columns: Option<Vec<u8>>) -> Outcome<W> {
     let (name, footer) = (&file.name, &file.footer);
     let limits = OpenLimits::default();
     let mut writer = CorpusWriter::new(out, footer.profile, &footer.builder)?;
@@ -239,12 +228,7 @@ fn convert<W: Write>(
 }
 
 /// Builds the documents of `file` anew, a few segments at a time.
-fn build_anew<W: Write>(
-    file: &CorpusFile,
-    out: W,
-    options: IngestOptions,
-    columns: Option<Vec<u8>>,
-) -> Outcome<W> {
+fn build_anew<W: Write>(file: &CorpusFile, out: W, options: IngestOptions, columns: Option<Vec<u8>>) -> Outcome<W> {
     let mut builder = CorpusBuilder::new(out, options)?;
     let visited = for_each_chain(file, &[], None, &mut |corpus| {
         let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
@@ -300,11 +284,8 @@ fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&PartRun, &[Part])> {
 
 /// Formats the steps of `plan` for a dry run.
 fn planned(plan: &OptimizePlan) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{} in {} would be built in",
-        plural(plan.num_edits(), "edit"),
-        bytes(plan.edit_bytes)
-    )];
+    let mut lines =
+        vec![format!("{} in {} would be built in", plural(plan.num_edits(), "edit"), bytes(plan.edit_bytes))];
     for (run, parts) in rebuilt(plan) {
         let (first, end) = (run.doc_ids.start, run.doc_ids.end);
         lines.push(format!("would become one file, documents {first} to {end}:"));
@@ -320,12 +301,7 @@ fn planned(plan: &OptimizePlan) -> Vec<String> {
     lines
 }
 
-fn done(
-    living: &Living,
-    before: &OptimizePlan,
-    version: &Version,
-    options: &OptimizeOptions,
-) -> Outcome<String> {
+fn done(living: &Living, before: &OptimizePlan, version: &Version, options: &OptimizeOptions) -> Outcome<String> {
     let after = living.wait(living.store.optimize_plan(version, options))?;
     let (old, new) = (before.file_bytes + before.edit_bytes, after.file_bytes + after.edit_bytes);
     Ok(format!(

@@ -114,10 +114,8 @@ pub struct KnownOrigins(Vec<(Range<u64>, Origins)>);
 impl KnownOrigins {
     /// Returns the rules that `version` has. A text that is none of ours has no rules.
     pub fn new(version: &Version) -> Self {
-        let stored: Vec<(u64, u64, BTreeMap<String, String>)> = version
-            .bookmark(SOURCE)
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default();
+        let stored: Vec<(u64, u64, BTreeMap<String, String>)> =
+            version.bookmark(SOURCE).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         Self(stored.into_iter().map(|(start, end, rules)| (start..end, Origins(rules))).collect())
     }
 
@@ -152,10 +150,7 @@ impl KnownOrigins {
     /// Returns the path of a document that came from `file`. `has` tells if a path is there under the rules of
     /// a number.
     pub fn find(&self, file: &str, has: impl Fn(&str, usize) -> bool) -> Option<String> {
-        self.0
-            .iter()
-            .enumerate()
-            .find_map(|(idx, (_, rules))| rules.paths(file).find(|path| has(path, idx)))
+        self.0.iter().enumerate().find_map(|(idx, (_, rules))| rules.paths(file).find(|path| has(path, idx)))
     }
 }
 
@@ -217,8 +212,7 @@ mod tests {
             known.0.push((number * 10..number * 10 + 1, rules(format!("/{number}/"))));
         }
         let stored = known.with(5..6, &rules("/w/".into())).place;
-        let stored: Vec<(u64, u64, BTreeMap<String, String>)> =
-            serde_json::from_str(&stored).unwrap();
+        let stored: Vec<(u64, u64, BTreeMap<String, String>)> = serde_json::from_str(&stored).unwrap();
         assert_eq!((stored.len(), stored[0].0), (MAX_RULES, 20));
     }
 }

@@ -29,9 +29,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion_tadoc::check_writable;
-use object_store::{
-    Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, WriteMultipart,
-};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, WriteMultipart};
 use tadoc_session::location::{is_living_folder, local_path, text_of};
 use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt};
 use tadoc_store::staging::StagedFile;
@@ -50,9 +48,9 @@ pub fn say(line: impl Display) -> Outcome {
 /// The errors of [`Output::create`], or the file cannot be written. `path` is unchanged then.
 pub fn write_file(path: &Path, bytes: &[u8], replace: bool) -> Outcome {
     let mut output = LocalFile::create(path, replace)?;
-    output.write_all(bytes).map_err(|error| {
-        Failure::with_cause(format!("{}: cannot write", path.display()), &error)
-    })?;
+    output
+        .write_all(bytes)
+        .map_err(|error| Failure::with_cause(format!("{}: cannot write", path.display()), &error))?;
     output.persist()
 }
 
@@ -118,9 +116,7 @@ impl LocalFile {
         // For a symbolic link, the target is replaced and not the link.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = target.as_path();
-        let failed = |error: io::Error| {
-            Failure::with_cause(format!("{}: cannot write", path.display()), &error)
-        };
+        let failed = |error: io::Error| Failure::with_cause(format!("{}: cannot write", path.display()), &error);
         let file = interrupt::protect(|| StagedFile::create(path)).map_err(failed)?;
         file.probe().map_err(failed)?;
         Ok(Self { file, path: path.to_owned(), replace })
@@ -128,9 +124,7 @@ impl LocalFile {
 
     fn persist(self) -> Outcome {
         let Self { file, path, replace } = self;
-        let failed = |error: io::Error| {
-            Failure::with_cause(format!("{}: cannot write", path.display()), &error)
-        };
+        let failed = |error: io::Error| Failure::with_cause(format!("{}: cannot write", path.display()), &error);
         file.file().sync_all().map_err(failed)?;
         interrupt::finish(|| file.complete(replace)).map_err(failed)?;
         // Without this sync a power failure may lose the new name. Some file systems refuse to sync
@@ -154,9 +148,7 @@ impl Write for LocalFile {
 fn check_corpus(path: &Path) -> Outcome {
     let shown = path.display();
     if is_living_folder(path) {
-        return Err(Failure::new(format!(
-            "{shown} is a place of living corpora; pass --append to add to it"
-        )));
+        return Err(Failure::new(format!("{shown} is a place of living corpora; pass --append to add to it")));
     }
     let folder = folder_of(path);
     if is_living_folder(folder) {
@@ -169,9 +161,7 @@ fn check_corpus(path: &Path) -> Outcome {
     if path.is_dir() {
         let example = path.join("corpus.tadoc");
         let example = example.display();
-        return Err(Failure::new(format!(
-            "{shown} is a folder; name a file, such as -o {example}"
-        )));
+        return Err(Failure::new(format!("{shown} is a folder; name a file, such as -o {example}")));
     }
     Ok(())
 }
@@ -200,9 +190,7 @@ fn check_name(path: &Path, replace: bool) -> Outcome {
     let folder = folder_of(path);
     if !folder.is_dir() {
         let folder = folder.display();
-        return Err(Failure::new(format!(
-            "{shown}: the folder {folder} does not exist; create it first"
-        )));
+        return Err(Failure::new(format!("{shown}: the folder {folder} does not exist; create it first")));
     }
     Ok(())
 }
@@ -261,8 +249,7 @@ impl Upload {
     /// Checks that the store takes the object, before any input is read for it.
     fn check_writable(&self) -> Outcome {
         let checked = self.resolver.wait(check_writable(&self.store, &self.path));
-        checked
-            .map_err(|error| Failure::from(error).within(format!("{}: cannot write", self.shown)))
+        checked.map_err(|error| Failure::from(error).within(format!("{}: cannot write", self.shown)))
     }
 
     /// Completes the object and makes it visible.
@@ -300,9 +287,7 @@ impl Upload {
         match self.resolver.wait(self.store.head(&self.path)) {
             Ok(_) => Err(self.taken()),
             Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => {
-                Err(Failure::with_cause(format!("{}: cannot look it up", self.shown), &error))
-            }
+            Err(error) => Err(Failure::with_cause(format!("{}: cannot look it up", self.shown), &error)),
         }
     }
 

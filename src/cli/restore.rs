@@ -266,12 +266,7 @@ impl Restore<'_> {
     }
 
     /// Writes the documents `doc_ids` of `corpus`, by default all those that are chosen by path.
-    fn corpus(
-        &self,
-        corpus: &Corpus,
-        doc_ids: Option<&[u64]>,
-        shared: &mut SharedFiles<'_>,
-    ) -> Outcome {
+    fn corpus(&self, corpus: &Corpus, doc_ids: Option<&[u64]>, shared: &mut SharedFiles<'_>) -> Outcome {
         let chosen: Vec<u64>;
         let docs = match doc_ids {
             Some(docs) => docs,
@@ -396,8 +391,7 @@ impl Folder {
     /// Refuses to replace a file.
     fn check_absent(&self, targets: &HashMap<Box<str>, PathBuf>) -> Outcome {
         let is_there = |target: &&PathBuf| self.dir.symlink_metadata(target).is_ok();
-        let mut there: Vec<&PathBuf> =
-            targets.par_iter().map(|(_, t)| t).filter(is_there).collect();
+        let mut there: Vec<&PathBuf> = targets.par_iter().map(|(_, t)| t).filter(is_there).collect();
         there.sort_unstable();
         match there.first() {
             None => Ok(()),
@@ -467,8 +461,7 @@ impl SharedFiles<'_> {
     fn finish(mut self, targets: &HashMap<Box<str>, PathBuf>) -> Outcome {
         while let Some((path, part)) = self.parts.pop_first() {
             let dir = &self.folder.dir;
-            let renamed =
-                targets.get(&path).map_or(Ok(()), |target| dir.rename(&part, dir, target));
+            let renamed = targets.get(&path).map_or(Ok(()), |target| dir.rename(&part, dir, target));
             if let Err(error) = renamed {
                 self.parts.insert(path.clone(), part);
                 return Err(at(&path, &error));
@@ -541,8 +534,7 @@ impl Running {
     fn is_abandoned(&self, token: &str, folder: &Path) -> bool {
         let lock = format!("{PREFIX}{token}{LOCK}");
         let is_held = |above: &Path| {
-            above.join(&lock).symlink_metadata().is_ok()
-                && LockedFile::abandoned(above, |name| name == lock).is_empty()
+            above.join(&lock).symlink_metadata().is_ok() && LockedFile::abandoned(above, |name| name == lock).is_empty()
         };
         !self.root.join(folder).ancestors().any(is_held)
     }
@@ -578,8 +570,7 @@ mod tests {
         let alive = Running::begin(&inner).unwrap();
         let outer = Running::begin(folder.path()).unwrap();
         let names = |running: &Running| running.part_name(0);
-        for name in [&names(&alive), &names(&outer), ".tadoc-restore-12-3", ".tadoc-restore-x", "b"]
-        {
+        for name in [&names(&alive), &names(&outer), ".tadoc-restore-12-3", ".tadoc-restore-x", "b"] {
             fs::write(inner.join(name), "text").unwrap();
         }
         fs::write(folder.path().join(".tadoc-restore-9.1a.lock"), "").unwrap();
@@ -595,8 +586,7 @@ mod tests {
             left.sort();
             left
         };
-        let mut expected =
-            vec![names(&alive), names(&outer), ".tadoc-restore-x".into(), "b".into()];
+        let mut expected = vec![names(&alive), names(&outer), ".tadoc-restore-x".into(), "b".into()];
         expected.sort();
         assert_eq!(left(), expected);
         drop((alive, outer));

@@ -122,13 +122,7 @@ impl TakenPaths {
     ///
     /// # Errors
     /// A failure that names one of them, or a file cannot be read.
-    pub fn check_part(
-        &self,
-        living: &Living,
-        location: &Path,
-        version: &Version,
-        part: &Part,
-    ) -> Outcome {
+    pub fn check_part(&self, living: &Living, location: &Path, version: &Version, part: &Part) -> Outcome {
         let now = Self {
             added: self.added.clone(),
             of_pipes: self.of_pipes.clone(),
@@ -175,7 +169,7 @@ impl TakenPaths {
         } else {
             "--follow goes on where it stopped in a log, --path NAME stores a file under another path, and \
                  --duplicate stores all once more"
-                    .to_owned()
+                .to_owned()
         };
         Failure::new(format!("{what}; nothing was added: {way_out}"))
     }
@@ -268,11 +262,7 @@ fn added_paths(edits: &[VersionEdits], number: u64, is_dropped: &dyn Fn(u64) -> 
         Edit::AddDocument { path, .. } => Some(path.as_str()),
         _ => None,
     });
-    (0..)
-        .zip(added)
-        .filter(|(doc, _)| !is_dropped(*doc))
-        .map(|(_, path)| (path.into(), None))
-        .collect()
+    (0..).zip(added).filter(|(doc, _)| !is_dropped(*doc)).map(|(_, path)| (path.into(), None)).collect()
 }
 
 /// Returns true for standard input and named pipes, whose bytes never come again.

@@ -138,15 +138,11 @@ fn read_words<'f>(file: &CorpusFile, metas: &[Meta<'f>]) -> Outcome<Vec<(Meta<'f
 
 /// Reads what is left of segments of which the dictionaries were read.
 fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcome<Vec<Arc<Segment>>> {
-    let rest = |(meta, dictionary): (Meta<'_>, Dictionary)| {
-        Ok((meta.0, dictionary, file.read(meta.1.rest_range())?))
-    };
-    let stored: Vec<(usize, Dictionary, Bytes)> =
-        read.into_iter().map(rest).collect::<Outcome<_>>()?;
+    let rest = |(meta, dictionary): (Meta<'_>, Dictionary)| Ok((meta.0, dictionary, file.read(meta.1.rest_range())?));
+    let stored: Vec<(usize, Dictionary, Bytes)> = read.into_iter().map(rest).collect::<Outcome<_>>()?;
     let decode = |(segment_idx, dictionary, bytes): (usize, Dictionary, Bytes)| {
         let (limits, footer) = (OpenLimits::default(), &file.footer);
-        read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)
-            .map(Arc::new)
+        read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits).map(Arc::new)
     };
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
 }

@@ -51,8 +51,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         match resolver.corpora(location, arguments.version) {
             Ok(Corpora::Living(store)) => {
                 let living = Living { store, resolver: resolver.clone() };
-                total
-                    .print(verify_living(&living, location, arguments.version), arguments.quiet)?;
+                total.print(verify_living(&living, location, arguments.version), arguments.quiet)?;
             }
             Ok(Corpora::Files(files)) => {
                 for file in files {
@@ -102,14 +101,10 @@ impl Total {
 
     fn outcome(self) -> Outcome {
         let checked = plural(self.num_checked, "file");
-        let damaged = format!(
-            "{} of {checked} failed the check; restore from a copy or ingest again",
-            grouped(self.num_damaged)
-        );
-        let unread = format!(
-            "{} of {checked} could not be read, which says nothing about damage",
-            grouped(self.num_unread)
-        );
+        let damaged =
+            format!("{} of {checked} failed the check; restore from a copy or ingest again", grouped(self.num_damaged));
+        let unread =
+            format!("{} of {checked} could not be read, which says nothing about damage", grouped(self.num_unread));
         match (self.num_damaged, self.num_unread) {
             (0, 0) => Ok(()),
             (_, 0) => Err(Failure::new(damaged)),
@@ -138,11 +133,7 @@ impl Report {
     }
 
     fn note(&mut self, failure: Failure) {
-        if failure.is_damage() {
-            self.damages.push(failure.into_text())
-        } else {
-            self.unread.push(failure.into_text())
-        }
+        if failure.is_damage() { self.damages.push(failure.into_text()) } else { self.unread.push(failure.into_text()) }
     }
 }
 
@@ -244,8 +235,7 @@ fn report_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) ->
         report.lines.push(line_of(&format!("segment {segment_idx}"), section, is_right));
         is_sound &= is_right;
     }
-    let decoded =
-        verify_segment(&file.name, &file.footer, segment_idx, &stored, &OpenLimits::default());
+    let decoded = verify_segment(&file.name, &file.footer, segment_idx, &stored, &OpenLimits::default());
     match decoded {
         Ok(_) if is_sound => Ok(()),
         Ok(_) => {

@@ -10,9 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{
-    CudaContext, CudaModule, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys,
-};
+use cudarc::driver::{CudaContext, CudaModule, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys};
 
 use super::pinned::HostBuffer;
 use crate::error::GpuError;

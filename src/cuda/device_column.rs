@@ -20,10 +20,7 @@
 //! integers in this library and signed ones in Arrow. Both agree because a run has less than 2^31
 //! bytes.
 
-#![allow(
-    unsafe_code,
-    reason = "copies by address, in the order of a stream, and an interface of raw pointers"
-)]
+#![allow(unsafe_code, reason = "copies by address, in the order of a stream, and an interface of raw pointers")]
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -101,8 +98,7 @@ impl DeviceColumn {
         let at = self.output.address();
         let stream = self.output.stream().cu_stream();
         // SAFETY: the allocation has this length and lives until the work on its stream is done.
-        unsafe { result::memset_d8_async(at, byte, self.output.len_bytes(), stream) }
-            .map_err(filling)
+        unsafe { result::memset_d8_async(at, byte, self.output.len_bytes(), stream) }.map_err(filling)
     }
 
     /// Copies the rows to host memory.
@@ -220,11 +216,9 @@ impl DeviceColumn {
         let mut host = vec![0; sizes_at + 8];
         host[..validity.len()].copy_from_slice(validity);
         host[sizes_at..].copy_from_slice(&(self.text.len() as u64).to_le_bytes());
-        let rest =
-            DeviceMemory::new(self.device.budget(), &stream, "validity of rows", host.len())?;
+        let rest = DeviceMemory::new(self.device.budget(), &stream, "validity of rows", host.len())?;
         // SAFETY: source and destination have the same length; the wait below ends the copy.
-        let copied =
-            unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };
+        let copied = unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };
         let waited = stream.synchronize();
         copied.and(waited).map_err(copying)?;
         let at = |address: u64| ptr::without_provenance::<c_void>(address as usize);

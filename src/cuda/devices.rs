@@ -42,8 +42,7 @@ impl Devices {
     pub fn open(max_bytes: u64) -> Result<Self, GpuError> {
         let opened = open_each(num_devices()?);
         let first_error = opened.iter().find_map(|device| device.as_ref().err().cloned());
-        let devices: Vec<_> =
-            opened.into_iter().flatten().map(|device| device.with_max_bytes(max_bytes)).collect();
+        let devices: Vec<_> = opened.into_iter().flatten().map(|device| device.with_max_bytes(max_bytes)).collect();
         match first_error {
             Some(error) if devices.is_empty() => Err(error),
             _ => Ok(Self { devices, next: AtomicUsize::new(0) }),
@@ -151,9 +150,7 @@ where
         match (self.opened.get(), self.since.get()) {
             (Some(Ok(_)), _) => DeviceState::Open,
             (Some(Err(error)), _) => DeviceState::Missing(error.to_string()),
-            (None, Some(since)) => {
-                DeviceState::Opening { elapsed_s: since.elapsed().as_secs_f64() }
-            }
+            (None, Some(since)) => DeviceState::Opening { elapsed_s: since.elapsed().as_secs_f64() },
             (None, None) => DeviceState::Closed,
         }
     }

@@ -54,9 +54,7 @@ pub enum GpuError {
         reason: String,
     },
     /// The free device memory, or the limit in force, is too low.
-    #[error(
-        "{what} needs {requested_bytes} bytes of device memory, {available_bytes} are available"
-    )]
+    #[error("{what} needs {requested_bytes} bytes of device memory, {available_bytes} are available")]
     OutOfMemory {
         /// Purpose of the allocation.
         what: &'static str,
@@ -119,9 +117,7 @@ impl GpuError {
     pub(super) fn driver(what: &'static str) -> impl Fn(DriverError) -> Self {
         move |error| match error.0 {
             CUresult::CUDA_ERROR_NO_DEVICE => Self::NoDevice,
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                Self::OutOfMemory { what, requested_bytes: 0, available_bytes: 0 }
-            }
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Self::OutOfMemory { what, requested_bytes: 0, available_bytes: 0 },
             code => {
                 let reason = error.error_string().map(|text| text.to_string_lossy().into_owned());
                 let reason = reason.unwrap_or_else(|_| format!("{code:?}"));
@@ -250,10 +246,7 @@ pub(super) fn note(ordinal: usize, error: &GpuError) {
 }
 
 /// Returns the error mapping of [`Device::fault`](crate::Device) for device `ordinal`.
-pub(super) fn fault(
-    ordinal: usize,
-    what: &'static str,
-) -> impl Fn(DriverError) -> GpuError + use<> {
+pub(super) fn fault(ordinal: usize, what: &'static str) -> impl Fn(DriverError) -> GpuError + use<> {
     move |error| {
         let error = GpuError::driver(what)(error);
         note(ordinal, &error);
@@ -280,8 +273,7 @@ mod tests {
 
     #[test]
     fn only_faults_that_stay_make_a_device_lost() {
-        let fault =
-            |code| GpuError::Driver { what: "decoding", code, reason: "no reason".to_owned() };
+        let fault = |code| GpuError::Driver { what: "decoding", code, reason: "no reason".to_owned() };
         let ordinal = 1 << 30;
         note(ordinal, &fault(2));
         note(ordinal, &GpuError::NoDevice);

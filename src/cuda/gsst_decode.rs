@@ -19,17 +19,13 @@
 //!
 //! Text in device memory, with the copy back to the host.
 
-#![allow(
-    unsafe_code,
-    reason = "launching kernels, the layout of their arguments, and fills that have no safe form"
-)]
+#![allow(unsafe_code, reason = "launching kernels, the layout of their arguments, and fills that have no safe form")]
 
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{
-    CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
-    ValidAsZeroBits, result,
+    CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
 };
 use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use gsst::{Block, CodeWidth};
@@ -228,11 +224,7 @@ impl GsstDecoder {
     ///
     /// [`GpuError::Mismatch`] if `text` has another length or lies on another device;
     /// [`GpuError::Driver`].
-    pub fn decode_into(
-        &self,
-        blocks: &DeviceBlocks,
-        text: &mut DeviceText,
-    ) -> Result<(), GpuError> {
+    pub fn decode_into(&self, blocks: &DeviceBlocks, text: &mut DeviceText) -> Result<(), GpuError> {
         let ordinals = [blocks.bytes.ordinal(), text.bytes_mut().ordinal()];
         let expected = self.device.context().ordinal();
         if let Some(got) = ordinals.into_iter().find(|ordinal| *ordinal != expected) {
@@ -308,12 +300,7 @@ struct Plan {
 
 impl Plan {
     /// Adds a block whose bytes start at `at` and whose text goes to `text_at`.
-    fn add<B: AsRef<[u8]>>(
-        &mut self,
-        block: &Block<B>,
-        at: u64,
-        text_at: u64,
-    ) -> Result<(), GpuError> {
+    fn add<B: AsRef<[u8]>>(&mut self, block: &Block<B>, at: u64, text_at: u64) -> Result<(), GpuError> {
         if block.num_codes() == 0 {
             return Ok(());
         }
@@ -352,12 +339,8 @@ impl Plan {
 impl Kernel {
     fn new(device: &Device, width: CodeWidth) -> Result<Self, GpuError> {
         let (source, name, name_with_views, table_bytes) = match width {
-            CodeWidth::Eight => {
-                (GSST_DECODE_8BIT, "gsst_decode_8bit", "gsst_decode_8bit_views", 64 << 10)
-            }
-            CodeWidth::Twelve => {
-                (GSST_DECODE_12BIT, "gsst_decode_12bit", "gsst_decode_12bit_views", 32 << 10)
-            }
+            CodeWidth::Eight => (GSST_DECODE_8BIT, "gsst_decode_8bit", "gsst_decode_8bit_views", 64 << 10),
+            CodeWidth::Twelve => (GSST_DECODE_12BIT, "gsst_decode_12bit", "gsst_decode_12bit_views", 32 << 10),
         };
         let module = Module::load(device, source)?;
         let base = shared_base(device, &module)?;
@@ -395,8 +378,7 @@ impl Kernel {
             block_dim: (entry.threads, 1, 1),
             shared_mem_bytes: entry.shared_bytes,
         };
-        let DecodeArguments { bytes, tables, blocks, num_blocks, num_splits, text, error } =
-            arguments;
+        let DecodeArguments { bytes, tables, blocks, num_blocks, num_splits, text, error } = arguments;
         let mut launch = stream.launch_builder(&entry.function);
         launch.arg(&bytes).arg(&tables).arg(&blocks);
         launch.arg(&num_blocks).arg(&num_splits).arg(&text).arg(&error);

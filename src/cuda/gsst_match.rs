@@ -177,8 +177,7 @@ impl GsstMatcher {
         selection.prepare(rows, predicate)?;
         let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
         let at = selection.addresses(&self.device, rows);
-        let lists: Vec<_> =
-            rows.lists().iter().map(|list| list_addresses(list, &self.device)).collect();
+        let lists: Vec<_> = rows.lists().iter().map(|list| list_addresses(list, &self.device)).collect();
         for list in &lists {
             // SAFETY: `rows` was made from validated blocks. `prepare` copied the predicate and
             // made room for intermediate results. The selection is borrowed mutably, and all of it

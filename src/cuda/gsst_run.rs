@@ -179,8 +179,8 @@ impl RunLayout {
             layout.num_frames += block.frames().code_counts.len();
             layout.has_lengths &= block.has_text_lengths();
             layout.may_be_not_ascii |= !block.is_ascii();
-            layout.decodes_views &= block.has_text_lengths()
-                && block.text_len_bytes() >= MIN_ROW_BYTES * block.num_rows();
+            layout.decodes_views &=
+                block.has_text_lengths() && block.text_len_bytes() >= MIN_ROW_BYTES * block.num_rows();
             if block.num_codes() > 0 {
                 let which = usize::from(block.width() == CodeWidth::Twelve);
                 num_tables[which] += 1;
@@ -223,8 +223,7 @@ impl RunLayout {
             self.width_mut(width).split_rows = scratch.next(len_bytes);
         }
         let needs_offsets = is_view && !(is_checked && self.has_lengths);
-        self.scratch_offsets =
-            scratch.next(if needs_offsets { 4 * (self.num_rows + 1) } else { 0 });
+        self.scratch_offsets = scratch.next(if needs_offsets { 4 * (self.num_rows + 1) } else { 0 });
         self.scratch_len_bytes = scratch.0;
         let mut output = BufferRanges::default();
         output.next(8);
@@ -293,13 +292,7 @@ impl RunLayout {
         [self.eight.num_splits, self.twelve.num_splits] = num_splits;
     }
 
-    fn write_frames<B: AsRef<[u8]>>(
-        &self,
-        block: &SealedBlock<B>,
-        block_idx: usize,
-        run: &RunBlock,
-        input: &mut [u8],
-    ) {
+    fn write_frames<B: AsRef<[u8]>>(&self, block: &SealedBlock<B>, block_idx: usize, run: &RunBlock, input: &mut [u8]) {
         let frames = block.frames();
         let bytes_at = run.bytes_at as u32;
         for (i, counts) in frames.code_counts.iter().enumerate() {
@@ -350,8 +343,7 @@ impl Plain for RunFrame {}
 pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) {
     let start = at + idx * size_of::<T>();
     // SAFETY: a `Plain` value has no padding, so all its bytes are initialized.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
     input[start..start + size_of::<T>()].copy_from_slice(bytes);
 }
 
@@ -441,8 +433,7 @@ mod tests {
         let mut expected = Vec::new();
         let mut blocks = Vec::new();
         for (block_idx, num_rows) in [0, 1, 7, 8, 9, 3, 128, 130, 5].into_iter().enumerate() {
-            let is_valid =
-                |row: &usize| block_idx % 3 == 0 || !(row * row + block_idx).is_multiple_of(3);
+            let is_valid = |row: &usize| block_idx % 3 == 0 || !(row * row + block_idx).is_multiple_of(3);
             let valid: Vec<bool> = (0..num_rows).map(|row| is_valid(&row)).collect();
             let rows: Vec<_> = valid.iter().map(|valid| valid.then_some(&b"a"[..])).collect();
             blocks.push(write_block(&rows, &BlockOptions::default()).unwrap());
@@ -466,8 +457,7 @@ mod tests {
             write_block(&rows, &BlockOptions::default()).unwrap()
         };
         let decodes = |blocks: &[&Vec<u8>], form, is_checked| {
-            let run: Vec<_> =
-                blocks.iter().map(|bytes| SealedBlock::open(bytes).unwrap()).collect();
+            let run: Vec<_> = blocks.iter().map(|bytes| SealedBlock::open(bytes).unwrap()).collect();
             let layout = RunLayout::new(&run, form, is_checked).unwrap();
             assert_eq!(layout.eight.split_rows.is_empty(), !layout.decodes_views);
             layout.decodes_views
@@ -486,8 +476,7 @@ mod tests {
         let rows: Vec<_> = (0..1000).map(|_| Some(&b"carefully final deposits"[..])).collect();
         let block = write_block(&rows, &BlockOptions::default()).unwrap();
         let empty = write_block(&[], &BlockOptions::default()).unwrap();
-        let run: Vec<_> =
-            [&block, &empty, &block].map(|bytes| SealedBlock::open(bytes).unwrap()).into();
+        let run: Vec<_> = [&block, &empty, &block].map(|bytes| SealedBlock::open(bytes).unwrap()).into();
         let mut layout = RunLayout::new(&run, RowForm::Views, false).unwrap();
         let mut input = vec![0xA5; layout.input_len_bytes];
         layout.write(&run, &mut input);

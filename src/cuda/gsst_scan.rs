@@ -199,8 +199,7 @@ impl GsstScanner {
         let slot = &mut *slot;
         slot.upload(&self.pool, &mut layout, blocks, true)?;
         let stream = &slot.stream;
-        let output =
-            DeviceMemory::new(self.device.budget(), stream, "rows", layout.output_len_bytes)?;
+        let output = DeviceMemory::new(self.device.budget(), stream, "rows", layout.output_len_bytes)?;
         let before = slot.output.replace(output);
         let ran = slot.run(&self.kernels, &layout, must_be_utf8);
         let output = std::mem::replace(&mut slot.output, before);
@@ -229,11 +228,7 @@ impl GsstScanner {
     ///
     /// The errors of [`GsstScanner::submit`], and [`GpuError::Mismatch`] for a block without
     /// lengths of texts.
-    pub fn upload<B: AsRef<[u8]>>(
-        &self,
-        blocks: &[Block<B>],
-        form: RowForm,
-    ) -> Result<DeviceRun, GpuError> {
+    pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>], form: RowForm) -> Result<DeviceRun, GpuError> {
         let sealed = blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>();
         let mut layout = RunLayout::new(&sealed, form, true)?;
         if !layout.has_lengths {
@@ -427,10 +422,7 @@ impl RunBytes {
     /// # Errors
     ///
     /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows.
-    pub fn from_blocks<B: AsRef<[u8]>>(
-        blocks: &[SealedBlock<B>],
-        form: RowForm,
-    ) -> Result<Self, GpuError> {
+    pub fn from_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], form: RowForm) -> Result<Self, GpuError> {
         let layout = RunLayout::new(blocks, form, false)?;
         Ok(Self { staging: layout.input_len_bytes, rows: layout.output_len_bytes })
     }

@@ -53,11 +53,10 @@ pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scanned_rows::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{
-    CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences,
-    CorpusTerms, CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
-    DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
-    DocumentWords, MixedBatch, MixedResults, Occurrences, PassageBatch, PassageQuery, Passages,
-    RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
+    CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
+    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores,
+    DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, MixedBatch, MixedResults, Occurrences,
+    PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 pub use device::{Device, has_driver, num_devices};
 pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};

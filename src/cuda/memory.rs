@@ -30,10 +30,7 @@
 //! and freeing it waits for the device. The costs and gains were not measured on an integrated
 //! device, because none was available.
 
-#![allow(
-    unsafe_code,
-    reason = "the driver's allocations by address and calls for managed memory have no safe form"
-)]
+#![allow(unsafe_code, reason = "the driver's allocations by address and calls for managed memory have no safe form")]
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -44,8 +41,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys::{CUdeviceptr, CUmemAttach_flags as Attach};
 use cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, DriverError,
-    LaunchArgs, PushKernelArg, SyncOnDrop, ValidAsZeroBits, result, sys,
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, DriverError, LaunchArgs, PushKernelArg,
+    SyncOnDrop, ValidAsZeroBits, result, sys,
 };
 
 use crate::error;
@@ -104,20 +101,13 @@ impl MemoryBudget {
     /// # Errors
     ///
     /// [`GpuError::OutOfMemory`] if fewer bytes are left.
-    pub(super) fn take(
-        self: &Arc<Self>,
-        what: &'static str,
-        requested_bytes: u64,
-    ) -> Result<Lease, GpuError> {
+    pub(super) fn take(self: &Arc<Self>, what: &'static str, requested_bytes: u64) -> Result<Lease, GpuError> {
         let max_bytes = self.max_bytes();
         let fits = |used: u64| used.checked_add(requested_bytes).filter(|sum| *sum <= max_bytes);
-        let before = self
-            .used_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .map_err(|used| {
-                let available_bytes = max_bytes.saturating_sub(used);
-                GpuError::OutOfMemory { what, requested_bytes, available_bytes }
-            })?;
+        let before = self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|used| {
+            let available_bytes = max_bytes.saturating_sub(used);
+            GpuError::OutOfMemory { what, requested_bytes, available_bytes }
+        })?;
         self.peak_bytes.fetch_max(before + requested_bytes, Ordering::Relaxed);
         Ok(Lease { budget: self.clone(), num_bytes: requested_bytes })
     }
@@ -158,10 +148,7 @@ impl<T> DeviceBuffer<T> {
 impl<T: DeviceRepr + ValidAsZeroBits> DeviceBuffer<T> {
     /// Lends the values to the host after all work of `stream`. `None` if the host does not reach
     /// them.
-    pub(super) fn lend<'a>(
-        &'a self,
-        stream: &'a CudaStream,
-    ) -> Result<Option<Lent<'a, T>>, DriverError> {
+    pub(super) fn lend<'a>(&'a self, stream: &'a CudaStream) -> Result<Option<Lent<'a, T>>, DriverError> {
         self.is_managed.then(|| Lent::new(&self.slice, stream)).transpose()
     }
 }
@@ -207,10 +194,7 @@ impl<T> DevicePtr<T> for DeviceBuffer<T> {
 }
 
 impl<T> DevicePtrMut<T> for DeviceBuffer<T> {
-    fn device_ptr_mut<'a>(
-        &'a mut self,
-        stream: &'a CudaStream,
-    ) -> (sys::CUdeviceptr, SyncOnDrop<'a>) {
+    fn device_ptr_mut<'a>(&'a mut self, stream: &'a CudaStream) -> (sys::CUdeviceptr, SyncOnDrop<'a>) {
         self.slice.device_ptr_mut(stream)
     }
 }
@@ -341,20 +325,13 @@ pub(super) fn give_back<T>(slice: CudaSlice<T>) {
 
 /// Hands the memory to the device, after all earlier work of `stream`. Other streams wait for this
 /// as for a copy.
-pub(super) fn give_to_device<T>(
-    slice: &mut CudaSlice<T>,
-    stream: &CudaStream,
-) -> Result<(), DriverError> {
+pub(super) fn give_to_device<T>(slice: &mut CudaSlice<T>, stream: &CudaStream) -> Result<(), DriverError> {
     let (at, _written) = slice.device_ptr_mut(stream);
     attach(at, stream, Attach::CU_MEM_ATTACH_GLOBAL)
 }
 
 /// Writes as many of `values` as fit to memory that belongs to the host, and zeros after them.
-pub(super) fn write<T: DeviceRepr + ValidAsZeroBits>(
-    slice: &mut CudaSlice<T>,
-    values: &[T],
-    stream: &CudaStream,
-) {
+pub(super) fn write<T: DeviceRepr + ValidAsZeroBits>(slice: &mut CudaSlice<T>, values: &[T], stream: &CudaStream) {
     let num_values = values.len().min(slice.len());
     let at: *mut T = ptr::with_exposed_provenance_mut(slice.device_ptr(stream).0 as usize);
     // SAFETY: the memory has room for `slice.len()` values and no other user. Its address is valid
@@ -375,10 +352,7 @@ pub(super) struct Lent<'a, T> {
 
 impl<'a, T: DeviceRepr + ValidAsZeroBits> Lent<'a, T> {
     /// Lends initialized memory of [`take`] to the host, after all earlier work of `stream`.
-    pub(super) fn new(
-        slice: &'a CudaSlice<T>,
-        stream: &'a CudaStream,
-    ) -> Result<Self, DriverError> {
+    pub(super) fn new(slice: &'a CudaSlice<T>, stream: &'a CudaStream) -> Result<Self, DriverError> {
         let at = slice.device_ptr(stream).0;
         let len = slice.len();
         attach(at, stream, Attach::CU_MEM_ATTACH_HOST)?;
@@ -395,9 +369,7 @@ impl<T> Deref for Lent<'_, T> {
         // SAFETY: `len` values lie there, and any bits are valid. They belong to the host; a writer
         // waits for the end of the borrow.
         // them waits for the end of the borrow.
-        unsafe {
-            std::slice::from_raw_parts(ptr::with_exposed_provenance(self.at as usize), self.len)
-        }
+        unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(self.at as usize), self.len) }
     }
 }
 
@@ -423,8 +395,7 @@ mod tests {
         let budget = Arc::new(MemoryBudget::new(100));
         let first = budget.take("a", 60).unwrap();
         let refused = budget.take("b", 41).unwrap_err();
-        let expected =
-            GpuError::OutOfMemory { what: "b", requested_bytes: 41, available_bytes: 40 };
+        let expected = GpuError::OutOfMemory { what: "b", requested_bytes: 41, available_bytes: 40 };
         assert_eq!(refused, expected);
         let second = budget.take("b", 40).unwrap();
         assert_eq!((budget.used_bytes(), budget.peak_bytes()), (100, 100));

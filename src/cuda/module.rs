@@ -11,9 +11,7 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    CUdevice_attribute as Attribute, CUfunction_attribute_enum as FunctionAttribute,
-};
+use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUfunction_attribute_enum as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 

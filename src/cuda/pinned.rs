@@ -94,9 +94,8 @@ impl PinnedPool {
         let mut state = self.lock();
         // The smallest buffer that is large enough, but less than four times the size.
         let fits = |pages: &Pages| (wanted..4 * wanted).contains(&pages.len_bytes);
-        let found = (0..state.free.len())
-            .filter(|at| fits(&state.free[*at]))
-            .min_by_key(|at| state.free[*at].len_bytes);
+        let found =
+            (0..state.free.len()).filter(|at| fits(&state.free[*at])).min_by_key(|at| state.free[*at].len_bytes);
         if let Some(at) = found {
             return Some(state.free.swap_remove(at));
         }

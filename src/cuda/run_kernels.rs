@@ -160,11 +160,7 @@ impl RunKernels {
     /// # Safety
     ///
     /// The contract of [`RunKernels::run`].
-    pub(super) unsafe fn check(
-        &self,
-        layout: &RunLayout,
-        at: RunAddresses<'_>,
-    ) -> Result<(), GpuError> {
+    pub(super) unsafe fn check(&self, layout: &RunLayout, at: RunAddresses<'_>) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, true) }?;
         // SAFETY: the caller guarantees it.
@@ -187,8 +183,7 @@ impl RunKernels {
         function: &CudaFunction,
         at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
-        let places =
-            [&ranges.tables, &ranges.places, &ranges.block_idxs].map(|part| at.input(part));
+        let places = [&ranges.tables, &ranges.places, &ranges.block_idxs].map(|part| at.input(part));
         let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
         let offsets = offsets_for(layout, at);
         let wanted = ranges.num_splits.div_ceil(WARPS);
@@ -285,12 +280,7 @@ impl RunKernels {
     ///
     /// The contract of [`RunKernels::run`]. [`RunKernels::check`] and [`RunKernels::decode`] must
     /// have been called before.
-    unsafe fn rows(
-        &self,
-        layout: &RunLayout,
-        at: RunAddresses<'_>,
-        must_be_utf8: bool,
-    ) -> Result<(), GpuError> {
+    unsafe fn rows(&self, layout: &RunLayout, at: RunAddresses<'_>, must_be_utf8: bool) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
         let text = at.output(&layout.text);
         let offsets = offsets_for(layout, at);
@@ -322,11 +312,7 @@ impl RunKernels {
     ///
     /// The contract of [`RunKernels::run`]. The blocks must be valid, and all must have lengths of
     /// texts.
-    pub(super) unsafe fn run_valid(
-        &self,
-        layout: &RunLayout,
-        at: RunAddresses<'_>,
-    ) -> Result<(), GpuError> {
+    pub(super) unsafe fn run_valid(&self, layout: &RunLayout, at: RunAddresses<'_>) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, false) }?;
         // SAFETY: the caller guarantees it.
@@ -349,12 +335,7 @@ impl RunKernels {
     }
 
     /// Sums the lengths before each frame: of texts, and of codes if blocks are checked.
-    unsafe fn sums(
-        &self,
-        layout: &RunLayout,
-        at: RunAddresses<'_>,
-        is_check: bool,
-    ) -> Result<(), GpuError> {
+    unsafe fn sums(&self, layout: &RunLayout, at: RunAddresses<'_>, is_check: bool) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
         let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
         let num_frames = layout.num_frames as u32;
@@ -382,12 +363,7 @@ impl RunKernels {
     }
 
     /// Computes where texts end, and where codes end if there is room for them.
-    unsafe fn offsets(
-        &self,
-        layout: &RunLayout,
-        at: RunAddresses<'_>,
-        is_check: bool,
-    ) -> Result<(), GpuError> {
+    unsafe fn offsets(&self, layout: &RunLayout, at: RunAddresses<'_>, is_check: bool) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
         let offsets = if is_check { &loaded.rows_offsets_checked } else { &loaded.rows_offsets };
         let mut launch = at.stream.launch_builder(offsets);
@@ -404,20 +380,11 @@ impl RunKernels {
         unsafe { self.launch(launch, num_frames.div_ceil(WARPS * WARP_FRAMES).max(1), 32 * WARPS) }
     }
 
-    unsafe fn launch(
-        &self,
-        mut launch: LaunchArgs<'_>,
-        grid: u32,
-        threads: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn launch(&self, mut launch: LaunchArgs<'_>, grid: u32, threads: u32) -> Result<(), GpuError> {
         if grid == 0 {
             return Ok(());
         }
-        let config = LaunchConfig {
-            grid_dim: (grid, 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
-        };
+        let config = LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
         // SAFETY: the callers guarantee it.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(self.device.fault("launching a kernel of a GSST run"))

@@ -125,12 +125,7 @@ impl Slot {
     }
 
     /// Enqueues all kernels of the run that was uploaded last.
-    pub(super) fn run(
-        &mut self,
-        kernels: &RunKernels,
-        layout: &RunLayout,
-        must_be_utf8: bool,
-    ) -> Result<(), GpuError> {
+    pub(super) fn run(&mut self, kernels: &RunKernels, layout: &RunLayout, must_be_utf8: bool) -> Result<(), GpuError> {
         let at = RunAddresses {
             stream: &self.stream,
             input: self.address(SlotMemory::Input),
@@ -182,8 +177,7 @@ impl Slot {
         if part.is_empty() {
             return Ok(());
         }
-        let (from, stream) =
-            (self.address(SlotMemory::Output) + part.start as u64, self.stream.cu_stream());
+        let (from, stream) = (self.address(SlotMemory::Output) + part.start as u64, self.stream.cu_stream());
         // SAFETY: the output contains `part`, and `to` has room for it. The caller keeps `to` until
         // a wait for the stream.
         unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
@@ -211,11 +205,7 @@ impl Slot {
         words.get(idx).map_or(0, |word| u64::from_le_bytes(*word))
     }
 
-    pub(super) fn read_error(
-        &self,
-        output: &DeviceMemory,
-        word: &mut [u64; 1],
-    ) -> Result<(), GpuError> {
+    pub(super) fn read_error(&self, output: &DeviceMemory, word: &mut [u64; 1]) -> Result<(), GpuError> {
         let reading = self.device.fault("decoding GSST blocks");
         let stream = self.stream.cu_stream();
         // SAFETY: the output starts with its error word, and `word` outlives the wait below.
@@ -286,8 +276,7 @@ pub(super) fn set_head(
     for (part, byte) in [(0..8, 0xff), (zeros, 0)] {
         let at = output + part.start as u64;
         // SAFETY: every output starts with an error word and contains the requested part.
-        unsafe { result::memset_d8_async(at, byte, part.len(), stream.cu_stream()) }
-            .map_err(&setting)?;
+        unsafe { result::memset_d8_async(at, byte, part.len(), stream.cu_stream()) }.map_err(&setting)?;
     }
     Ok(())
 }
@@ -309,8 +298,7 @@ pub(super) fn set_error_word(
         let at = output + part.start as u64;
         // SAFETY: the output has the parts of its layout, and these ranges lie before or between
         // them.
-        unsafe { result::memset_d8_async(at, 0xff, part.len(), stream.cu_stream()) }
-            .map_err(&setting)?;
+        unsafe { result::memset_d8_async(at, 0xff, part.len(), stream.cu_stream()) }.map_err(&setting)?;
     }
     Ok(())
 }

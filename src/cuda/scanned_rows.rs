@@ -212,10 +212,11 @@ impl PendingMatches {
         let (num_rows, text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
         let mut ranges = BufferRanges::default();
         let rows = ranges.next(4 * num_rows);
-        let text =
-            self.output.text.as_ref().map(|text| {
-                (ranges.next(4 * (num_rows + 1)), ranges.next(text_len_bytes), text.start)
-            });
+        let text = self
+            .output
+            .text
+            .as_ref()
+            .map(|text| (ranges.next(4 * (num_rows + 1)), ranges.next(text_len_bytes), text.start));
         let mut buffer = self.pool.take(ranges.len_bytes());
         let copied = self.copy_back(&mut buffer, &rows, text.as_ref());
         let done = copied.and_then(|()| self.slot.record_done());
@@ -242,9 +243,8 @@ impl PendingMatches {
         rows: &Range<usize>,
         text: Option<&(Range<usize>, Range<usize>, usize)>,
     ) -> Result<(), GpuError> {
-        let mut copy = |from: usize, to: &Range<usize>| {
-            self.slot.copy_part(&(from..from + to.len()), &mut buffer[to.clone()])
-        };
+        let mut copy =
+            |from: usize, to: &Range<usize>| self.slot.copy_part(&(from..from + to.len()), &mut buffer[to.clone()]);
         copy(self.output.rows.start, rows)?;
         if let Some((offsets, text, text_from)) = text {
             copy(self.output.offsets.start, offsets)?;

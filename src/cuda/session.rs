@@ -158,9 +158,7 @@ fn load_kernels(seats: &[Arc<Seat>]) {
     });
 }
 
-fn usable<'a>(
-    seats: Result<&'a Vec<Arc<Seat>>, &GpuError>,
-) -> Result<Vec<&'a Arc<Seat>>, GpuError> {
+fn usable<'a>(seats: Result<&'a Vec<Arc<Seat>>, &GpuError>) -> Result<Vec<&'a Arc<Seat>>, GpuError> {
     let mut usable = Vec::new();
     let mut lost = GpuError::NoDevice;
     for seat in seats.map_err(GpuError::clone)? {

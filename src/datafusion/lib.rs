@@ -76,20 +76,17 @@ mod write;
 
 pub use self::corpora::{FileAt, Found, Resolver, is_memory_of_corpora, made_store, with_stores};
 pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets, quiet_readers};
-pub use self::functions::{
-    bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures,
-};
+pub use self::functions::{bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::multiplied::asking;
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{
-    TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth,
-    explain_missing_table, notices, plan_statement, way_out,
+    TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth, explain_missing_table, notices,
+    plan_statement, way_out,
 };
 pub use self::planning::{
-    Argument, ArgumentKind, Column, ColumnKind, Signature, Spreading, TadocExec, TadocTable,
-    enough_memory,
+    Argument, ArgumentKind, Column, ColumnKind, Signature, Spreading, TadocExec, TadocTable, enough_memory,
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
 

@@ -55,9 +55,8 @@ pub fn asking(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
             return Ok(Transformed::no(node));
         };
         let children = node.children().into_iter().zip(asked);
-        let children = children.map(|(input, asked)| {
-            Arc::new(AskingExec { input: Arc::clone(input), asked }) as Arc<dyn ExecutionPlan>
-        });
+        let children = children
+            .map(|(input, asked)| Arc::new(AskingExec { input: Arc::clone(input), asked }) as Arc<dyn ExecutionPlan>);
         let children = children.collect();
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
         Ok(Transformed::yes(node.replace_children(children, options)?))
@@ -138,11 +137,7 @@ impl DisplayAs for AskingExec {
 impl ExecutionPlan for AskingExec {
     passing_methods!("AskingExec", |node, input| Ok(Self { input, asked: node.asked.clone() }));
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&context))?;
         let (schema, asked) = (rows.schema(), self.asked.clone());
         let checked = rows.map(move |batch| {
@@ -183,26 +178,11 @@ mod tests {
             (format!("SELECT unnest(range(0, 30000)), {} AS t", text(100)), Some(30_000)),
             (format!("SELECT unnest(range(0, 30000)), {} AS t", text(9000)), None),
             (
-                format!(
-                    "SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 30000) b",
-                    text(100)
-                ),
+                format!("SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 30000) b", text(100)),
                 Some(30_000),
             ),
-            (
-                format!(
-                    "SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 30000) b",
-                    text(90_000)
-                ),
-                None,
-            ),
-            (
-                format!(
-                    "SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 3) b",
-                    text(900_000)
-                ),
-                Some(3),
-            ),
+            (format!("SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 30000) b", text(90_000)), None),
+            (format!("SELECT a.t, b.value FROM (SELECT {} AS t) a CROSS JOIN range(0, 3) b", text(900_000)), Some(3)),
         ] {
             let (found, shown) = rows(&sql).await;
             assert!(shown.contains("AskingExec"), "{shown}");

@@ -241,15 +241,8 @@ impl TadocOptions {
         let names = self.gsst_columns.split(',').map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<String> = names.map(str::to_owned).collect();
         GsstParquetOptions {
-            columns: if names.is_empty() {
-                GsstColumns::AllText
-            } else {
-                GsstColumns::Named(names)
-            },
-            block: BlockOptions {
-                parse: self.gsst_parse,
-                ..BlockOptions::new(self.gsst_code_bits)
-            },
+            columns: if names.is_empty() { GsstColumns::AllText } else { GsstColumns::Named(names) },
+            block: BlockOptions { parse: self.gsst_parse, ..BlockOptions::new(self.gsst_code_bits) },
             properties: WriterProperties::builder()
                 .set_max_row_group_row_count(usize::try_from(self.gsst_row_group_rows).ok())
                 .set_compression(self.gsst_compression)
@@ -299,8 +292,7 @@ impl ExtensionOptions for TadocOptions {
             "workers_write" => self.workers_write = parse_flag(name, value)?,
             "recompress_ratio" => {
                 let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-                self.recompress_ratio =
-                    ratio.ok_or_else(|| refused(name, value, "a number from 0 to 1"))?;
+                self.recompress_ratio = ratio.ok_or_else(|| refused(name, value, "a number from 0 to 1"))?;
             }
             "gsst_columns" => self.gsst_columns = value.to_owned(),
             "gsst_code_bits" => {
@@ -319,13 +311,10 @@ impl ExtensionOptions for TadocOptions {
             }
             "gsst_row_group_rows" => self.gsst_row_group_rows = parse_len(name, value, 1)?,
             "gsst_compression" => {
-                self.gsst_compression = value.to_ascii_uppercase().parse().map_err(|_| {
-                    refused(
-                        name,
-                        value,
-                        "uncompressed, snappy, lz4_raw, gzip(LEVEL) or zstd(LEVEL)",
-                    )
-                })?;
+                self.gsst_compression = value
+                    .to_ascii_uppercase()
+                    .parse()
+                    .map_err(|_| refused(name, value, "uncompressed, snappy, lz4_raw, gzip(LEVEL) or zstd(LEVEL)"))?;
             }
             "gpu_memory_bytes" => self.gpu_memory_bytes = parse_len(name, value, 1)?,
             _ => return Err(unknown_key(name)),
@@ -391,10 +380,7 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("allow_empty", "Whether COPY writes a file without rows."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
-    (
-        "workers_write",
-        "Whether workers write the segments of COPY to a living corpus: true or false.",
-    ),
+    ("workers_write", "Whether workers write the segments of COPY to a living corpus: true or false."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
     ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
@@ -525,9 +511,7 @@ mod tests {
         assert!(text(options.set("gsst_compression", "rar")).contains("zstd(LEVEL)"));
         assert!(text(options.set("traversal", "up")).contains("bottom_up"));
         for number in ["0", "65", "all"] {
-            assert!(
-                text(options.set("blocks_at_once", number)).contains("auto, or a whole number")
-            );
+            assert!(text(options.set("blocks_at_once", number)).contains("auto, or a whole number"));
         }
         assert!(text(options.set("block_bytes", "-1")).contains("a whole number from 1024 on"));
     }

@@ -13,9 +13,7 @@ macro_rules! leaf_methods {
             &self.properties
         }
 
-        fn children(
-            &self,
-        ) -> Vec<&::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
+        fn children(&self) -> Vec<&::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
             vec![]
         }
 
@@ -23,9 +21,7 @@ macro_rules! leaf_methods {
             self: ::std::sync::Arc<Self>,
             children: Vec<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>>,
             _options: ::datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
-        ) -> ::datafusion::error::Result<
-            ::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>,
-        > {
+        ) -> ::datafusion::error::Result<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
             match children.len() {
                 0 => Ok(self),
                 more => {
@@ -37,12 +33,8 @@ macro_rules! leaf_methods {
         fn with_new_children(
             self: ::std::sync::Arc<Self>,
             children: Vec<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>>,
-        ) -> ::datafusion::error::Result<
-            ::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>,
-        > {
-            use ::datafusion::physical_plan::execution_plan::{
-                ChildrenPropertiesMode, ReplaceChildrenOptions,
-            };
+        ) -> ::datafusion::error::Result<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
+            use ::datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
             self.replace_children(children, options)
         }
@@ -57,9 +49,7 @@ macro_rules! one_input_methods {
             $name
         }
 
-        fn children(
-            &self,
-        ) -> Vec<&::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
+        fn children(&self) -> Vec<&::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
             vec![&self.input]
         }
 
@@ -67,9 +57,7 @@ macro_rules! one_input_methods {
             &self,
             _f: &mut dyn FnMut(
                 &::std::sync::Arc<dyn ::datafusion::physical_plan::PhysicalExpr>,
-            ) -> ::datafusion::error::Result<
-                ::datafusion::common::tree_node::TreeNodeRecursion,
-            >,
+            ) -> ::datafusion::error::Result<::datafusion::common::tree_node::TreeNodeRecursion>,
         ) -> ::datafusion::error::Result<::datafusion::common::tree_node::TreeNodeRecursion> {
             Ok(::datafusion::common::tree_node::TreeNodeRecursion::Continue)
         }
@@ -78,9 +66,7 @@ macro_rules! one_input_methods {
             self: ::std::sync::Arc<Self>,
             mut children: Vec<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>>,
             _options: ::datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
-        ) -> ::datafusion::error::Result<
-            ::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>,
-        > {
+        ) -> ::datafusion::error::Result<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
             let $node = self.as_ref();
             match (children.pop(), children.len()) {
                 (Some($input), 0) => {
@@ -96,12 +82,8 @@ macro_rules! one_input_methods {
         fn with_new_children(
             self: ::std::sync::Arc<Self>,
             children: Vec<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>>,
-        ) -> ::datafusion::error::Result<
-            ::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>,
-        > {
-            use ::datafusion::physical_plan::execution_plan::{
-                ChildrenPropertiesMode, ReplaceChildrenOptions,
-            };
+        ) -> ::datafusion::error::Result<::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
+            use ::datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
             self.replace_children(children, options)
         }

@@ -41,10 +41,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
     let session_id = state.session_id().to_owned();
-    *state = SessionStateBuilder::new_from_existing(state.clone())
-        .with_session_id(session_id)
-        .with_tadoc()
-        .build();
+    *state = SessionStateBuilder::new_from_existing(state.clone()).with_session_id(session_id).with_tadoc().build();
     Ok(())
 }
 

@@ -36,9 +36,7 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coop::{CooperativeExec, make_cooperative};
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{
-    HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
-};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
@@ -155,10 +153,7 @@ fn multiplies_rows(name: &str) -> bool {
 
 /// Returns the join `node` with a filter that fails after `stop` is set; `None` if it is none, or has no
 /// filter.
-fn with_stoppable_filter(
-    node: &dyn ExecutionPlan,
-    stop: &Stop,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn with_stoppable_filter(node: &dyn ExecutionPlan, stop: &Stop) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let stoppable = |filter: &JoinFilter| {
         let (inner, stop) = (Arc::clone(filter.expression()), stop.clone());
         let expression = Arc::new(StoppableFilter { inner, stop });
@@ -171,9 +166,7 @@ fn with_stoppable_filter(
         let builder = NestedLoopJoinExecBuilder::from(join).with_filter(stoppable(filter));
         return Ok(Some(Arc::new(builder.build()?)));
     }
-    if let Some((join, filter)) =
-        node.downcast_ref::<HashJoinExec>().and_then(|join| Some((join, join.filter()?)))
-    {
+    if let Some((join, filter)) = node.downcast_ref::<HashJoinExec>().and_then(|join| Some((join, join.filter()?))) {
         return Ok(Some(join.builder().with_filter(stoppable(filter)).build_exec()?));
     }
     Ok(None)
@@ -199,11 +192,7 @@ impl DisplayAs for StoppableExec {
 impl ExecutionPlan for StoppableExec {
     passing_methods!("StoppableExec", |node, input| Ok(Self { input, stop: node.stop.clone() }));
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = make_cooperative(self.input.execute(partition, context)?);
         let (schema, stop) = (rows.schema(), self.stop.clone());
         let checked = rows.map(move |batch| stop.check().and(batch));
@@ -248,11 +237,7 @@ impl PhysicalExpr for StoppableFilter {
         self.inner.evaluate(batch)
     }
 
-    fn evaluate_selection(
-        &self,
-        batch: &RecordBatch,
-        selection: &BooleanArray,
-    ) -> Result<ColumnarValue> {
+    fn evaluate_selection(&self, batch: &RecordBatch, selection: &BooleanArray) -> Result<ColumnarValue> {
         self.stop.check()?;
         self.inner.evaluate_selection(batch, selection)
     }
@@ -261,10 +246,7 @@ impl PhysicalExpr for StoppableFilter {
         vec![&self.inner]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn PhysicalExpr>>,
-    ) -> Result<Arc<dyn PhysicalExpr>> {
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
         match (children.pop(), children.len()) {
             (Some(inner), 0) => Ok(Arc::new(Self { inner, stop: self.stop.clone() })),
             (_, more) => internal_err!("a stoppable filter has one child, got {more} more"),
@@ -323,8 +305,7 @@ mod tests {
             ("a.value + b.value < 0", "NestedLoopJoinExec"),
             ("a.value % 2 = b.value % 2 AND a.value + b.value < 0", "HashJoinExec"),
         ] {
-            let (plan, task) =
-                planned(&format!("SELECT count(*) FROM {a} JOIN {b} ON {condition}")).await;
+            let (plan, task) = planned(&format!("SELECT count(*) FROM {a} JOIN {b} ON {condition}")).await;
             assert!(shown(&plan).contains(node), "{}", shown(&plan));
             let stop = Stop::default();
             let plan = stoppable(plan, &stop).unwrap();
@@ -348,9 +329,7 @@ mod tests {
         for sql in [
             format!("SELECT * FROM {numbers} a JOIN {numbers} b ON a.value + b.value < 7"),
             format!("SELECT * FROM {numbers} a LEFT JOIN {numbers} b ON a.value * b.value = 12"),
-            format!(
-                "SELECT * FROM {numbers} a JOIN {numbers} b ON a.value % 3 = b.value % 3 AND a.value < b.value"
-            ),
+            format!("SELECT * FROM {numbers} a JOIN {numbers} b ON a.value % 3 = b.value % 3 AND a.value < b.value"),
             format!("SELECT * FROM {numbers} a, {numbers} b"),
         ] {
             let (plan, task) = planned(&sql).await;

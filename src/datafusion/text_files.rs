@@ -41,11 +41,7 @@ impl GetExt for TextFile {
 }
 
 impl FileFormatFactory for TextFile {
-    fn create(
-        &self,
-        session: &dyn Session,
-        format_options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
+    fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         match self {
             Self::Jsonl | Self::Ndjson => JsonFormatFactory::new().create(session, format_options),
             Self::Tsv => {

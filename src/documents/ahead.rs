@@ -60,8 +60,7 @@ impl<'a> Ahead<'a> {
     fn request(&mut self) {
         while let Some(&input) = self.inputs.peek() {
             let held_bytes = held_bytes(input);
-            let has_room = self.requested.len() < self.window.len()
-                && self.held_bytes + held_bytes <= MAX_BYTES;
+            let has_room = self.requested.len() < self.window.len() && self.held_bytes + held_bytes <= MAX_BYTES;
             if !has_room && !self.requested.is_empty() {
                 break;
             }
@@ -130,8 +129,7 @@ impl Window {
 
     fn change(&self, new: impl Fn(usize) -> usize) {
         // Both sides of the result are the length before, which nobody needs.
-        let _before =
-            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| Some(new(len)));
+        let _before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| Some(new(len)));
     }
 }
 

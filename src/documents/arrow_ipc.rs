@@ -83,13 +83,7 @@ struct Stream {
 
 impl Stream {
     /// Decodes a message, whose buffers expand to `expanded_bytes`, and passes on the rows of the batches.
-    fn take(
-        &mut self,
-        column: &str,
-        bytes: Vec<u8>,
-        expanded_bytes: u64,
-        rows: &mut Rows<'_, '_>,
-    ) -> Outcome {
+    fn take(&mut self, column: &str, bytes: Vec<u8>, expanded_bytes: u64, rows: &mut Rows<'_, '_>) -> Outcome {
         let file = rows.input.shown();
         let bad = |error: &(dyn std::error::Error + 'static)| {
             Failure::with_cause(format!("{file}: no valid Arrow IPC"), error)
@@ -178,8 +172,7 @@ fn next_message(reader: &mut dyn BufRead) -> io::Result<Option<Bytes>> {
         return Err(cut());
     }
     let len = bytes.last_chunk().map_or(0, |len| i32::from_le_bytes(*len));
-    let len =
-        u64::try_from(len).map_err(|_| io::Error::other("the length of a message is below 0"))?;
+    let len = u64::try_from(len).map_err(|_| io::Error::other("the length of a message is below 0"))?;
     if len == 0 {
         return Ok(None);
     }
@@ -190,11 +183,7 @@ fn next_message(reader: &mut dyn BufRead) -> io::Result<Option<Bytes>> {
     let mut message = Bytes { metadata: start..bytes.len(), bytes };
     let body_bytes = message.message().map_err(io::Error::other)?.bodyLength();
     let body_bytes = u64::try_from(body_bytes).map_err(|_| cut())?;
-    if body_bytes == 0 || read_more(reader, body_bytes, &mut message.bytes)? {
-        Ok(Some(message))
-    } else {
-        Err(cut())
-    }
+    if body_bytes == 0 || read_more(reader, body_bytes, &mut message.bytes)? { Ok(Some(message)) } else { Err(cut()) }
 }
 
 /// Appends the next `len` bytes. Returns false if there are none at all.

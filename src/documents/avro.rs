@@ -42,9 +42,7 @@ const ROW_PREFIX: [u8; 5] = [0, 0, 0, 0, 1];
 /// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let file = rows.input.shown();
-    let bad = |error: &(dyn Error + 'static)| {
-        Failure::with_cause(format!("{file}: no valid Avro"), error)
-    };
+    let bad = |error: &(dyn Error + 'static)| Failure::with_cause(format!("{file}: no valid Avro"), error);
     let max_bytes = rows.options.max_row_bytes;
     let header = Header::read(&mut (&mut *opened.reader).take(MAX_HEADER_BYTES));
     let header = header.map_err(|error| opened.failed(rows.input, &error))?;
@@ -127,11 +125,7 @@ fn has_bytes(data_type: &DataType) -> bool {
 ///
 /// # Errors
 /// They are damaged, or the block has another number of rows.
-fn next_rows(
-    decoder: &mut Decoder,
-    rest: &mut &[u8],
-    num_left: &mut u64,
-) -> Result<RecordBatch, Box<dyn Error>> {
+fn next_rows(decoder: &mut Decoder, rest: &mut &[u8], num_left: &mut u64) -> Result<RecordBatch, Box<dyn Error>> {
     let schema = decoder.schema();
     let mut batches = Vec::new();
     while batches.len() < BATCH_ROWS && *num_left > 0 {
@@ -202,11 +196,7 @@ struct Block {
 
 impl Block {
     /// Reads the next block, or none at the end.
-    fn read(
-        reader: &mut dyn BufRead,
-        marker: &[u8; MARKER_BYTES],
-        max_bytes: u64,
-    ) -> io::Result<Option<Self>> {
+    fn read(reader: &mut dyn BufRead, marker: &[u8; MARKER_BYTES], max_bytes: u64) -> io::Result<Option<Self>> {
         if reader.fill_buf()?.is_empty() {
             return Ok(None);
         }
@@ -283,19 +273,14 @@ impl Codec {
 
 /// Unpacks a block of snappy, which ends with a checksum of its bytes.
 fn unpack_snappy(packed: &[u8], max_bytes: u64, budget: &Budget) -> io::Result<Vec<u8>> {
-    let (packed, checksum) =
-        packed.split_last_chunk().ok_or_else(|| damaged("the checksum is missing"))?;
+    let (packed, checksum) = packed.split_last_chunk().ok_or_else(|| damaged("the checksum is missing"))?;
     let len = snap::raw::decompress_len(packed).map_err(io::Error::other)?;
     check_len(len as u64, max_bytes)?;
     budget.expand(packed.len() as u64, len as u64).map_err(|reason| damaged(&reason))?;
     let unpacked = snap::raw::Decoder::new().decompress_vec(packed).map_err(io::Error::other)?;
     let mut crc = Crc::new();
     crc.update(&unpacked);
-    if crc.sum() == u32::from_be_bytes(*checksum) {
-        Ok(unpacked)
-    } else {
-        Err(damaged("the checksum differs"))
-    }
+    if crc.sum() == u32::from_be_bytes(*checksum) { Ok(unpacked) } else { Err(damaged("the checksum differs")) }
 }
 
 fn check_len(len: u64, max_bytes: u64) -> io::Result<()> {

@@ -126,11 +126,9 @@ impl<R: BufRead> Utf8Page<R> {
         let mut len = 0;
         while !self.is_at_end {
             let is_head = self.head_taken < self.head.len();
-            let bytes =
-                if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
+            let bytes = if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
             let is_last = bytes.is_empty();
-            let (result, taken, written, is_damaged) =
-                decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
+            let (result, taken, written, is_damaged) = decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
             if is_head {
                 self.head_taken += taken
             } else {
@@ -244,8 +242,7 @@ fn from_meta(_head: &[u8]) -> Option<&'static Encoding> {
 #[cfg(feature = "html")]
 fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut meta = Meta::default();
-    let mut emitter =
-        CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| meta.take(event));
+    let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| meta.take(event));
     emitter.naively_switch_states(true);
     let mut found = Tokenizer::new_with_emitter(IoReader::new(head), emitter);
     found.next()?.ok()

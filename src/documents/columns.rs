@@ -43,9 +43,7 @@ pub fn leaves(fields: &Fields) -> impl Iterator<Item = String> + use<> {
         match field.data_type() {
             DataType::Struct(inner) => {
                 let inner = inner.iter();
-                open.extend(
-                    inner.map(|field| (format!("{path}.{}", field.name()), Arc::clone(field))),
-                );
+                open.extend(inner.map(|field| (format!("{path}.{}", field.name()), Arc::clone(field))));
             }
             DataType::List(item) | DataType::LargeList(item) => open.push((path, Arc::clone(item))),
             _ => paths.push(path),

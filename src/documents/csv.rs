@@ -60,12 +60,7 @@ impl Default for Dialect {
 }
 
 /// Reads the rows of one input. `column` is the name of the text column.
-pub fn read(
-    column: &str,
-    dialect: Dialect,
-    mut opened: Opened<'_>,
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let delimiter = dialect.delimiter.unwrap_or_else(|| delimiter(&rows.input.path));
     let quote = match dialect.quote {
         Some(Quote::Byte(quote)) => quote,
@@ -81,10 +76,7 @@ pub fn read(
         let what = if dialect.has_header { "the header" } else { "row 1" };
         return Err(rows.too_large(what));
     }
-    let format = Format::default()
-        .with_header(dialect.has_header)
-        .with_delimiter(delimiter)
-        .with_quote(quote);
+    let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter).with_quote(quote);
     let schema = schema_of(&first[row..], &format).map_err(|error| bad_csv(rows, &error))?;
     let reader = ReaderBuilder::new(Arc::new(schema.clone()))
         .with_header(dialect.has_header)
@@ -176,12 +168,7 @@ impl Feeder {
 
     /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
     /// `row_idx` is the index of the first row of the batch.
-    fn feed(
-        &mut self,
-        opened: &mut Opened<'_>,
-        rows: &Rows<'_, '_>,
-        row_idx: usize,
-    ) -> Outcome<bool> {
+    fn feed(&mut self, opened: &mut Opened<'_>, rows: &Rows<'_, '_>, row_idx: usize) -> Outcome<bool> {
         let mut batch_bytes = 0;
         loop {
             let from_first = self.first.position() < self.first.get_ref().len() as u64;
@@ -197,8 +184,8 @@ impl Feeder {
             // A batch of large rows ends early. It can end only at the end of a row.
             let is_large = batch_bytes >= BATCH_BYTES;
             let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
-            let (len, num_rows) = decode(&mut self.decoder, bytes)
-                .map_err(|e| self.quotes.with_hint(bad_csv(rows, &e)))?;
+            let (len, num_rows) =
+                decode(&mut self.decoder, bytes).map_err(|e| self.quotes.with_hint(bad_csv(rows, &e)))?;
             self.quotes.take(&bytes[..len]);
             if let Some(line) = self.quotes.odd_byte {
                 return Err(Failure::new(format!(

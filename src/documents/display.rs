@@ -133,9 +133,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "tb" => 1_000_000_000_000,
         _ => return Err(format!("`{unit}` is no unit; write a size such as 64MiB or 2GB")),
     };
-    let value: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is no size; write a number and a unit, such as 64MiB"))?;
+    let value: f64 =
+        number.parse().map_err(|_| format!("`{text}` is no size; write a number and a unit, such as 64MiB"))?;
     let len_bytes = value * factor as f64;
     if len_bytes >= 1.0 && len_bytes < u64::MAX as f64 {
         Ok(len_bytes as u64)

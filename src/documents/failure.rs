@@ -53,9 +53,7 @@ impl Failure {
 
     /// Creates the failure for inputs, such as `mailboxes`, whose reader belongs to a feature that this build lacks.
     pub fn left_out(inputs: &str, feature: &'static str) -> Self {
-        let text = format!(
-            "this build has no reader of {inputs}; compile it with the feature `{feature}`"
-        );
+        let text = format!("this build has no reader of {inputs}; compile it with the feature `{feature}`");
         Self { text, kind: FailureKind::LeftOut { feature } }
     }
 

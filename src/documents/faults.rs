@@ -119,11 +119,7 @@ impl Faults {
             return;
         }
         noted.latest = Some(shown);
-        if noted.warnings.len() < MAX_NAMED {
-            noted.warnings.push(failure.to_string())
-        } else {
-            noted.num_more += 1
-        }
+        if noted.warnings.len() < MAX_NAMED { noted.warnings.push(failure.to_string()) } else { noted.num_more += 1 }
     }
 
     /// Counts lines that were left out.

@@ -77,12 +77,7 @@ impl<const N: usize> RecordColumns<N> {
     }
 
     /// Adds the row of a document. `date` is in microseconds since 1970.
-    pub fn push(
-        &mut self,
-        texts: [Option<String>; N],
-        date: Option<i64>,
-        rows: &mut Rows<'_, '_>,
-    ) -> Outcome {
+    pub fn push(&mut self, texts: [Option<String>; N], date: Option<i64>, rows: &mut Rows<'_, '_>) -> Outcome {
         for (column, text) in self.texts.iter_mut().zip(texts) {
             column.push(text);
         }
@@ -111,8 +106,7 @@ mod tests {
 
     #[test]
     fn lines_are_joined_and_found_in_any_case() {
-        let headers =
-            Headers::parse(b"Subject: one\r\n two\r\nno header\nX-A:b:c\n\td\nx-a: later\xff\n");
+        let headers = Headers::parse(b"Subject: one\r\n two\r\nno header\nX-A:b:c\n\td\nx-a: later\xff\n");
         assert_eq!(headers.get("subject"), Some("one two"));
         assert_eq!(headers.get("x-a"), Some("b:c d"));
         assert_eq!(headers.get("to"), None);

@@ -40,11 +40,7 @@ pub trait StoredFile: fmt::Debug + Send + Sync {
 
     /// Requests the file and returns a reader of all its bytes. The first `ahead_bytes` come while nobody
     /// waits for them. `answered` gets the time up to the answer of the store.
-    fn reader(
-        &self,
-        ahead_bytes: u64,
-        answered: Box<dyn FnOnce(Duration) + Send>,
-    ) -> Box<dyn StoredBytes>;
+    fn reader(&self, ahead_bytes: u64, answered: Box<dyn FnOnce(Duration) + Send>) -> Box<dyn StoredBytes>;
 }
 
 /// A reader of the bytes of a file that was requested.

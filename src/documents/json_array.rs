@@ -159,8 +159,7 @@ mod tests {
             2 => Value::Null,
             3 => (0..random.below(4)).map(|_| value(random, depth - 1)).collect(),
             _ => {
-                let entries =
-                    (0..random.below(4)).map(|_| (text(random), value(random, depth - 1)));
+                let entries = (0..random.below(4)).map(|_| (text(random), value(random, depth - 1)));
                 Value::Object(entries.collect::<Map<_, _>>())
             }
         }

@@ -171,11 +171,7 @@ fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcom
     let (schema, num_rows) = inferred.map_err(|error| bad_line(&file, chunk, &error))?;
     check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
     rows.check_num_columns(&schema)?;
-    let schema = if rows.options.keep_columns {
-        schema
-    } else {
-        only(&schema, |name| rows.needs(name, field))
-    };
+    let schema = if rows.options.keep_columns { schema } else { only(&schema, |name| rows.needs(name, field)) };
     let schema = Schema::new(numbers::as_texts(schema.fields()));
     let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
         .and_then(|batch| with_time_numbers(batch, rows.time_column()))
@@ -285,9 +281,7 @@ fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
         Some((number, error)) => (format!("{} {number}", chunk.unit), plain(error)),
         None => (format!("from {} {}", chunk.unit, chunk.first_line), plain(error)),
     };
-    Failure::new(format!(
-        "{file}: {place}: {reason}; where this is not the text, --no-columns leaves it out"
-    ))
+    Failure::new(format!("{file}: {place}: {reason}; where this is not the text, --no-columns leaves it out"))
 }
 
 /// Returns the text of an error without the name of its kind, and without the number of a line. The

@@ -171,10 +171,9 @@ impl FromStr for Documents {
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
             ("arrow" | "feather", Some(column)) => Ok(Self::Arrow(column)),
             ("avro", Some(field)) => Ok(Self::Avro(field)),
-            (
-                "jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "arrow" | "feather" | "avro",
-                None,
-            ) => Err(format!("say which column holds the text, such as {kind}:text")),
+            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "arrow" | "feather" | "avro", None) => {
+                Err(format!("say which column holds the text, such as {kind}:text"))
+            }
             _ => {
                 let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN, arrow:COLUMN, \
                               avro:FIELD";
@@ -370,26 +369,17 @@ pub fn read(
 }
 
 /// Reads one input, which begins with `head`.
-fn read_one(
-    division: &Division,
-    opened: Opened<'_>,
-    head: &[u8],
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Outcome {
     let (input, options) = (rows.input, rows.options);
     let page = html::Form::from_path(&input.path).filter(|_| options.html_to_text);
     let opened = match options.charset {
-        Some(charset) if page.is_none() && charset != Charset::Keep => {
-            opened.in_utf8(charset, input)?
-        }
+        Some(charset) if page.is_none() && charset != Charset::Keep => opened.in_utf8(charset, input)?,
         _ => opened,
     };
     let damage = Rc::clone(&opened.damage);
     let outcome = match &division.documents {
         Documents::Jsonl(field) => jsonl::read(field, opened, rows),
-        Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => {
-            zeek::read(column, opened, rows)
-        }
+        Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => zeek::read(column, opened, rows),
         Documents::Csv(column) => csv::read(column, division.dialect, opened, rows),
         Documents::Tsv(column) => {
             let delimiter = division.dialect.delimiter.or(Some(b'\t'));
@@ -517,11 +507,7 @@ impl<'a> Gather<'a> {
         self.open = None;
         self.batch.end_document(path);
         // Empty documents count too, so that a batch does not collect a million of them.
-        if self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
-            Ok(())
-        } else {
-            self.flush()
-        }
+        if self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES { Ok(()) } else { self.flush() }
     }
 
     /// Adds to the number of bytes read.
@@ -530,13 +516,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Notes that `input` cannot be searched if `head` says so, unless its bytes are wanted.
-    fn count_unsearchable(
-        &mut self,
-        input: &Input,
-        options: ReadOptions,
-        head: &[u8],
-        is_unpacked: bool,
-    ) {
+    fn count_unsearchable(&mut self, input: &Input, options: ReadOptions, head: &[u8], is_unpacked: bool) {
         if options.decompress && options.charset != Some(Charset::Keep) {
             let has_charset = options.charset.is_some();
             self.unsearchable.count(input, Judged { head, is_unpacked, has_charset });
@@ -582,9 +562,7 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in
-            "files lines jsonl:text csv:a,b tsv:a parquet:x:y arrow:t avro:t warc mbox".split(' ')
-        {
+        for kind in "files lines jsonl:text csv:a,b tsv:a parquet:x:y arrow:t avro:t warc mbox".split(' ') {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
         for bad in ["", "file", "jsonl", "csv:", "tsv", "arrow", "avro", "warc:x", "files:x"] {
@@ -609,10 +587,7 @@ mod tests {
         #[cfg(not(feature = "warc"))]
         assert_eq!(kind(b"WARC/1.0", Documents::Warc), FailureKind::LeftOut { feature: "warc" });
         #[cfg(not(feature = "office"))]
-        assert_eq!(
-            kind(b"PK\x03\x04", Documents::Files),
-            FailureKind::LeftOut { feature: "office" }
-        );
+        assert_eq!(kind(b"PK\x03\x04", Documents::Files), FailureKind::LeftOut { feature: "office" });
     }
 
     #[test]
@@ -625,8 +600,7 @@ mod tests {
         let texts = |batch: &Batch| -> Vec<(Vec<u8>, bool)> {
             batch.iter().map(|part| (part.text.to_vec(), part.is_last)).collect()
         };
-        let expected =
-            |last| [(b"one".to_vec(), true), (Vec::new(), true), (b"two".to_vec(), last)];
+        let expected = |last| [(b"one".to_vec(), true), (Vec::new(), true), (b"two".to_vec(), last)];
         assert_eq!(texts(&batch), expected(true));
         batch.goes_on = true;
         assert_eq!(texts(&batch), expected(false));

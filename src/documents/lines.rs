@@ -102,11 +102,7 @@ const HEAD_BYTES: usize = 4 << 10;
 const BATCH_ROWS: usize = 8 << 10;
 
 /// Reads the lines of one input. `start` matches the first line of a record; without it each line is one.
-pub fn read_records(
-    mut opened: Opened<'_>,
-    start: Option<&Regex>,
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+pub fn read_records(mut opened: Opened<'_>, start: Option<&Regex>, rows: &mut Rows<'_, '_>) -> Outcome {
     let mut records = Records::new(start, rows);
     loop {
         let text = next_bytes(&mut opened, records.rows.input)?;
@@ -214,11 +210,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
     }
 
     fn end_document(&mut self) -> Outcome {
-        if std::mem::take(&mut self.is_open) {
-            self.rows.sink.end_document(&self.path)
-        } else {
-            Ok(())
-        }
+        if std::mem::take(&mut self.is_open) { self.rows.sink.end_document(&self.path) } else { Ok(()) }
     }
 
     fn store_times(&mut self) -> Outcome {
@@ -297,8 +289,7 @@ mod tests {
     #[test]
     fn records_are_the_lines_joined() {
         let long = format!("A{}\n b\nA{}\n", "x".repeat(3 * HEAD_BYTES), "y".repeat(HEAD_BYTES));
-        let texts =
-            ["", "\n", "\n\n", "A", "A\n", "b\nA\n\nb\r\nA", "b", "A1\nA2\n b\n\nA3\n\n", &long];
+        let texts = ["", "\n", "\n\n", "A", "A\n", "b\nA\n\nb\r\nA", "b", "A1\nA2\n b\n\nA3\n\n", &long];
         for text in texts {
             for start in [None, Some("^A"), Some(""), Some("never")] {
                 let expected = by_lines(text.as_bytes(), start);

@@ -80,9 +80,8 @@ impl Numbers {
     pub fn observe(&mut self, batch: &RecordBatch) {
         let schema = batch.schema();
         let columns = schema.fields().iter().zip(batch.columns());
-        let mut open: Vec<(String, FieldRef, ArrayRef)> = columns
-            .map(|(field, column)| (field.name().clone(), Arc::clone(field), Arc::clone(column)))
-            .collect();
+        let mut open: Vec<(String, FieldRef, ArrayRef)> =
+            columns.map(|(field, column)| (field.name().clone(), Arc::clone(field), Arc::clone(column))).collect();
         while let Some((path, field, column)) = open.pop() {
             match field.data_type() {
                 DataType::Struct(inner) => {
@@ -136,12 +135,9 @@ impl Numbers {
     }
 
     fn typed_values(&self, path: &str, field: &Field) -> DataType {
-        let is_text =
-            self.texts.contains(path) || self.large.contains(path) && self.floats.contains(path);
+        let is_text = self.texts.contains(path) || self.large.contains(path) && self.floats.contains(path);
         match field.data_type() {
-            DataType::Struct(inner) => {
-                DataType::Struct(self.typed_fields(&format!("{path}."), inner))
-            }
+            DataType::Struct(inner) => DataType::Struct(self.typed_fields(&format!("{path}."), inner)),
             DataType::List(item) => {
                 let kind = self.typed_values(path, item);
                 DataType::List(Arc::new(Field::new(item.name(), kind, true)))

@@ -60,8 +60,7 @@ pub struct ExpansionLimits {
 impl ExpansionLimits {
     /// Default limits, which nearly all files meet. gzip reaches at most 1,032 to 1, and files with
     /// a ratio above 1,000 are usually made for that purpose.
-    pub const DEFAULT: Self =
-        Self { max_ratio: 1000, max_bytes: 1 << 38, max_window_bytes: 128 << 20 };
+    pub const DEFAULT: Self = Self { max_ratio: 1000, max_bytes: 1 << 38, max_window_bytes: 128 << 20 };
 
     /// Returns the exceeded limit, if there is one. `read` are the bytes of one decoder, and
     /// `expanded_bytes` those of all decoders of an input.
@@ -195,9 +194,7 @@ pub fn open(
     let raw: Box<dyn Read> = match (reader, &input.source) {
         (Some(reader), _) => reader,
         (None, Source::Stdin) => Box::new(io::stdin()),
-        (None, Source::File(path)) => {
-            Box::new(File::open(path).map_err(|error| failed(input, &error))?)
-        }
+        (None, Source::File(path)) => Box::new(File::open(path).map_err(|error| failed(input, &error))?),
         (None, Source::Stored(stored)) => stored.reader(0, Box::new(|_| {})),
         (None, Source::Text { bytes, .. }) => Box::new(Cursor::new(bytes.clone())),
         (None, Source::Member(_)) => Box::new(io::empty()),
@@ -232,11 +229,7 @@ pub fn open_member<'a>(
 }
 
 /// Wraps `inner`, a decoder whose bytes are added to `counters`, by the limits of `budget`.
-pub fn limited<'a>(
-    inner: Box<dyn Read + 'a>,
-    counters: &Counters,
-    budget: &Budget,
-) -> Box<dyn Read + 'a> {
+pub fn limited<'a>(inner: Box<dyn Read + 'a>, counters: &Counters, budget: &Budget) -> Box<dyn Read + 'a> {
     Box::new(Limited { inner, counters: counters.clone(), budget: budget.clone() })
 }
 
@@ -256,11 +249,7 @@ fn decode<'a>(
         len = skippable.next_magic(&mut magic);
     }
     let dictionary = decoders::dictionary(&skippable.bytes, budget.limits.max_window_bytes);
-    let held = if skippable.bytes.is_empty() {
-        magic[..len].to_vec()
-    } else {
-        std::mem::take(&mut skippable.bytes)
-    };
+    let held = if skippable.bytes.is_empty() { magic[..len].to_vec() } else { std::mem::take(&mut skippable.bytes) };
     let bytes = Cursor::new(held).chain(raw);
     if !decompress {
         return Ok(Opened::plain(bytes, input, packed_bytes, budget));
@@ -280,9 +269,7 @@ fn decode<'a>(
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90] => {
             (Box::new(Bzip2Streams::new(bytes)), "bzip2")
         }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            (xz_decoder(bytes, &budget).map_err(failed)?, "xz")
-        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => (xz_decoder(bytes, &budget).map_err(failed)?, "xz"),
         [b'L', b'Z', b'I', b'P', 1, ..] => {
             let stream = Stream::new_lzip_decoder(budget.limits.max_window_bytes, CONCATENATED);
             let stream = stream.map_err(|error| failed(error.into()))?;
@@ -302,10 +289,7 @@ fn decode<'a>(
 ///
 /// # Errors
 /// There is no memory.
-pub fn zstd_decoder<'a>(
-    packed: impl BufRead + 'a,
-    budget: &Budget,
-) -> io::Result<Box<dyn Read + 'a>> {
+pub fn zstd_decoder<'a>(packed: impl BufRead + 'a, budget: &Budget) -> io::Result<Box<dyn Read + 'a>> {
     zstd_with_dictionary(packed, &[], budget)
 }
 
@@ -324,10 +308,7 @@ fn zstd_with_dictionary<'a>(
 ///
 /// # Errors
 /// There is no memory.
-pub fn xz_decoder<'a>(
-    packed: impl BufRead + 'a,
-    budget: &Budget,
-) -> io::Result<Box<dyn Read + 'a>> {
+pub fn xz_decoder<'a>(packed: impl BufRead + 'a, budget: &Budget) -> io::Result<Box<dyn Read + 'a>> {
     let stream = Stream::new_stream_decoder(budget.limits.max_window_bytes, CONCATENATED)?;
     Ok(Box::new(XzDecoder::new_stream(packed, stream)))
 }
@@ -343,8 +324,7 @@ impl<'a> Opened<'a> {
 
     /// Returns the bytes read since the last call.
     pub fn take_counts(&mut self) -> Counts {
-        let (disk_bytes, text_bytes) =
-            (self.budget.disk_bytes.get(), self.counters.text_bytes.get());
+        let (disk_bytes, text_bytes) = (self.budget.disk_bytes.get(), self.counters.text_bytes.get());
         let disk_taken = self.budget.disk_taken.replace(disk_bytes);
         let text_taken = std::mem::replace(&mut self.text_taken, text_bytes);
         Counts { disk_bytes: disk_bytes - disk_taken, text_bytes: text_bytes - text_taken }
@@ -433,11 +413,7 @@ impl Budget {
         }
         let Some(codec) = codec else {
             let is_damage = error.get_ref().is_some_and(|error| error.is::<DamagedMember>());
-            return if is_damage {
-                self.damaged_member(input, error)
-            } else {
-                failed(input, error)
-            };
+            return if is_damage { self.damaged_member(input, error) } else { failed(input, error) };
         };
         let text = error.to_string();
         let of_xz = error.get_ref().and_then(|e| e.downcast_ref::<liblzma::stream::Error>());
@@ -497,12 +473,7 @@ struct UntilFault<R> {
 
 impl<R: Read> UntilFault<R> {
     /// Wraps `inner` in this reader, and a buffer around it.
-    fn buffered(
-        inner: R,
-        codec: Option<&'static str>,
-        input: &Input,
-        budget: &Budget,
-    ) -> BufReader<Self> {
+    fn buffered(inner: R, codec: Option<&'static str>, input: &Input, budget: &Budget) -> BufReader<Self> {
         let (input, budget) = (input.clone(), budget.clone());
         let until_fault = Self { inner, input, codec, budget, is_at_end: false };
         BufReader::with_capacity(BUFFER_BYTES, until_fault)
@@ -569,8 +540,7 @@ mod tests {
     #[test]
     fn limits_are_of_ratio_and_of_bytes() {
         let limits = ExpansionLimits { max_ratio: 10, max_bytes: 1 << 30, max_window_bytes: 1 };
-        let exceeded =
-            |disk_bytes, text_bytes| limits.exceeded(Counts { disk_bytes, text_bytes }, text_bytes);
+        let exceeded = |disk_bytes, text_bytes| limits.exceeded(Counts { disk_bytes, text_bytes }, text_bytes);
         assert!(exceeded(1, FREE_BYTES).is_none());
         assert!(matches!(exceeded(1, FREE_BYTES + 1), Some(Expansion::Ratio(10, _))));
         assert!(exceeded(FREE_BYTES, 10 * FREE_BYTES).is_none());

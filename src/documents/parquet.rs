@@ -11,9 +11,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
@@ -32,9 +30,8 @@ const BATCH_ROWS: usize = 1024;
 /// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let file = rows.input.shown();
-    let bad = |error: &(dyn std::error::Error + 'static)| {
-        Failure::with_cause(format!("{file}: no valid Parquet"), error)
-    };
+    let bad =
+        |error: &(dyn std::error::Error + 'static)| Failure::with_cause(format!("{file}: no valid Parquet"), error);
     let file = seekable(&mut opened, rows.input)?;
     let file_bytes = file.metadata()?.len();
     let contained = |error: tadoc::Error| bad(&error);
@@ -67,16 +64,10 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
 }
 
 /// Reads the rows of a file with GSST columns.
-fn read_gsst(
-    file: File,
-    batch_rows: usize,
-    taken: &mut Taken<'_>,
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+fn read_gsst(file: File, batch_rows: usize, taken: &mut Taken<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let name = rows.input.shown();
-    let bad = |error: &(dyn std::error::Error + 'static)| {
-        Failure::with_cause(format!("{name}: no valid Parquet"), error)
-    };
+    let bad =
+        |error: &(dyn std::error::Error + 'static)| Failure::with_cause(format!("{name}: no valid Parquet"), error);
     let contained = |error: tadoc::Error| bad(&error);
     let reader = contain_panics("footer", || GsstParquetReader::open(file)).map_err(contained)?;
     let reader = reader.map_err(|error| bad(&error))?;
@@ -131,14 +122,9 @@ fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetErr
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
             other => other.clone(),
         };
-        if field.name() == column {
-            Arc::new(field.as_ref().clone().with_data_type(view))
-        } else {
-            Arc::clone(field)
-        }
+        if field.name() == column { Arc::new(field.as_ref().clone().with_data_type(view)) } else { Arc::clone(field) }
     });
-    let schema =
-        Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata.schema().metadata().clone());
+    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
     // Not every schema is accepted. The schema of the file gives the same values.
     Ok(ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata))

@@ -116,9 +116,7 @@ impl Quotes {
             return failure;
         }
         let text = failure.to_string();
-        Failure::new(format!(
-            "{text}; quotation marks are text here: where they stand around cells, pass --quote '\"'"
-        ))
+        Failure::new(format!("{text}; quotation marks are text here: where they stand around cells, pass --quote '\"'"))
     }
 
     /// Returns the line on which a quote was opened that is not closed yet.

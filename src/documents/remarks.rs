@@ -94,9 +94,9 @@ const KINDS: [Kind; 10] = [
 
 /// Ends of the names of packed files, in small letters. `.ar` is also Arabic, so its bytes tell it.
 const PACKED_NAMES: [&str; 35] = [
-    "gz", "tgz", "zst", "tzst", "zstd", "xz", "txz", "bz2", "tbz", "tbz2", "lz4", "lz", "lzma",
-    "lzo", "tlz", "zip", "zipx", "tar", "7z", "rar", "cpio", "cab", "jar", "whl", "epub", "docx",
-    "xlsx", "pptx", "odt", "ods", "sfx", "taz", "tz2", "rpm", "deb",
+    "gz", "tgz", "zst", "tzst", "zstd", "xz", "txz", "bz2", "tbz", "tbz2", "lz4", "lz", "lzma", "lzo", "tlz", "zip",
+    "zipx", "tar", "7z", "rar", "cpio", "cab", "jar", "whl", "epub", "docx", "xlsx", "pptx", "odt", "ods", "sfx",
+    "taz", "tz2", "rpm", "deb",
 ];
 /// Ends of the names of packed archives, which are no archives where their unpacked bytes come here.
 const PACKED_ARCHIVES: [&str; 7] = ["tgz", "tzst", "txz", "tbz", "tbz2", "tlz", "taz"];
@@ -182,12 +182,10 @@ impl Unsearchable {
         if head.is_empty() {
             return;
         }
-        let kind_idx =
-            kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in UTF-16"));
+        let kind_idx = kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in UTF-16"));
         // Readers of PDF skip what stands before it.
         let start = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
-        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic))
-            || start.starts_with(BINARY_MAGICS[0]);
+        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic)) || start.starts_with(BINARY_MAGICS[0]);
         // Texts in UTF-16 have zeros.
         let is_binary = is_magic || is_skippable(head) || (!has_charset && is_binary(head));
         if let Some(kind_idx) = kind_idx {
@@ -209,9 +207,7 @@ impl Unsearchable {
         let warning = |(&kind_idx, (count, first)): (&usize, &(u64, String))| {
             let Kind { name, remedy, .. } = KINDS[kind_idx];
             let files = display::plural(*count, "file");
-            format!(
-                "{files} {name} stored as the bytes, which nobody can search ({first}); {remedy}"
-            )
+            format!("{files} {name} stored as the bytes, which nobody can search ({first}); {remedy}")
         };
         self.kinds.iter().map(warning).collect()
     }
@@ -294,8 +290,7 @@ impl Undecoded {
 
 fn add(charsets: &mut BTreeMap<String, Files>, charset: &str, input: &Input) {
     let shown = input.shown();
-    let named =
-        display::plain(&charset.to_ascii_lowercase()).chars().take(MAX_NAME_CHARS).collect();
+    let named = display::plain(&charset.to_ascii_lowercase()).chars().take(MAX_NAME_CHARS).collect();
     let is_full = charsets.len() >= MAX_NAMED && !charsets.contains_key(&named);
     let name = if is_full { "other character sets".to_owned() } else { named };
     let files = charsets.entry(name).or_default();

@@ -33,30 +33,19 @@ pub struct Rows<'a, 'b> {
 impl Rows<'_, '_> {
     /// Adds the rows of `batch`, or none of them. `locate` names a row by its index in the batch, such as
     /// `line 17`.
-    pub fn take(
-        &mut self,
-        text_column: &str,
-        batch: &RecordBatch,
-        locate: &dyn Fn(usize) -> String,
-    ) -> Outcome {
+    pub fn take(&mut self, text_column: &str, batch: &RecordBatch, locate: &dyn Fn(usize) -> String) -> Outcome {
         let texts = match batch.column_by_name(text_column) {
             Some(column) => text_bytes(column)?,
             None => new_null_array(&DataType::BinaryView, batch.num_rows()),
         };
         let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
-        let kept = if self.options.keep_columns {
-            other_columns(text_column, batch)?
-        } else {
-            batch.project(&[])?
-        };
+        let kept = if self.options.keep_columns { other_columns(text_column, batch)? } else { batch.project(&[])? };
         for row_idx in 0..batch.num_rows() {
             if texts.is_null(row_idx) && !self.options.allow_missing {
                 return Err(self.missing_text(text_column, &locate(row_idx)));
             }
-            if texts.is_valid(row_idx)
-                && texts.value(row_idx).len() as u64 > self.options.max_row_bytes
-            {
+            if texts.is_valid(row_idx) && texts.value(row_idx).len() as u64 > self.options.max_row_bytes {
                 return Err(self.too_large(&locate(row_idx)));
             }
         }
@@ -86,9 +75,10 @@ impl Rows<'_, '_> {
             return Ok(());
         }
         let file = self.input.shown();
-        let pushed = self.columns.push(&rows, &file).and_then(|()| {
-            check_num_columns(self.columns.num_columns(), self.options.max_columns, &file)
-        });
+        let pushed = self
+            .columns
+            .push(&rows, &file)
+            .and_then(|()| check_num_columns(self.columns.num_columns(), self.options.max_columns, &file));
         pushed.inspect_err(|_| self.sink.faults.end())
     }
 
@@ -106,11 +96,7 @@ impl Rows<'_, '_> {
         if !self.options.keep_columns {
             return Ok(());
         }
-        check_num_columns(
-            leaves(schema.fields()).count(),
-            self.options.max_columns,
-            &self.input.shown(),
-        )
+        check_num_columns(leaves(schema.fields()).count(), self.options.max_columns, &self.input.shown())
     }
 
     /// Checks that `schema` has the column with the timestamps.
@@ -234,9 +220,7 @@ pub fn is_text(data_type: &DataType) -> bool {
 /// Returns a text column as `BinaryView`. Dictionary values are not copied for each row.
 fn text_bytes(column: &ArrayRef) -> Outcome<ArrayRef> {
     let plain = match column.data_type() {
-        DataType::Dictionary(_, values) if values.is_string() => {
-            &cast(column, &DataType::Utf8View)?
-        }
+        DataType::Dictionary(_, values) if values.is_string() => &cast(column, &DataType::Utf8View)?,
         DataType::Dictionary(_, values) => &cast(column, values)?,
         _ => column,
     };

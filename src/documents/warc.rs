@@ -41,8 +41,7 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let failed = |error: io::Error| budget.failed(codec, input, &error);
     let mut columns = RecordColumns::new(["type", "content_type"]);
     for number in 1u64.. {
-        let wrong =
-            |reason: String| Failure::new(format!("{}: record {number}: {reason}", input.shown()));
+        let wrong = |reason: String| Failure::new(format!("{}: record {number}: {reason}", input.shown()));
         let Some(head) = read_record_head(&mut *opened.reader).map_err(failed)? else { break };
         let record = Record::parse(&head).map_err(wrong)?;
         let mut block = (&mut *opened.reader).take(record.len_bytes);
@@ -112,16 +111,13 @@ impl Record {
             return Err(format!("expected a line WARC/1.0 or WARC/1.1, found {start:?}"));
         }
         if !head.ends_with(b"\n") {
-            return Err(format!(
-                "it is cut, or it has header lines of more than {MAX_HEADER_BYTES} bytes"
-            ));
+            return Err(format!("it is cut, or it has header lines of more than {MAX_HEADER_BYTES} bytes"));
         }
         let headers = Headers::parse(head);
         let len_bytes = headers.get("content-length").and_then(|length| length.parse().ok());
         let text = |name| headers.get(name).map(str::to_owned);
         let content_type = text("content-type");
-        let is_http =
-            content_type.as_ref().is_some_and(|kind| kind.starts_with("application/http"));
+        let is_http = content_type.as_ref().is_some_and(|kind| kind.starts_with("application/http"));
         let uri = headers.get("warc-target-uri");
         Ok(Self {
             kind: text("warc-type").ok_or("there is no line WARC-Type")?,
@@ -225,15 +221,9 @@ mod tests {
         assert_eq!((record.path.as_deref(), record.len_bytes), (Some("http://a/"), 7));
         assert_eq!(record.date, Some(1_714_979_289_000_000));
         for (head, reason) in [
-            (
-                "HTTP/1.1 200 OK\r\n\r\n",
-                "expected a line WARC/1.0 or WARC/1.1, found \"HTTP/1.1 200 OK\\r\\n\\r\\n\"",
-            ),
+            ("HTTP/1.1 200 OK\r\n\r\n", "expected a line WARC/1.0 or WARC/1.1, found \"HTTP/1.1 200 OK\\r\\n\\r\\n\""),
             ("WARC/1.0\nContent-Length: 1\n\n", "there is no line WARC-Type"),
-            (
-                "WARC/1.0\nWARC-Type: x\nContent-Length: -1\n\n",
-                "there is no line Content-Length with a number",
-            ),
+            ("WARC/1.0\nWARC-Type: x\nContent-Length: -1\n\n", "there is no line Content-Length with a number"),
             ("WARC/1.0", "it is cut, or it has header lines of more than 1048576 bytes"),
         ] {
             assert_eq!(Record::parse(head.as_bytes()).unwrap_err(), reason);

@@ -49,9 +49,8 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     if header.len() as u64 > max_bytes {
         return Err(rows.too_large("the header"));
     }
-    let header = Header::parse(&header).map_err(|reason| {
-        Failure::new(format!("{}: no valid log of Zeek: {reason}", rows.input.shown()))
-    })?;
+    let header = Header::parse(&header)
+        .map_err(|reason| Failure::new(format!("{}: no valid log of Zeek: {reason}", rows.input.shown())))?;
     let schema = csv::texts(header.names.iter().map(String::as_str));
     let unset = Regex::new(&format!("^{}$", regex::escape(&header.unset)));
     let unset = unset.map_err(|error| Failure::with_cause("#unset_field", &error))?;
@@ -94,9 +93,9 @@ impl Header {
         let text = std::str::from_utf8(header).map_err(|_| "the header is not UTF-8".to_owned())?;
         let mut lines = text.lines();
         let separator = lines.next().and_then(|line| line.strip_prefix("#separator "));
-        let separator = separator.and_then(separator_of).ok_or_else(|| {
-            "expected one ASCII character behind #separator, such as \\x09".to_owned()
-        })?;
+        let separator = separator
+            .and_then(separator_of)
+            .ok_or_else(|| "expected one ASCII character behind #separator, such as \\x09".to_owned())?;
         let mut parsed = Self {
             separator,
             unset: "-".to_owned(),
@@ -126,12 +125,7 @@ impl Header {
     }
 
     /// Gives the columns of `batch` the types of the header. `schema` has all columns in order.
-    fn typed(
-        &self,
-        text_column: &str,
-        schema: &Schema,
-        batch: &RecordBatch,
-    ) -> Result<RecordBatch, ArrowError> {
+    fn typed(&self, text_column: &str, schema: &Schema, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = batch.schema();
         let columns = columns.fields().iter().zip(batch.columns()).map(|(field, column)| {
             let idx = schema.index_of(field.name())?;
@@ -146,8 +140,7 @@ impl Header {
             };
             Ok((Field::new(field.name(), column.data_type().clone(), true), column))
         });
-        let (fields, columns): (Vec<_>, Vec<_>) =
-            columns.collect::<Result<Vec<_>, ArrowError>>()?.into_iter().unzip();
+        let (fields, columns): (Vec<_>, Vec<_>) = columns.collect::<Result<Vec<_>, ArrowError>>()?.into_iter().unzip();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
     }
 
@@ -215,10 +208,7 @@ mod tests {
             ("", "expected one ASCII character behind #separator, such as \\x09"),
             ("#separator \\xff\n", "expected one ASCII character behind #separator, such as \\x09"),
             ("#separator \\x09\n", "there is no line #fields"),
-            (
-                "#separator ,\n#fields,a,b\n#types,int\n",
-                "expected as many #types as #fields, got 1 and 2",
-            ),
+            ("#separator ,\n#fields,a,b\n#types,int\n", "expected as many #types as #fields, got 1 and 2"),
         ] {
             assert_eq!(Header::parse(header.as_bytes()).unwrap_err(), reason, "{header}");
         }

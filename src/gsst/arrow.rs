@@ -21,13 +21,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericByteArray, OffsetSizeTrait,
-    StringViewArray,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericByteArray, OffsetSizeTrait, StringViewArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{
-    BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type, Utf8Type,
-};
+use arrow::datatypes::{BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Result, fault};
@@ -62,14 +59,8 @@ pub enum TextType {
 
 impl TextType {
     /// All text types.
-    pub const ALL: [Self; 6] = [
-        Self::Utf8,
-        Self::LargeUtf8,
-        Self::Utf8View,
-        Self::Binary,
-        Self::LargeBinary,
-        Self::BinaryView,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Utf8, Self::LargeUtf8, Self::Utf8View, Self::Binary, Self::LargeBinary, Self::BinaryView];
 
     /// Returns the text type of `data_type`, if it is one.
     pub(crate) fn from_data_type(data_type: &DataType) -> Option<Self> {
@@ -240,11 +231,7 @@ impl BlockEncoder {
 ///
 /// [`Error::OutOfRange`] if the range ends behind the last row. [`Error::Format`] if a row is not
 /// UTF-8 and `text_type` requires it.
-pub fn decode_rows<B: AsRef<[u8]>>(
-    block: &Block<B>,
-    rows: Range<usize>,
-    text_type: TextType,
-) -> Result<ArrayRef> {
+pub fn decode_rows<B: AsRef<[u8]>>(block: &Block<B>, rows: Range<usize>, text_type: TextType) -> Result<ArrayRef> {
     let decoded = block.decode_rows(rows.clone())?;
     let nulls = block.validity().map(|bits| {
         let bits = Buffer::from(bits.to_vec());
@@ -260,14 +247,9 @@ pub fn decode_rows<B: AsRef<[u8]>>(
 /// [`Error::OutOfRange`] if one of the rows does not exist. [`Error::Format`] if one is not UTF-8
 /// and `text_type` requires it. [`Error::Capacity`] if their text is longer than the offsets of
 /// `text_type` allow.
-pub fn decode_selected<B: AsRef<[u8]>>(
-    block: &Block<B>,
-    rows: &[u32],
-    text_type: TextType,
-) -> Result<ArrayRef> {
+pub fn decode_selected<B: AsRef<[u8]>>(block: &Block<B>, rows: &[u32], text_type: TextType) -> Result<ArrayRef> {
     let decoded = block.decode_selected(rows)?;
-    let nulls = (block.num_nulls() > 0)
-        .then(|| rows.iter().map(|row| !block.is_null(*row as usize)).collect());
+    let nulls = (block.num_nulls() > 0).then(|| rows.iter().map(|row| !block.is_null(*row as usize)).collect());
     to_array(decoded, nulls, text_type)
 }
 
@@ -279,30 +261,19 @@ pub fn mask_array(mask: &RowMask) -> BooleanArray {
 
 /// Builds an array of decoded rows. Views are made from an array with offsets: Arrow then knows
 /// that every row is UTF-8, and views share its text.
-fn to_array(
-    decoded: DecodedRows,
-    nulls: Option<NullBuffer>,
-    text_type: TextType,
-) -> Result<ArrayRef> {
+fn to_array(decoded: DecodedRows, nulls: Option<NullBuffer>, text_type: TextType) -> Result<ArrayRef> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
     Ok(match text_type {
         TextType::Utf8 => Arc::new(byte_array::<Utf8Type>(decoded, nulls)?),
         TextType::LargeUtf8 => Arc::new(byte_array::<LargeUtf8Type>(decoded, nulls)?),
-        TextType::Utf8View => {
-            Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(decoded, nulls)?))
-        }
+        TextType::Utf8View => Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(decoded, nulls)?)),
         TextType::Binary => Arc::new(byte_array::<BinaryType>(decoded, nulls)?),
         TextType::LargeBinary => Arc::new(byte_array::<LargeBinaryType>(decoded, nulls)?),
-        TextType::BinaryView => {
-            Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(decoded, nulls)?))
-        }
+        TextType::BinaryView => Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(decoded, nulls)?)),
     })
 }
 
-fn byte_array<T: ByteArrayType>(
-    decoded: DecodedRows,
-    nulls: Option<NullBuffer>,
-) -> Result<GenericByteArray<T>> {
+fn byte_array<T: ByteArrayType>(decoded: DecodedRows, nulls: Option<NullBuffer>) -> Result<GenericByteArray<T>> {
     let offsets = offsets(&decoded)?;
     GenericByteArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
 }
@@ -415,36 +386,26 @@ mod tests {
         let block = Block::open(&block[..]).unwrap();
         for text_type in TextType::ALL {
             let is_format = |error| matches!(error, Error::Format { section: "text", .. });
-            assert_eq!(
-                decode_rows(&block, 0..2, text_type).is_err_and(is_format),
-                text_type.is_utf8()
-            );
+            assert_eq!(decode_rows(&block, 0..2, text_type).is_err_and(is_format), text_type.is_utf8());
             assert!(decode_rows(&block, 0..1, text_type).is_ok());
             assert_eq!(decode_selected(&block, &[1], text_type).is_ok(), !text_type.is_utf8());
         }
         // Together these two rows are UTF-8. Each alone is not.
-        let halves = write_block(
-            &["ß".as_bytes()[..1].into(), "ß".as_bytes()[1..].into()],
-            &BlockOptions::default(),
-        )
-        .unwrap();
+        let halves =
+            write_block(&["ß".as_bytes()[..1].into(), "ß".as_bytes()[1..].into()], &BlockOptions::default()).unwrap();
         let halves = Block::open(&halves[..]).unwrap();
         assert!(decode_rows(&halves, 0..2, TextType::Utf8View).is_err());
     }
 
     #[test]
     fn arrays_larger_than_a_block_are_cut_and_tables_shared() {
-        let rows: Vec<String> = (0..300_000)
-            .map(|row| format!("http://example.org/{}/item?id={}", row % 97, row % 9973))
-            .collect();
+        let rows: Vec<String> =
+            (0..300_000).map(|row| format!("http://example.org/{}/item?id={}", row % 97, row % 9973)).collect();
         let array = StringArray::from(rows);
         for width in [CodeWidth::Eight, CodeWidth::Twelve] {
             let blocks = BlockEncoder::new(BlockOptions::new(width)).encode(&array).unwrap();
             assert!(blocks.len() > 1);
-            let tables: Vec<_> = blocks
-                .iter()
-                .map(|bytes| Block::open(&bytes[..]).unwrap().table().clone())
-                .collect();
+            let tables: Vec<_> = blocks.iter().map(|bytes| Block::open(&bytes[..]).unwrap().table().clone()).collect();
             assert!(tables.windows(2).all(|pair| pair[0] == pair[1]));
             assert_eq!(decoded(&blocks, TextType::Utf8).as_string::<i32>(), &array);
         }

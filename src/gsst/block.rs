@@ -142,8 +142,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         if !stored.iter().map(|word| u32::from_le_bytes(*word)).eq(scan.splits) {
             return Err(fault("splits", sections.splits.start, "they do not fit the codes"));
         }
-        let mut block =
-            Self { bytes, header, sections, table, decoder, code_ends, text_ends: None };
+        let mut block = Self { bytes, header, sections, table, decoder, code_ends, text_ends: None };
         check_validity(&block.header, &block.sections, block.as_bytes())?;
         block.check_nulls()?;
         block.text_ends = block.checked_text_ends()?;
@@ -160,11 +159,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         let (num_rows, total) = (self.header.num_rows, self.header.text_len_bytes);
         let ends = splits::unpack_ends(lengths, num_rows, total, SECTION)?;
         if ends != self.computed_text_ends(0..num_rows) {
-            return Err(fault(
-                SECTION,
-                self.sections.text_lengths.start,
-                "they do not fit the codes",
-            ));
+            return Err(fault(SECTION, self.sections.text_lengths.start, "they do not fit the codes"));
         }
         Ok(Some(ends))
     }
@@ -177,12 +172,9 @@ impl<B: AsRef<[u8]>> Block<B> {
     /// Checks that no null row has codes.
     fn check_nulls(&self) -> Result<()> {
         let has_codes = |row: &usize| self.is_null(*row) && !self.code_range(*row).is_empty();
-        let found =
-            if self.header.has_validity { (0..self.num_rows()).find(has_codes) } else { None };
+        let found = if self.header.has_validity { (0..self.num_rows()).find(has_codes) } else { None };
         match found {
-            Some(row) => {
-                Err(fault("validity", row / 8, format!("row {row} is null and has codes")))
-            }
+            Some(row) => Err(fault("validity", row / 8, format!("row {row} is null and has codes"))),
             None => Ok(()),
         }
     }
@@ -334,8 +326,7 @@ pub(super) fn check_validity(header: &Header, sections: &Sections, block: &[u8])
     let bits = &block[sections.validity.clone()];
     let num_rows = header.num_rows;
     let num_valid: usize = bits.iter().map(|byte| byte.count_ones() as usize).sum();
-    let has_tail =
-        !num_rows.is_multiple_of(8) && bits.last().is_some_and(|last| last >> (num_rows % 8) != 0);
+    let has_tail = !num_rows.is_multiple_of(8) && bits.last().is_some_and(|last| last >> (num_rows % 8) != 0);
     if has_tail || num_valid + header.num_nulls != num_rows {
         return Err(fault("validity", sections.validity.start, "it has other nulls"));
     }
@@ -443,11 +434,8 @@ fn frames(header: &Header, sections: &Sections, block: &[u8]) -> Result<RowFrame
         splits::frames(packed, section.start, header.num_rows, name)
     };
     let code_counts = read(&sections.code_counts, "numbers of codes")?;
-    let text_lengths = if header.has_text_lengths {
-        read(&sections.text_lengths, "lengths of texts")?
-    } else {
-        Vec::new()
-    };
+    let text_lengths =
+        if header.has_text_lengths { read(&sections.text_lengths, "lengths of texts")? } else { Vec::new() };
     Ok(RowFrames { code_counts, text_lengths })
 }
 

@@ -264,12 +264,8 @@ impl Symbols<4096> {
                 break;
             }
             codes.start += GROUP_CODES;
-            let low = u64::from_le_bytes([
-                group[0], group[1], group[2], group[3], group[4], group[5], 0, 0,
-            ]);
-            let high = u64::from_le_bytes([
-                group[6], group[7], group[8], group[9], group[10], group[11], 0, 0,
-            ]);
+            let low = u64::from_le_bytes([group[0], group[1], group[2], group[3], group[4], group[5], 0, 0]);
+            let high = u64::from_le_bytes([group[6], group[7], group[8], group[9], group[10], group[11], 0, 0]);
             for half in [low, high] {
                 for shift in [0, 12, 24, 36] {
                     let code = (half >> shift) as usize % 4096;

@@ -50,14 +50,9 @@ pub(super) struct EncodedRows {
 /// # Errors
 ///
 /// [`Error::InvalidArgument`] if codes have 12 bits and a byte has no symbol.
-pub(super) fn encode_rows(
-    table: &SymbolTable,
-    rows: &[Option<&[u8]>],
-    parse: Parse,
-) -> Result<EncodedRows> {
+pub(super) fn encode_rows(table: &SymbolTable, rows: &[Option<&[u8]>], parse: Parse) -> Result<EncodedRows> {
     if table.width() == CodeWidth::Twelve {
-        let (has_code, occurs) =
-            (table.bytes_with_codes(), bytes_for(rows.iter().flatten().copied()));
+        let (has_code, occurs) = (table.bytes_with_codes(), bytes_for(rows.iter().flatten().copied()));
         if let Some(byte) = (0..256).find(|byte| occurs[*byte] && !has_code[*byte]) {
             return Err(Error::InvalidArgument {
                 name: "rows",
@@ -230,11 +225,7 @@ impl<C: CodeUnit> Staging<C> {
     }
 
     /// Takes the next rows, as far as they fit, and returns the remaining rows.
-    fn fill<'r, 't>(
-        &mut self,
-        mut rows: &'r [Option<&'t [u8]>],
-        row_end: u8,
-    ) -> &'r [Option<&'t [u8]>] {
+    fn fill<'r, 't>(&mut self, mut rows: &'r [Option<&'t [u8]>], row_end: u8) -> &'r [Option<&'t [u8]>] {
         self.segments.clear();
         let (mut end, mut num_rows) = (0, 0);
         let mut segment = Segment { start: 0, end: 0, first_row: 0, code_end: 0 };
@@ -277,10 +268,7 @@ impl<C: CodeUnit> Staging<C> {
     }
 
     /// Encodes the staged text.
-    fn encode<const NUM_BUCKETS: usize, const NUM_IDS: usize>(
-        &mut self,
-        matcher: &Matcher<NUM_BUCKETS, NUM_IDS>,
-    ) {
+    fn encode<const NUM_BUCKETS: usize, const NUM_IDS: usize>(&mut self, matcher: &Matcher<NUM_BUCKETS, NUM_IDS>) {
         let (text, _) = self.text.as_chunks::<{ MAX_STAGED_BYTES + SLACK_BYTES }>();
         let (codes, _) = self.codes.as_chunks_mut::<{ 2 * MAX_STAGED_BYTES + 2 }>();
         let (row_ends, _) = self.row_ends.as_chunks_mut::<MAX_STAGED_ROWS>();
@@ -299,8 +287,7 @@ impl<C: CodeUnit> Staging<C> {
                 lanes.push(segment);
             }
             // A step advances by at most 8 bytes.
-            let left_bytes =
-                lanes.iter().zip(&cursors).map(|(lane, cursor)| lane.end - cursor.at());
+            let left_bytes = lanes.iter().zip(&cursors).map(|(lane, cursor)| lane.end - cursor.at());
             let Some(least_bytes) = left_bytes.min() else {
                 return;
             };
@@ -372,11 +359,7 @@ impl RowEncoder {
     }
 
     /// Appends the codes of `rows`.
-    fn append<C: CodeUnit>(
-        &mut self,
-        rows: &[Option<&[u8]>],
-        (codes, row_ends): &mut (Vec<C>, Vec<u32>),
-    ) {
+    fn append<C: CodeUnit>(&mut self, rows: &[Option<&[u8]>], (codes, row_ends): &mut (Vec<C>, Vec<u32>)) {
         let mut num_codes = codes.len();
         for row in rows {
             let Self { index, byte_units, parse, optimal, text } = self;

@@ -24,9 +24,7 @@ pub enum Error {
         reason: String,
     },
     /// A file of a version that this build does not support.
-    #[error(
-        "{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc"
-    )]
+    #[error("{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc")]
     Version {
         /// File (or URL) that the bytes came from.
         file: String,
@@ -101,10 +99,7 @@ impl Error {
     }
 
     /// Wraps a library's error with a description of the failed operation.
-    pub fn external(
-        what: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn external(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::External { what: what.into(), source: source.into() }
     }
 }

@@ -222,9 +222,7 @@ impl Header {
             return Err(fault("header", 8, reason));
         }
         let is_zero = |range: Range<usize>| block[range].iter().all(|byte| *byte == 0);
-        if !is_zero(sections.codes.end..sections.splits.start)
-            || !is_zero(sections.validity.end..sections.end)
-        {
+        if !is_zero(sections.codes.end..sections.splits.start) || !is_zero(sections.validity.end..sections.end) {
             return Err(fault("header", 0, "padding that is not 0"));
         }
         Ok((header, sections))

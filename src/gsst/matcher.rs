@@ -109,8 +109,7 @@ struct Three {
 }
 
 /// Empty bucket. Its masks are 0 and its words are not, so no text matches.
-const EMPTY: Bucket =
-    Bucket { words: [1; 2], masks: [0; 2], matches: [Match::NONE; 2], least: 1, _padding: 0 };
+const EMPTY: Bucket = Bucket { words: [1; 2], masks: [0; 2], matches: [Match::NONE; 2], least: 1, _padding: 0 };
 const NO_THREE: Three = Three { word: 1 << 24, found: Match::NONE };
 
 /// A symbol of four bytes or more that is not in its bucket.
@@ -214,10 +213,8 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
             let mut num_symbols = [(0_u8, 0_u8); NUM_BUCKETS];
             let mut num_left = 0;
             for symbol in symbols.iter().filter(|symbol| symbol.len_bytes() > 2) {
-                let same =
-                    &mut num_symbols[bucket::<NUM_BUCKETS>(symbol.word() as u32, *multiplier)];
-                let (count, max) =
-                    if symbol.len_bytes() == 3 { (&mut same.0, 1) } else { (&mut same.1, 2) };
+                let same = &mut num_symbols[bucket::<NUM_BUCKETS>(symbol.word() as u32, *multiplier)];
+                let (count, max) = if symbol.len_bytes() == 3 { (&mut same.0, 1) } else { (&mut same.1, 2) };
                 num_left += usize::from(*count == max);
                 *count = max.min(*count + 1);
             }
@@ -322,8 +319,7 @@ impl ByLength {
         let mut has_length = [false; MAX_SYMBOL_BYTES + 1];
         for (symbol, code) in longer() {
             let at = &mut ends[hash(symbol.word(), shift)];
-            symbols[usize::from(*at)] =
-                (symbol.word(), Match::from_symbol(code, symbol.len_bytes()));
+            symbols[usize::from(*at)] = (symbol.word(), Match::from_symbol(code, symbol.len_bytes()));
             *at += 1;
             has_length[symbol.len_bytes()] = true;
         }
@@ -367,8 +363,7 @@ mod tests {
     fn check<const NUM_BUCKETS: usize, const NUM_IDS: usize>(letters: &[u8], random: &mut Random) {
         let mut symbols: Vec<Symbol> = Vec::new();
         for _ in 0..random.below(NUM_IDS / 2 - 2).min(400) {
-            let word: Vec<u8> =
-                (0..1 + random.below(8)).map(|_| letters[random.below(letters.len())]).collect();
+            let word: Vec<u8> = (0..1 + random.below(8)).map(|_| letters[random.below(letters.len())]).collect();
             let symbol = Symbol::new(&word).unwrap();
             if !symbols.contains(&symbol) {
                 symbols.push(symbol);

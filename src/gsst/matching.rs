@@ -178,9 +178,7 @@ impl<B: AsRef<[u8]>> Block<B> {
     #[cfg(test)]
     pub(super) fn rows_like_by(&self, pattern: &Pattern, way: Way) -> RowMask {
         match ByteAutomaton::new(pattern) {
-            Some(bytes) if way == Way::Codes => {
-                self.rows_like_on_codes(&CodeAutomaton::new(&bytes, self.table()))
-            }
+            Some(bytes) if way == Way::Codes => self.rows_like_on_codes(&CodeAutomaton::new(&bytes, self.table())),
             _ => self.rows_like_on_text(pattern),
         }
     }
@@ -322,9 +320,7 @@ impl<'a> CodeAutomaton<'a> {
         let mut rest = codes.iter();
         while let Some(code) = rest.next() {
             state = match *code {
-                ESCAPE_CODE => {
-                    rest.next().map_or(state, |literal| self.bytes.next(state, *literal))
-                }
+                ESCAPE_CODE => rest.next().map_or(state, |literal| self.bytes.next(state, *literal)),
                 code => self.next[usize::from(state) << 8 | usize::from(code)],
             };
             if self.bytes.is_final(state) {

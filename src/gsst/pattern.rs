@@ -274,8 +274,7 @@ impl ByteAutomaton {
     /// distinct prefix, and one for all other texts. Returns `None` if that is more than 256.
     pub fn one_of(constants: &[&[u8]]) -> Option<Self> {
         const OTHER: u8 = 1;
-        let mut automaton =
-            Self { next: vec![[OTHER; 256]; 2], accepts: vec![false; 2], is_final: Vec::new() };
+        let mut automaton = Self { next: vec![[OTHER; 256]; 2], accepts: vec![false; 2], is_final: Vec::new() };
         for constant in constants {
             let mut state = 0;
             for byte in *constant {
@@ -297,9 +296,7 @@ impl ByteAutomaton {
     }
 
     fn find_final(&mut self) {
-        let stays = |(state, next): (usize, &[u8; 256])| {
-            next.iter().all(|next| usize::from(*next) == state)
-        };
+        let stays = |(state, next): (usize, &[u8; 256])| next.iter().all(|next| usize::from(*next) == state);
         self.is_final = self.next.iter().enumerate().map(stays).collect();
     }
 
@@ -349,8 +346,7 @@ fn bytes_alike(tokens: &[Token]) -> [u8; 256] {
     let kind = |byte: u8| (num_continuations(byte), is_continuation(byte));
     let mut alike = [0; 256];
     for byte in 0..=u8::MAX {
-        let is_alike =
-            |other: &u8| kind(*other) == kind(byte) && !tokens.contains(&Token::Byte(*other));
+        let is_alike = |other: &u8| kind(*other) == kind(byte) && !tokens.contains(&Token::Byte(*other));
         let has_own = tokens.contains(&Token::Byte(byte));
         let first = if has_own { None } else { (0..byte).find(is_alike) };
         alike[usize::from(byte)] = first.unwrap_or(byte);
@@ -378,9 +374,7 @@ fn steps(place: u32, byte: u8, tokens: &[Token]) -> Option<u32> {
 
 /// Adds the places behind each `%`, drops those before the last reached `%`, and sorts the places.
 fn closed(mut places: Positions, tokens: &[Token]) -> Positions {
-    let is_any = |place: u32| {
-        place.is_multiple_of(4) && tokens.get(place as usize / 4) == Some(&Token::AnyBytes)
-    };
+    let is_any = |place: u32| place.is_multiple_of(4) && tokens.get(place as usize / 4) == Some(&Token::AnyBytes);
     for i in 0..places.len() {
         let mut place = places[i];
         while is_any(place) {
@@ -426,10 +420,7 @@ mod tests {
         }
         assert_eq!(Pattern::ends_with(b"100%"), Pattern::like(r"%100\%", Some('\\')));
         assert!(Pattern::contains(b"").matches(b"") && Pattern::starts_with(b"").matches(b"x"));
-        assert!(
-            !Pattern::like("_", None).matches(b"\x80")
-                && !Pattern::like("_", None).matches(b"\xe6\x97")
-        );
+        assert!(!Pattern::like("_", None).matches(b"\x80") && !Pattern::like("_", None).matches(b"\xe6\x97"));
     }
 
     #[test]

@@ -20,10 +20,8 @@ fn check(block: &Block<Vec<u8>>, rows: &Rows, pattern: &Pattern) {
 }
 
 fn check_equal(block: &Block<Vec<u8>>, rows: &Rows, constants: &[&[u8]]) {
-    let is_one =
-        |row: &Option<Vec<u8>>| row.as_ref().is_some_and(|text| constants.contains(&&text[..]));
-    let expected: Vec<u32> =
-        (0..rows.len() as u32).filter(|row| is_one(&rows[*row as usize])).collect();
+    let is_one = |row: &Option<Vec<u8>>| row.as_ref().is_some_and(|text| constants.contains(&&text[..]));
+    let expected: Vec<u32> = (0..rows.len() as u32).filter(|row| is_one(&rows[*row as usize])).collect();
     assert_eq!(block.rows_equal_to(constants).rows(), expected, "{constants:?}");
 }
 
@@ -58,9 +56,7 @@ fn predicates_agree_with_decoded_rows() {
     for (name, rows) in columns().into_iter().filter(|(_, rows)| rows.len() <= 500) {
         for options in all_options() {
             let block = Block::open(write_block(&borrowed(&rows), &options).unwrap()).unwrap();
-            for literal in
-                [&b""[..], b"a", b"the ", b"xyzzy", b"e f", b"\xff", b"\xff\xff", b"\0\0"]
-            {
+            for literal in [&b""[..], b"a", b"the ", b"xyzzy", b"e f", b"\xff", b"\xff\xff", b"\0\0"] {
                 check(&block, &rows, &Pattern::equals(literal));
                 check(&block, &rows, &Pattern::starts_with(literal));
                 check(&block, &rows, &Pattern::contains(literal));
@@ -83,8 +79,7 @@ fn predicates_agree_with_decoded_rows() {
 #[test]
 fn patterns_with_too_many_states_are_answered_on_text() {
     let rows = text_rows(50, &mut Random(1));
-    let block =
-        Block::open(write_block(&borrowed(&rows), &BlockOptions::default()).unwrap()).unwrap();
+    let block = Block::open(write_block(&borrowed(&rows), &BlockOptions::default()).unwrap()).unwrap();
     for pattern in ["%a____________b%", "%i__________%", "%_______________________a"] {
         check(&block, &rows, &Pattern::like(pattern, None));
     }

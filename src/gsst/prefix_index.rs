@@ -102,8 +102,7 @@ impl PrefixIndex {
                     let place = &mut self.bucket_ends[bucket(word, self.shift) + 1];
                     let mask = PREFIX_MASKS[len_bytes];
                     let id = id as u16;
-                    self.longs[usize::from(*place)] =
-                        LongSymbol { word, mask, id, len_bytes: len_bytes as u8 };
+                    self.longs[usize::from(*place)] = LongSymbol { word, mask, id, len_bytes: len_bytes as u8 };
                     *place += 1;
                 }
             }
@@ -136,12 +135,7 @@ impl PrefixIndex {
     /// Calls `found(id, length)` for each symbol of 2 to `max_len` bytes that `word` begins with,
     /// longest first.
     #[inline]
-    pub(super) fn for_each_longer(
-        &self,
-        word: u64,
-        max_len: usize,
-        mut found: impl FnMut(u16, usize),
-    ) {
+    pub(super) fn for_each_longer(&self, word: u64, max_len: usize, mut found: impl FnMut(u16, usize)) {
         let bucket = bucket(word, self.shift);
         let start = self.bucket_ends[bucket];
         let end = self.bucket_ends[bucket + 1];

@@ -56,13 +56,7 @@ pub(super) fn scan(
 }
 
 impl CodeScan {
-    fn eight(
-        &mut self,
-        symbols: &Symbols<512>,
-        codes: &[u8],
-        split_log2: u8,
-        row_ends: &[u32],
-    ) -> Result<()> {
+    fn eight(&mut self, symbols: &Symbols<512>, codes: &[u8], split_log2: u8, row_ends: &[u32]) -> Result<()> {
         let lens = counted_lens(symbols);
         let mut literals = vec![0; codes.len().div_ceil(8)];
         let mut is_literal = false;
@@ -94,13 +88,7 @@ impl CodeScan {
         }
     }
 
-    fn twelve(
-        &mut self,
-        symbols: &Symbols<4096>,
-        packed: &[u8],
-        num_codes: usize,
-        split_log2: u8,
-    ) -> Result<()> {
+    fn twelve(&mut self, symbols: &Symbols<4096>, packed: &[u8], num_codes: usize, split_log2: u8) -> Result<()> {
         let lens = counted_lens(symbols);
         for start in (0..num_codes).step_by(1 << split_log2) {
             self.splits.push(self.text_len_bytes as u32);
@@ -143,12 +131,7 @@ fn counted_lens<const N: usize>(symbols: &Symbols<N>) -> [u32; N] {
 
 /// Returns the sum of the lengths of a tile, and true if the tile holds an escape or a literal.
 /// Sets the bits of its literals in `literals`, which begins with the tile.
-fn scan_tile(
-    lens: &[u32; 512],
-    tile: &[u8],
-    is_literal: &mut bool,
-    literals: &mut [u8],
-) -> (u32, bool) {
+fn scan_tile(lens: &[u32; 512], tile: &[u8], is_literal: &mut bool, literals: &mut [u8]) -> (u32, bool) {
     let (groups, rest) = tile.as_chunks::<8>();
     let (mut sum, mut has_escape) = (0, false);
     for (group, literals) in groups.iter().zip(literals.iter_mut()) {
@@ -222,12 +205,7 @@ fn pack_frame(frame: &[u32], packed: &mut Vec<u8>) {
 /// # Errors
 ///
 /// [`Error::Format`](crate::error::Error::Format) if the bytes are not such lengths.
-pub(super) fn unpack_ends(
-    packed: &[u8],
-    num_lengths: usize,
-    total: usize,
-    section: &'static str,
-) -> Result<Vec<u32>> {
+pub(super) fn unpack_ends(packed: &[u8], num_lengths: usize, total: usize, section: &'static str) -> Result<Vec<u32>> {
     // A frame takes at least two bytes, so this allocates at most 256 bytes per byte of input.
     if packed.len() < 2 * num_lengths.div_ceil(FRAME_LEN) {
         return Err(fault(section, 0, format!("too short for {num_lengths} lengths")));
@@ -240,8 +218,8 @@ pub(super) fn unpack_ends(
     while left > 0 {
         let frame_len = left.min(FRAME_LEN);
         left -= frame_len;
-        let frame = Frame::read(packed, &mut at, frame_len)
-            .ok_or_else(|| fault(section, at, "a frame that cannot be read"))?;
+        let frame =
+            Frame::read(packed, &mut at, frame_len).ok_or_else(|| fault(section, at, "a frame that cannot be read"))?;
         for length_idx in 0..frame_len {
             end += frame.get(length_idx);
             ends.push(end as u32);
@@ -274,12 +252,7 @@ pub struct RowFrame {
 /// # Errors
 ///
 /// [`Error::Format`](crate::error::Error::Format) if a frame cannot be read.
-pub(super) fn frames(
-    packed: &[u8],
-    offset: usize,
-    num_lengths: usize,
-    section: &'static str,
-) -> Result<Vec<RowFrame>> {
+pub(super) fn frames(packed: &[u8], offset: usize, num_lengths: usize, section: &'static str) -> Result<Vec<RowFrame>> {
     let num_frames = num_lengths.div_ceil(FRAME_LEN);
     if packed.len() < 2 * num_frames {
         return Err(fault(section, 0, format!("too short for {num_lengths} lengths")));
@@ -352,21 +325,15 @@ mod tests {
 
     #[test]
     fn packed_lengths_read_back() {
-        let shapes: [fn(u32) -> u32; 5] = [
-            |i| i % 20,
-            |_| 0,
-            |_| 77,
-            |i| if i == 200 { (1 << 20) - 1 } else { 3 },
-            |i| i * i % 8191,
-        ];
+        let shapes: [fn(u32) -> u32; 5] =
+            [|i| i % 20, |_| 0, |_| 77, |i| if i == 200 { (1 << 20) - 1 } else { 3 }, |i| i * i % 8191];
         for num_lengths in [0, 1, 2, 7, 127, 128, 129, 255, 256, 257, 1000] {
             for shape in shapes {
                 let lengths: Vec<u32> = (0..num_lengths).map(shape).collect();
                 let total: usize = lengths.iter().map(|length| *length as usize).sum();
                 let mut packed = Vec::new();
                 pack(lengths.iter().copied(), &mut packed);
-                let unpack =
-                    |packed: &[u8], total| unpack_ends(packed, lengths.len(), total, "lengths");
+                let unpack = |packed: &[u8], total| unpack_ends(packed, lengths.len(), total, "lengths");
                 let ends = unpack(&packed, total).unwrap();
                 let read: Vec<u32> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
                 assert_eq!(read, lengths);

@@ -153,8 +153,7 @@ impl SymbolTable {
         let mut before: &[u8] = &[];
         for symbol in &self.symbols {
             let bytes = symbol.as_bytes();
-            let num_shared =
-                before.iter().zip(bytes).take_while(|(a, b)| a == b).count().min(bytes.len() - 1);
+            let num_shared = before.iter().zip(bytes).take_while(|(a, b)| a == b).count().min(bytes.len() - 1);
             stored.push((num_shared as u8) << 3 | (bytes.len() - 1) as u8);
             stored.extend_from_slice(&bytes[num_shared..]);
             before = bytes;
@@ -251,8 +250,7 @@ impl Symbol {
     pub(super) fn try_new(bytes: &[u8]) -> Option<Self> {
         let len_bytes = bytes.len();
         let has_form = (1..=MAX_SYMBOL_BYTES).contains(&len_bytes);
-        if !has_form || (len_bytes == MAX_SYMBOL_BYTES && usize::from(bytes[7]) < MAX_SYMBOL_BYTES)
-        {
+        if !has_form || (len_bytes == MAX_SYMBOL_BYTES && usize::from(bytes[7]) < MAX_SYMBOL_BYTES) {
             return None;
         }
         let mut padded = [0; MAX_SYMBOL_BYTES];
@@ -386,10 +384,7 @@ mod tests {
     #[test]
     fn too_many_symbols_are_refused() {
         let symbols = vec![Symbol::from_byte(b'a'); 256];
-        assert!(matches!(
-            SymbolTable::new(CodeWidth::Eight, symbols.clone()),
-            Err(Error::InvalidArgument { .. })
-        ));
+        assert!(matches!(SymbolTable::new(CodeWidth::Eight, symbols.clone()), Err(Error::InvalidArgument { .. })));
         let stored = SymbolTable::new(CodeWidth::Twelve, symbols).unwrap().to_bytes();
         assert!(SymbolTable::from_bytes(CodeWidth::Eight, &stored).is_err());
     }

@@ -74,8 +74,7 @@ pub(super) fn columns() -> Vec<(&'static str, Rows)> {
     columns.push(("words and nulls", with_nulls));
     let bytes = |len: usize, random: &mut Random| (0..len).map(|_| random.next() as u8).collect();
     columns.push(("random bytes", (0..300).map(|i| Some(bytes(i % 40, &mut random))).collect()));
-    columns
-        .push(("64 KiB row", vec![Some(bytes(65536, &mut random)), None, Some(b"end".to_vec())]));
+    columns.push(("64 KiB row", vec![Some(bytes(65536, &mut random)), None, Some(b"end".to_vec())]));
     let long = WORDS.concat().repeat(65536 / WORDS.concat().len()).into_bytes();
     columns.push(("64 KiB of words", vec![Some(long), Some(b"the ".to_vec())]));
     columns
@@ -124,8 +123,7 @@ fn check_reading(block: &Block<Vec<u8>>, rows: &Rows, what: &str) {
         assert_eq!((part.offsets[0], part.offsets.len()), (0, end - start + 1));
         let picked: Vec<u32> = (0..9).map(|_| random.below(rows.len()) as u32).collect();
         let part = block.decode_selected(&picked).unwrap();
-        let expected: Vec<u8> =
-            picked.iter().filter_map(|row| rows[*row as usize].clone()).flatten().collect();
+        let expected: Vec<u8> = picked.iter().filter_map(|row| rows[*row as usize].clone()).flatten().collect();
         assert!(part.text == expected, "{what}, rows {picked:?}");
     }
     let len = rows.len() as u64;
@@ -223,13 +221,11 @@ fn the_greedy_parse_takes_the_longest_symbol_on_every_path() {
             &TrainingOptions { num_rounds: 1 + case % 4, ..TrainingOptions::new(CodeWidth::Eight) },
         );
         let options = BlockOptions::default();
-        let block =
-            Block::open(write_block_with(&table, &borrowed(&rows), &options).unwrap()).unwrap();
+        let block = Block::open(write_block_with(&table, &borrowed(&rows), &options).unwrap()).unwrap();
         // A further row holds all bytes, so that no byte is left to close rows with.
         let mut more = rows.clone();
         more.push(Some((0..=255).collect()));
-        let other =
-            Block::open(write_block_with(&table, &borrowed(&more), &options).unwrap()).unwrap();
+        let other = Block::open(write_block_with(&table, &borrowed(&more), &options).unwrap()).unwrap();
         let end = block.num_codes();
         assert_eq!(block.codes(), &other.codes()[..end]);
         assert_eq!(block.code_ends(), &other.code_ends()[..=rows.len()]);
@@ -264,22 +260,15 @@ fn limits_are_typed_errors() {
     let options = BlockOptions::default();
     let block = Block::open(write_block(&rows[..1], &options).unwrap()).unwrap();
     assert_eq!(block.text_len_bytes(), layout::MAX_BLOCK_TEXT_BYTES);
-    assert!(
-        matches!(write_block(&rows, &options), Err(Error::Capacity { limit, .. }) if limit == 1 << 23)
-    );
+    assert!(matches!(write_block(&rows, &options), Err(Error::Capacity { limit, .. }) if limit == 1 << 23));
     let empty = vec![Some(&b""[..]); layout::MAX_BLOCK_ROWS + 1];
     assert_eq!(num_rows_that_fit(&empty), layout::MAX_BLOCK_ROWS);
-    assert!(
-        matches!(write_block(&empty, &options), Err(Error::Capacity { limit, .. }) if limit == 1 << 20)
-    );
+    assert!(matches!(write_block(&empty, &options), Err(Error::Capacity { limit, .. }) if limit == 1 << 20));
     let block = Block::open(write_block(&empty[1..], &options).unwrap()).unwrap();
     assert_eq!((block.num_rows(), block.num_codes()), (layout::MAX_BLOCK_ROWS, 0));
     for split_codes in [0, 256, 1000, 8192] {
         let options = BlockOptions { split_codes, ..options };
-        assert!(matches!(
-            write_block(&rows[1..], &options),
-            Err(Error::InvalidArgument { name: "split_codes", .. })
-        ));
+        assert!(matches!(write_block(&rows[1..], &options), Err(Error::InvalidArgument { name: "split_codes", .. })));
     }
     let table = SymbolTable::new(CodeWidth::Twelve, vec![]).unwrap();
     let error = write_block_with(&table, &rows[1..], &options);
@@ -321,8 +310,7 @@ fn malformed_blocks_are_refused_or_read_consistently() {
     let mut rows = text_rows(40, &mut random);
     rows[3] = None;
     rows[7] = Some(vec![255, 254, 253, 255, 255]);
-    let blocks: Vec<Vec<u8>> =
-        all_options().iter().map(|o| write_block(&borrowed(&rows), o).unwrap()).collect();
+    let blocks: Vec<Vec<u8>> = all_options().iter().map(|o| write_block(&borrowed(&rows), o).unwrap()).collect();
     let mut num_opened = 0;
     for case in 0..100_000 {
         let mut block = blocks[case % blocks.len()].clone();

@@ -79,9 +79,7 @@ impl TrainingOptions {
     /// Returns options that give a good table for codes of this width.
     pub fn new(width: CodeWidth) -> Self {
         match width {
-            CodeWidth::Eight => {
-                Self { sample_bytes: 64 << 10, num_rounds: 6, num_stages: 2, parse: Parse::Greedy }
-            }
+            CodeWidth::Eight => Self { sample_bytes: 64 << 10, num_rounds: 6, num_stages: 2, parse: Parse::Greedy },
             CodeWidth::Twelve => Self { sample_bytes: 512 << 10, ..Self::new(CodeWidth::Eight) },
         }
     }
@@ -211,8 +209,7 @@ impl<'a> Trainer<'a> {
     fn count(&mut self, has_pairs: bool) -> Vec<u32> {
         let Self { sample, symbols, byte_units, index, pairs, optimal, .. } = self;
         let mut counts = vec![0; symbols.len()];
-        if let Some((ids, row_ends)) = self.greedy.as_mut().and_then(|parser| parser.parse(symbols))
-        {
+        if let Some((ids, row_ends)) = self.greedy.as_mut().and_then(|parser| parser.parse(symbols)) {
             ids.iter().for_each(|id| counts[usize::from(*id)] += 1);
             let mut start = 0;
             for end in row_ends.into_iter().map(|end| end as usize).filter(|_| has_pairs) {
@@ -356,9 +353,8 @@ impl<'a> Trainer<'a> {
         if self.num_symbols() > self.max_symbols {
             return;
         }
-        let units = |(id, count): (usize, &u32)| {
-            u64::from(*count) * u64::from(self.byte_units.get(id).copied().unwrap_or(1))
-        };
+        let units =
+            |(id, count): (usize, &u32)| u64::from(*count) * u64::from(self.byte_units.get(id).copied().unwrap_or(1));
         let num_units = counts.iter().enumerate().map(units).sum();
         if num_units < self.best.num_units {
             let symbols = self.symbols.clone();
@@ -422,11 +418,8 @@ pub(super) struct Sample {
 impl Sample {
     /// Takes about `len_bytes` of the rows, whose text has `text_len_bytes`.
     pub(super) fn new(rows: &[Option<&[u8]>], text_len_bytes: usize, len_bytes: usize) -> Self {
-        let mut sample = Self {
-            text: Vec::with_capacity(len_bytes.min(text_len_bytes) + 4096),
-            rows: Vec::new(),
-            text_len_bytes,
-        };
+        let mut sample =
+            Self { text: Vec::with_capacity(len_bytes.min(text_len_bytes) + 4096), rows: Vec::new(), text_len_bytes };
         if text_len_bytes <= len_bytes {
             rows.iter().flatten().for_each(|row| sample.add(row));
         } else {
@@ -573,8 +566,7 @@ impl PairCounts {
     /// Returns the pairs that occur at least twice, with their counts, sorted by pair, and clears
     /// the table.
     pub(super) fn take_repeated(&mut self) -> Vec<(u16, u16, u32)> {
-        let mut repeated: Vec<u64> =
-            self.slots.iter().copied().filter(|slot| *slot as u32 > 1).collect();
+        let mut repeated: Vec<u64> = self.slots.iter().copied().filter(|slot| *slot as u32 > 1).collect();
         self.slots.fill(0);
         self.num_pairs = 0;
         repeated.sort_unstable();

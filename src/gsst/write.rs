@@ -75,11 +75,7 @@ pub fn write_block(rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec
 /// [`Error::Capacity`] if there are more than 2^20 rows or 2^23 bytes of text, see
 /// [`num_rows_that_fit`]. [`Error::InvalidArgument`] if the size of splits is not allowed, or if
 /// codes have 12 bits and a byte of the rows has no symbol.
-pub fn write_block_with(
-    table: &SymbolTable,
-    rows: &[Option<&[u8]>],
-    options: &BlockOptions,
-) -> Result<Vec<u8>> {
+pub fn write_block_with(table: &SymbolTable, rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec<u8>> {
     check_size(rows)?;
     let split_log2 = split_log2(options.split_codes)?;
     let encoded = encode_rows(table, rows, options.parse)?;

@@ -9,9 +9,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayData, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
-};
+use arrow::array::{ArrayData, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type};

@@ -27,13 +27,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -81,19 +77,12 @@ impl Crossing {
     }
 
     /// Returns the plan of `columns` of the rows that pass `filters`, at most `limit` of them.
-    fn narrowed(
-        &self,
-        columns: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<LogicalPlan> {
+    fn narrowed(&self, columns: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<LogicalPlan> {
         let plan = self.plan.get();
         let column = |at: usize| Expr::Column(Column::from(plan.schema().qualified_field(at)));
         let bound = |filter: &Expr| {
             let filter = filter.clone().transform_up(|expr| match &expr {
-                Expr::Column(named) => {
-                    Ok(Transformed::yes(column(self.schema.index_of(named.name())?)))
-                }
+                Expr::Column(named) => Ok(Transformed::yes(column(self.schema.index_of(named.name())?))),
                 _ => Ok(Transformed::no(expr)),
             });
             filter.map(|filter| filter.data)
@@ -104,8 +93,7 @@ impl Crossing {
             narrowed = narrowed.filter(filter)?;
         }
         if let Some(columns) = columns {
-            narrowed =
-                narrowed.project(columns.iter().map(|&at| column(at)).collect::<Vec<_>>())?;
+            narrowed = narrowed.project(columns.iter().map(|&at| column(at)).collect::<Vec<_>>())?;
         }
         if limit.is_some() {
             narrowed = narrowed.limit(0, limit)?;
@@ -130,10 +118,7 @@ impl TableProvider for Crossing {
         TableType::View
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let answer = |filter: &&Expr| match can_cross(filter) {
             Ok(true) => TableProviderFilterPushDown::Exact,
             _ => TableProviderFilterPushDown::Unsupported,
@@ -259,19 +244,12 @@ impl ExecutionPlan for CrossingExec {
         }
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        _context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition > 0 {
             return internal_err!("TadocCrossing has no partition {partition}");
         }

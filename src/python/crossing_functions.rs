@@ -14,15 +14,13 @@ use std::sync::Arc;
 use arrow::array::new_empty_array;
 use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
-use datafusion::catalog::{
-    Session, TableFunctionArgs, TableFunctionImpl, TableProvider, TableProviderFactory,
-};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider, TableProviderFactory};
 use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, CreateExternalTable, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, CreateExternalTable, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
 };
 use datafusion::scalar::ScalarValue;
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
@@ -42,11 +40,7 @@ fn contained<T>(name: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Returns the rows of `table`, which belongs to `session`.
-fn crossing_of(
-    session: &Arc<tadoc_session::Session>,
-    name: &str,
-    table: Arc<dyn TableProvider>,
-) -> Result<Crossing> {
+fn crossing_of(session: &Arc<tadoc_session::Session>, name: &str, table: Arc<dyn TableProvider>) -> Result<Crossing> {
     let name = TableReference::bare(name);
     let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.build()?;
     Crossing::new(Arc::clone(session), plan)
@@ -61,11 +55,7 @@ pub struct CrossingFunction {
 
 impl CrossingFunction {
     /// Creates the function `name` of `session` for the host with `codec`.
-    pub fn new(
-        session: Arc<tadoc_session::Session>,
-        name: String,
-        codec: FFI_LogicalExtensionCodec,
-    ) -> Self {
+    pub fn new(session: Arc<tadoc_session::Session>, name: String, codec: FFI_LogicalExtensionCodec) -> Self {
         Self { session, name, codec }
     }
 
@@ -81,8 +71,7 @@ impl CrossingFunction {
         // its form for the host already.
         let runtime = runtime().map_err(|_| no_threads())?.handle().clone();
         let codec = self.codec.clone();
-        let table =
-            FFI_TableProvider::new_with_ffi_codec(Arc::new(table), true, Some(runtime), codec);
+        let table = FFI_TableProvider::new_with_ffi_codec(Arc::new(table), true, Some(runtime), codec);
         Ok(Arc::new(ForeignTableProvider(table)))
     }
 }
@@ -114,19 +103,13 @@ impl CrossingFactory {
 
 impl std::fmt::Debug for CrossingFactory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CrossingFactory")
-            .field("file_type", &self.file_type)
-            .finish_non_exhaustive()
+        f.debug_struct("CrossingFactory").field("file_type", &self.file_type).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl TableProviderFactory for CrossingFactory {
-    async fn create(
-        &self,
-        _session: &dyn Session,
-        command: &CreateExternalTable,
-    ) -> Result<Arc<dyn TableProvider>> {
+    async fn create(&self, _session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         let (session, command) = (Arc::clone(&self.session), command.clone());
         let file_type = self.file_type.clone();
         let create = async move {
@@ -188,9 +171,7 @@ fn constant_of(column: &arrow::array::ArrayRef) -> Result<Option<ScalarValue>> {
 
 impl std::fmt::Debug for CrossingScalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CrossingScalar")
-            .field("name", &self.function.name())
-            .finish_non_exhaustive()
+        f.debug_struct("CrossingScalar").field("name", &self.function.name()).finish_non_exhaustive()
     }
 }
 

@@ -53,12 +53,7 @@ struct Column {
 
 /// Opens the column `name` of the file `path`, and returns its row groups.
 #[pyfunction]
-pub fn device_arrays(
-    py: Python<'_>,
-    path: PathBuf,
-    name: &str,
-    device: usize,
-) -> PyResult<Vec<DeviceArray>> {
+pub fn device_arrays(py: Python<'_>, path: PathBuf, name: &str, device: usize) -> PyResult<Vec<DeviceArray>> {
     let column = py.detach(|| contained(|| Column::open(path, name, device)))?;
     let column = Arc::new(column);
     let array = |row_group| DeviceArray { column: Arc::clone(&column), row_group };
@@ -89,9 +84,7 @@ impl Column {
             let names = columns.map(|c| footer.schema().field(c.field_idx).name().as_str());
             let names: Vec<&str> = names.collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(within(&format!(
-                "there is no GSST column {name:?}; those of the file: {names}"
-            )));
+            return Err(within(&format!("there is no GSST column {name:?}; those of the file: {names}")));
         };
         // Offsets have 32 bits on the device.
         let data_type = match data_type {
@@ -116,8 +109,7 @@ impl Column {
     fn decode(&self, row_group: usize) -> PyResult<Held> {
         let index = &self.footer.gsst().row_groups()[row_group];
         let run = &index.runs[self.column_idx];
-        let within =
-            |error: &dyn std::fmt::Display| failed(format!("{}: {error}", self.path.display()));
+        let within = |error: &dyn std::fmt::Display| failed(format!("{}: {error}", self.path.display()));
         let mut bytes = Vec::new();
         let mut read = || {
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,8 +125,7 @@ impl Column {
             rest = behind;
             blocks.push(match block {
                 // Rows of which all are null have no block.
-                [] => write_block(&vec![None; num_rows], &BlockOptions::default())
-                    .map_err(|error| within(&error))?,
+                [] => write_block(&vec![None; num_rows], &BlockOptions::default()).map_err(|error| within(&error))?,
                 block => block.to_vec(),
             });
         }
@@ -182,9 +173,7 @@ impl DeviceArray {
         let _ = requested_schema;
         for (name, value) in options.into_iter().flatten() {
             if !value.is_none() {
-                return Err(PyNotImplementedError::new_err(format!(
-                    "the option {name} of __arrow_c_device_array__"
-                )));
+                return Err(PyNotImplementedError::new_err(format!("the option {name} of __arrow_c_device_array__")));
             }
         }
         let array = py.detach(|| contained(|| self.column.decode(self.row_group)))?;

@@ -65,11 +65,7 @@ impl<'py> Feed<'py> {
     /// # Errors
     /// `source` is neither.
     pub fn new(source: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(if is_arrow(source)? {
-            Self::Arrow(reader_of(source)?)
-        } else {
-            Self::Documents(source.try_iter()?)
-        })
+        Ok(if is_arrow(source)? { Self::Arrow(reader_of(source)?) } else { Self::Documents(source.try_iter()?) })
     }
 
     /// Returns a table that can be read once, and the sender of its rows.
@@ -82,8 +78,7 @@ impl<'py> Feed<'py> {
             Self::Documents(_) => documents_schema(),
         };
         let (sender, receiver) = channel(WAITING_BATCHES);
-        let partition =
-            Arc::new(OnePass { schema: Arc::clone(&schema), rows: Mutex::new(Some(receiver)) });
+        let partition = Arc::new(OnePass { schema: Arc::clone(&schema), rows: Mutex::new(Some(receiver)) });
         Ok((Arc::new(StreamingTable::try_new(schema, vec![partition])?), sender))
     }
 
@@ -116,12 +111,7 @@ impl<'py> Feed<'py> {
     }
 
     /// Sends all rows, or as many as the statement takes.
-    fn send_all(
-        &mut self,
-        py: Python<'py>,
-        sender: &Sender<Fed>,
-        counter: Counter<'_, 'py>,
-    ) -> PyResult<()> {
+    fn send_all(&mut self, py: Python<'py>, sender: &Sender<Fed>, counter: Counter<'_, 'py>) -> PyResult<()> {
         while let Some(batch) = self.next(py, counter)? {
             let mut batch = Ok(batch);
             loop {
@@ -138,11 +128,7 @@ impl<'py> Feed<'py> {
         Ok(())
     }
 
-    fn next(
-        &mut self,
-        py: Python<'py>,
-        counter: Counter<'_, 'py>,
-    ) -> PyResult<Option<RecordBatch>> {
+    fn next(&mut self, py: Python<'py>, counter: Counter<'_, 'py>) -> PyResult<Option<RecordBatch>> {
         match self {
             Self::Arrow(reader) => {
                 let batch = py.detach(|| reader.next()).transpose().map_err(error_of)?;
@@ -175,25 +161,19 @@ fn documents_schema() -> SchemaRef {
 }
 
 /// Takes the next batch of documents, or `None` at the end.
-fn next_documents(
-    documents: &mut Bound<'_, PyIterator>,
-    counter: Counter<'_, '_>,
-) -> PyResult<Option<RecordBatch>> {
+fn next_documents(documents: &mut Bound<'_, PyIterator>, counter: Counter<'_, '_>) -> PyResult<Option<RecordBatch>> {
     let (mut paths, mut texts) = (StringViewBuilder::new(), BinaryViewBuilder::new());
     let mut len_bytes = 0;
     while len_bytes < BATCH_BYTES
         && let Some(document) = documents.next()
     {
-        let (path, text) =
-            document?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| {
-                PyTypeError::new_err("expected pairs of path and text, such as ('a.txt', 'to be')")
-            })?;
+        let (path, text) = document?
+            .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
+            .map_err(|_| PyTypeError::new_err("expected pairs of path and text, such as ('a.txt', 'to be')"))?;
         let path = path_of(&path)?;
         let text = text_of(&text)?;
         if [path.len(), text.len()].into_iter().any(|len| len > i32::MAX as usize) {
-            return Err(PyValueError::new_err(
-                "a text has more than 2 GiB; write it to a file and ingest the file",
-            ));
+            return Err(PyValueError::new_err("a text has more than 2 GiB; write it to a file and ingest the file"));
         }
         paths.append_value(&path);
         texts.append_value(text);
@@ -210,11 +190,7 @@ fn next_documents(
 }
 
 fn path_of(path: &Bound<'_, PyAny>) -> PyResult<String> {
-    if path.hasattr("__fspath__")? {
-        path.call_method0("__fspath__")?.extract()
-    } else {
-        path.extract()
-    }
+    if path.hasattr("__fspath__")? { path.call_method0("__fspath__")?.extract() } else { path.extract() }
 }
 
 fn text_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
@@ -248,9 +224,7 @@ impl PartitionStream for OnePass {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
         let rows = futures::stream::unfold(rows, async |rows| {
             let Some(mut rows) = rows else {
-                let twice = DataFusionError::Execution(
-                    "the rows of the source can be read once only".to_owned(),
-                );
+                let twice = DataFusionError::Execution("the rows of the source can be read once only".to_owned());
                 return Some((Err(twice), None));
             };
             rows.recv().await.map(|batch| (batch, Some(rows)))

@@ -98,11 +98,7 @@ impl Gathered {
 }
 
 /// Runs a plan and returns its rows, at most `limit` of them.
-pub async fn gather(
-    session: &tadoc_session::Session,
-    plan: LogicalPlan,
-    limit: Option<usize>,
-) -> Outcome<Gathered> {
+pub async fn gather(session: &tadoc_session::Session, plan: LogicalPlan, limit: Option<usize>) -> Outcome<Gathered> {
     let is_shown_whole = is_shown_whole(&plan);
     let rows = session.start(plan).await?;
     let gathered = rows.take(async |mut stream| {
@@ -132,11 +128,7 @@ pub struct Preview {
 impl Preview {
     fn new(schema: &Schema, limit: usize, width: MaxWidth, pool: &Arc<dyn MemoryPool>) -> Self {
         let options = FormatOptions::default().with_null("NULL");
-        Self {
-            table: BoundedTable::new(schema, options, width, pool),
-            room: limit,
-            has_more: false,
-        }
+        Self { table: BoundedTable::new(schema, options, width, pool), room: limit, has_more: false }
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {

@@ -52,15 +52,10 @@ impl HostFunction {
 
 #[pymethods]
 impl HostFunction {
-    fn __datafusion_table_function__<'py>(
-        &self,
-        session: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __datafusion_table_function__<'py>(&self, session: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         let codec = codec_of(session)?;
-        let function =
-            CrossingFunction::new(Arc::clone(&self.session), self.name.clone(), codec.clone());
-        let function =
-            FFI_TableFunction::new_with_ffi_codec(Arc::new(function), Some(handle()?), codec);
+        let function = CrossingFunction::new(Arc::clone(&self.session), self.name.clone(), codec.clone());
+        let function = FFI_TableFunction::new_with_ffi_codec(Arc::new(function), Some(handle()?), codec);
         PyCapsule::new_with_value(session.py(), function, FUNCTION)
     }
 }
@@ -124,13 +119,9 @@ impl HostFactory {
 ///
 /// # Errors
 /// The package has another major version, or this process was forked.
-pub fn table_capsule<'py>(
-    session: &Bound<'py, PyAny>,
-    table: Crossing,
-) -> PyResult<Bound<'py, PyCapsule>> {
+pub fn table_capsule<'py>(session: &Bound<'py, PyAny>, table: Crossing) -> PyResult<Bound<'py, PyCapsule>> {
     let codec = codec_of(session)?;
-    let table =
-        FFI_TableProvider::new_with_ffi_codec(Arc::new(table), true, Some(handle()?), codec);
+    let table = FFI_TableProvider::new_with_ffi_codec(Arc::new(table), true, Some(handle()?), codec);
     PyCapsule::new_with_value(session.py(), table, TABLE)
 }
 
@@ -169,11 +160,7 @@ fn codec_of(session: &Bound<'_, PyAny>) -> PyResult<FFI_LogicalExtensionCodec> {
     let codec = unsafe { pointer.cast::<FFI_LogicalExtensionCodec>().as_ref() };
     // SAFETY: the function takes nothing.
     let version = unsafe { (codec.version)() };
-    if version == datafusion_ffi::version() {
-        Ok(codec.clone())
-    } else {
-        Err(wrong_version(&version.to_string()))
-    }
+    if version == datafusion_ffi::version() { Ok(codec.clone()) } else { Err(wrong_version(&version.to_string())) }
 }
 
 /// Returns the table of `plan` in `session`.

@@ -60,15 +60,10 @@ mod tests {
         let digits = "0123456789abcdef0123456789abcdef";
         for (text, expected) in [
             (
-                format!(
-                    "No field named x. Valid fields are tadoc_gsst_{digits}.id, tadoc_gsst_{digits}.\"A b\"."
-                ),
+                format!("No field named x. Valid fields are tadoc_gsst_{digits}.id, tadoc_gsst_{digits}.\"A b\"."),
                 "No field named x. Valid fields are id, \"A b\".",
             ),
-            (
-                format!("table 'datafusion.public.living_{digits}' not found"),
-                "table 'the corpus' not found",
-            ),
+            (format!("table 'datafusion.public.living_{digits}' not found"), "table 'the corpus' not found"),
             (format!("tadoc_rows_{digits}: broken."), "the rows: broken."),
             ("living_room tadoc_gsst_12.x".to_owned(), "living_room tadoc_gsst_12.x"),
             ("é living_".to_owned(), "é living_"),

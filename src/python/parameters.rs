@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, TimezoneInfo,
-    TypedString, UnaryOperator, Value,
+    Array, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Interval, ObjectName, TimezoneInfo, TypedString, UnaryOperator, Value,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat,
-    PyInt, PyList, PyString, PyTime, PyTuple, PyTzInfoAccess,
+    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat, PyInt, PyList,
+    PyString, PyTime, PyTuple, PyTzInfoAccess,
 };
 use tadoc_session::Parameters;
 
@@ -80,9 +79,9 @@ fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
     } else if value.is_instance_of::<PyTime>() {
         typed(DataType::Time(None, TimezoneInfo::None), value.call_method0("isoformat")?.extract()?)
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let depth = depth.checked_sub(1).ok_or_else(|| {
-            Error::new_err(format!("a parameter has more than {MAX_DEPTH} lists in each other"))
-        })?;
+        let depth = depth
+            .checked_sub(1)
+            .ok_or_else(|| Error::new_err(format!("a parameter has more than {MAX_DEPTH} lists in each other")))?;
         let elem = value.try_iter()?.map(|item| literal(&item?, depth));
         let elem = elem.collect::<PyResult<_>>()?;
         Expr::Array(Array { elem, named: true })
@@ -185,9 +184,7 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     digits.map(|digits| number(&digits)).map_err(|_| {
         // Python refuses to write an integer of thousands of digits.
         let shown = value.str().map_or_else(|_| "an integer".to_owned(), |text| text.to_string());
-        Error::new_err(format!(
-            "a parameter: got {shown}, which does not fit into 64 bits; pass a Decimal or a text"
-        ))
+        Error::new_err(format!("a parameter: got {shown}, which does not fit into 64 bits; pass a Decimal or a text"))
     })
 }
 

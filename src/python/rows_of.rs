@@ -8,19 +8,18 @@
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, MapArray,
-    OffsetSizeTrait, PrimitiveArray, RecordBatch, StructArray,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait,
+    PrimitiveArray, RecordBatch, StructArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::ArrowTemporalType;
 use arrow::datatypes::{
-    DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType,
-    DurationMillisecondType, DurationNanosecondType, DurationSecondType, Float16Type, Float32Type,
-    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
-    IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Time32MillisecondType,
-    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::exceptions::PyOverflowError;
@@ -76,9 +75,7 @@ fn values_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
             let column = column.as_primitive::<Float16Type>();
             each(py, column, |at| Ok(column.value(at).to_f64().into_pyobject(py)?.into_any()))
         }
-        DataType::Utf8 | DataType::LargeUtf8 => {
-            values_of(py, &as_type(column, &DataType::Utf8View)?)
-        }
+        DataType::Utf8 | DataType::LargeUtf8 => values_of(py, &as_type(column, &DataType::Utf8View)?),
         DataType::Utf8View => {
             let column = column.as_string_view();
             each(py, column, |at| Ok(column.value(at).into_pyobject(py)?.into_any()))
@@ -93,9 +90,7 @@ fn values_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
         DataType::List(_) => lists(py, column.as_list::<i32>()),
         DataType::LargeList(_) => lists(py, column.as_list::<i64>()),
         DataType::ListView(item) => values_of(py, &as_type(column, &DataType::List(item.clone()))?),
-        DataType::LargeListView(item) => {
-            values_of(py, &as_type(column, &DataType::LargeList(item.clone()))?)
-        }
+        DataType::LargeListView(item) => values_of(py, &as_type(column, &DataType::LargeList(item.clone()))?),
         DataType::FixedSizeList(_, _) => fixed_lists(py, column.as_fixed_size_list()),
         DataType::Struct(_) => dictionaries(py, column.as_struct()),
         DataType::Map(_, _) => pairs(py, column.as_map()),
@@ -146,12 +141,7 @@ fn intervals<'py>(py: Python<'py>, column: &ArrayRef, unit: IntervalUnit) -> Val
 }
 
 /// Returns a span of days and microseconds, or a tuple if it has anything else.
-fn interval(
-    py: Python<'_>,
-    months: i32,
-    days: i32,
-    nanoseconds: i64,
-) -> PyResult<Bound<'_, PyAny>> {
+fn interval(py: Python<'_>, months: i32, days: i32, nanoseconds: i64) -> PyResult<Bound<'_, PyAny>> {
     if months != 0 || nanoseconds % 1_000 != 0 {
         return Ok((months, days, nanoseconds).into_pyobject(py)?.into_any());
     }
@@ -237,11 +227,7 @@ where
 }
 
 /// Calls `value` for each row that is not NULL.
-fn each<'py>(
-    py: Python<'py>,
-    column: &dyn Array,
-    value: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
-) -> Values<'py> {
+fn each<'py>(py: Python<'py>, column: &dyn Array, value: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>) -> Values<'py> {
     let value = |at| if column.is_null(at) { Ok(py.None().into_bound(py)) } else { value(at) };
     (0..column.len()).map(value).collect()
 }
@@ -274,8 +260,7 @@ fn dictionaries<'py>(py: Python<'py>, column: &StructArray) -> Values<'py> {
 fn pairs<'py>(py: Python<'py>, column: &MapArray) -> Values<'py> {
     each(py, column, |at| {
         let entries = column.value(at);
-        let [keys, values] =
-            [entries.column(0), entries.column(1)].map(|column| values_of(py, column));
+        let [keys, values] = [entries.column(0), entries.column(1)].map(|column| values_of(py, column));
         let pairs = keys?.into_iter().zip(values?).collect::<Vec<_>>();
         Ok(PyList::new(py, pairs)?.into_any())
     })

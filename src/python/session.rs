@@ -29,25 +29,15 @@ pub struct Session {
 impl Session {
     /// Opens a session with a limit of the memory of the process, and with settings.
     #[new]
-    fn new(
-        py: Python<'_>,
-        memory_limit: Option<u64>,
-        settings: Vec<(String, String)>,
-    ) -> PyResult<Self> {
-        let open =
-            async move { tadoc_session::Session::for_program(memory_limit, &settings).await };
+    fn new(py: Python<'_>, memory_limit: Option<u64>, settings: Vec<(String, String)>) -> PyResult<Self> {
+        let open = async move { tadoc_session::Session::for_program(memory_limit, &settings).await };
         Ok(Self { session: Arc::new(wait(py, open)?) })
     }
 
     /// Plans the last statement of `sql`, and runs the statements before it. The last one runs too
     /// if it is no query.
     #[pyo3(signature = (sql, parameters=None))]
-    fn statement(
-        &self,
-        py: Python<'_>,
-        sql: String,
-        parameters: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Statement> {
+    fn statement(&self, py: Python<'_>, sql: String, parameters: Option<&Bound<'_, PyAny>>) -> PyResult<Statement> {
         let parameters = parameters_of(parameters)?;
         let session = Arc::clone(&self.session);
         wait(py, async move { prepare(session, &sql, parameters).await })
@@ -121,11 +111,7 @@ impl Session {
 }
 
 /// Runs all statements of `sql` but the last, and plans that one.
-async fn prepare(
-    session: Arc<tadoc_session::Session>,
-    sql: &str,
-    parameters: Parameters,
-) -> Outcome<Statement> {
+async fn prepare(session: Arc<tadoc_session::Session>, sql: &str, parameters: Parameters) -> Outcome<Statement> {
     let mut statements = parsed(&session, sql, parameters)?;
     let last = statements.pop().ok_or_else(no_statement)?;
     let mut all_notices = Vec::new();
@@ -158,11 +144,7 @@ fn no_rows() -> Gathered {
 }
 
 /// Parses `sql`, with its parameters replaced.
-fn parsed(
-    session: &tadoc_session::Session,
-    sql: &str,
-    mut parameters: Parameters,
-) -> Outcome<Vec<Parsed>> {
+fn parsed(session: &tadoc_session::Session, sql: &str, mut parameters: Parameters) -> Outcome<Vec<Parsed>> {
     remember_secrets(sql);
     let dialect = session.dialect()?;
     let mut statements = Statements::new(sql, dialect.as_ref())?;
@@ -181,11 +163,5 @@ fn no_statement() -> Failure {
 
 /// Returns true if a statement is run for what it does, and not for its rows.
 fn runs_at_once(plan: &LogicalPlan) -> bool {
-    matches!(
-        plan,
-        LogicalPlan::Ddl(_)
-            | LogicalPlan::Dml(_)
-            | LogicalPlan::Copy(_)
-            | LogicalPlan::Statement(_)
-    )
+    matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_))
 }

@@ -87,9 +87,7 @@ impl Statement {
     #[getter]
     fn columns(&self) -> Vec<(String, String)> {
         let schema = self.schema();
-        let of_field = |field: &arrow::datatypes::FieldRef| {
-            (field.name().clone(), field.data_type().to_string())
-        };
+        let of_field = |field: &arrow::datatypes::FieldRef| (field.name().clone(), field.data_type().to_string());
         schema.fields().iter().map(of_field).collect()
     }
 
@@ -138,14 +136,9 @@ impl Statement {
 
     /// Returns the rows as a table of a session of the package `datafusion`. The statement runs
     /// each time that the table is read.
-    fn __datafusion_table_provider__<'py>(
-        &self,
-        session: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __datafusion_table_provider__<'py>(&self, session: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         match &self.state {
-            State::Query { session: ours, plan } => {
-                table_capsule(session, table_of(ours, plan.get())?)
-            }
+            State::Query { session: ours, plan } => table_capsule(session, table_of(ours, plan.get())?),
             State::Done(_) => Err(Error::new_err(
                 "only the rows of a query can be a table of another DataFusion; this statement has \
                  run already, so take its rows with arrow()",
@@ -172,11 +165,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn start(
-        py: Python<'_>,
-        session: Arc<tadoc_session::Session>,
-        plan: LogicalPlan,
-    ) -> PyResult<Self> {
+    fn start(py: Python<'_>, session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> PyResult<Self> {
         let (sender, batches) = channel();
         let (tell_schema, schema) = channel();
         let room = Arc::new(Semaphore::new(WAITING_BATCHES));
@@ -242,10 +231,7 @@ impl Stream {
     }
 }
 
-fn wait_for_schema(
-    py: Python<'_>,
-    mut schema: Receiver<Outcome<SchemaRef>>,
-) -> PyResult<SchemaRef> {
+fn wait_for_schema(py: Python<'_>, mut schema: Receiver<Outcome<SchemaRef>>) -> PyResult<SchemaRef> {
     loop {
         let waiting = &mut schema;
         match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {

@@ -12,8 +12,7 @@ use arrow::error::ArrowError;
 
 /// Returns `schema` with usual types. Texts and bytes may stay views if `has_views`.
 pub fn usual_schema(schema: &Schema, has_views: bool) -> SchemaRef {
-    let fields: Vec<FieldRef> =
-        schema.fields().iter().map(|field| usual_field(field, has_views)).collect();
+    let fields: Vec<FieldRef> = schema.fields().iter().map(|field| usual_field(field, has_views)).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
@@ -24,11 +23,7 @@ pub fn usual_schema(schema: &Schema, has_views: bool) -> SchemaRef {
 pub fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let fields = schema.fields().iter();
     let columns = batch.columns().iter().zip(fields).map(|(column, field)| {
-        if column.data_type() == field.data_type() {
-            Ok(Arc::clone(column))
-        } else {
-            cast(column, field.data_type())
-        }
+        if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
     });
     RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)
 }
@@ -51,9 +46,7 @@ fn usual_type(data_type: &DataType, has_views: bool) -> DataType {
             DataType::Decimal128(*precision, *scale)
         }
         DataType::List(item) | DataType::ListView(item) => DataType::List(inner(item)),
-        DataType::LargeList(item) | DataType::LargeListView(item) => {
-            DataType::LargeList(inner(item))
-        }
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(inner(item)),
         DataType::FixedSizeList(item, len) => DataType::FixedSizeList(inner(item), *len),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(inner(entries), *is_sorted),

@@ -91,9 +91,6 @@ impl<T> Drop for Task<T> {
 ///
 /// # Errors
 /// The errors of [`Task::spawn`] and [`Task::wait`].
-pub fn wait<T: Send + 'static>(
-    py: Python<'_>,
-    work: impl Future<Output = Outcome<T>> + Send + 'static,
-) -> PyResult<T> {
+pub fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<T> {
     Task::spawn(work)?.wait(py)
 }

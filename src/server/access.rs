@@ -106,10 +106,7 @@ pub async fn check(State(access): State<Access>, request: Request, next: Next) -
         return next.run(request).await;
     }
     let (status, text) = match access.token {
-        Some(_) => (
-            StatusCode::UNAUTHORIZED,
-            "the token is missing or wrong; send Authorization: Bearer TOKEN",
-        ),
+        Some(_) => (StatusCode::UNAUTHORIZED, "the token is missing or wrong; send Authorization: Bearer TOKEN"),
         None => (StatusCode::FORBIDDEN, "without a token, only localhost and addresses are served"),
     };
     let kind = request.headers().get(header::CONTENT_TYPE);
@@ -180,9 +177,7 @@ mod tests {
             assert!(access.allows("/query", &headers(right), None), "{right}");
         }
         let basic = BASIC.encode("s3cret:");
-        for wrong in
-            ["s3cret", "Bearer", "Bearer s3cre", "Bearer s3crets", &format!("Basic {basic}")]
-        {
+        for wrong in ["s3cret", "Bearer", "Bearer s3cre", "Bearer s3crets", &format!("Basic {basic}")] {
             assert!(!access.allows("/query", &headers(wrong), None), "{wrong}");
         }
         assert!(!access.allows("/metrics", &HeaderMap::new(), Some("localhost")));

@@ -206,17 +206,15 @@ async fn serve_requests(
     let (connection, connections) = (Arc::clone(&place.connection), Arc::clone(&place.connections));
     let max_requests = connections.max_requests;
     // Each request marks its connection as used.
-    let router = router.layer(axum::middleware::from_fn(
-        move |mut request: Request, next: axum::middleware::Next| {
-            let in_use = InUse::new(&connection, &connections);
-            async move {
-                request.extensions_mut().insert(in_use.clone());
-                let response = next.run(request).await;
-                drop(in_use);
-                response
-            }
-        },
-    ));
+    let router = router.layer(axum::middleware::from_fn(move |mut request: Request, next: axum::middleware::Next| {
+        let in_use = InUse::new(&connection, &connections);
+        async move {
+            request.extensions_mut().insert(in_use.clone());
+            let response = next.run(request).await;
+            drop(in_use);
+            response
+        }
+    }));
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(START);
     builder.http1().max_buf_size(64 << 10);

@@ -19,18 +19,15 @@ use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
 use arrow_flight::sql::{
     ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
-    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any,
-    CommandGetCatalogs, CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys,
-    CommandGetImportedKeys, CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes,
-    CommandGetTables, CommandGetXdbcTypeInfo, CommandPreparedStatementQuery,
-    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
-    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
-    TicketStatementQuery,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, CommandGetCatalogs,
+    CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys, CommandGetImportedKeys,
+    CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables, CommandGetXdbcTypeInfo,
+    CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
+    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
 use arrow_flight::{
-    CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor,
-    FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc,
-    Ticket,
+    CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor, FlightEndpoint, FlightInfo,
+    HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc, Ticket,
 };
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
@@ -83,8 +80,7 @@ struct Handle {
 
 impl Handle {
     fn read(bytes: Bytes) -> Result<Self, Status> {
-        Self::decode(bytes)
-            .map_err(|_| Status::invalid_argument("this is no handle of this server"))
+        Self::decode(bytes).map_err(|_| Status::invalid_argument("this is no handle of this server"))
     }
 
     fn bytes(&self) -> Bytes {
@@ -93,8 +89,7 @@ impl Handle {
 
     fn text(self) -> Result<Text, Status> {
         let id = Uuid::from_slice(&self.id).unwrap_or_else(|_| Uuid::new_v4());
-        let parameters =
-            if self.parameters.is_empty() { None } else { Some(read_row(&self.parameters)?) };
+        let parameters = if self.parameters.is_empty() { None } else { Some(read_row(&self.parameters)?) };
         Ok(Text { id, sql: self.sql, parameters })
     }
 }
@@ -126,10 +121,7 @@ impl Flight {
     }
 
     /// Runs `work`, which makes a batch from the catalogs.
-    async fn listing<F>(
-        &self,
-        work: impl FnOnce(Arc<Statements>) -> F + Send + 'static,
-    ) -> Answer<Rows>
+    async fn listing<F>(&self, work: impl FnOnce(Arc<Statements>) -> F + Send + 'static) -> Answer<Rows>
     where
         F: Future<Output = Result<RecordBatch, Refusal>>,
     {
@@ -196,11 +188,7 @@ impl FlightSqlService for Flight {
         self.info(handle, request.into_inner()).await
     }
 
-    async fn do_get_statement(
-        &self,
-        ticket: TicketStatementQuery,
-        request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_statement(&self, ticket: TicketStatementQuery, request: Request<Ticket>) -> Answer<Rows> {
         self.rows(ticket.statement_handle, &request).await
     }
 
@@ -321,11 +309,7 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_catalogs(
-        &self,
-        query: CommandGetCatalogs,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_catalogs(&self, query: CommandGetCatalogs, _request: Request<Ticket>) -> Answer<Rows> {
         self.listing(async move |statements| metadata::catalogs(statements.session(), query)).await
     }
 
@@ -338,11 +322,7 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_schemas(
-        &self,
-        query: CommandGetDbSchemas,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_schemas(&self, query: CommandGetDbSchemas, _request: Request<Ticket>) -> Answer<Rows> {
         self.listing(async move |statements| metadata::schemas(statements.session(), query)).await
     }
 
@@ -355,14 +335,8 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_tables(
-        &self,
-        query: CommandGetTables,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
-        let tables = async move |statements: Arc<Statements>| {
-            metadata::tables(statements.session(), query).await
-        };
+    async fn do_get_tables(&self, query: CommandGetTables, _request: Request<Ticket>) -> Answer<Rows> {
+        let tables = async move |statements: Arc<Statements>| metadata::tables(statements.session(), query).await;
         self.listing(tables).await
     }
 
@@ -375,11 +349,7 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_table_types(
-        &self,
-        query: CommandGetTableTypes,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_table_types(&self, query: CommandGetTableTypes, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::table_types(query)?)))
     }
 
@@ -392,11 +362,7 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_sql_info(
-        &self,
-        query: CommandGetSqlInfo,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_sql_info(&self, query: CommandGetSqlInfo, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::sql_info(&query)?)))
     }
 
@@ -409,11 +375,7 @@ impl FlightSqlService for Flight {
         info(&schema, query.as_any(), request.into_inner())
     }
 
-    async fn do_get_xdbc_type_info(
-        &self,
-        query: CommandGetXdbcTypeInfo,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_xdbc_type_info(&self, query: CommandGetXdbcTypeInfo, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::types(query.data_type)?)))
     }
 
@@ -425,11 +387,7 @@ impl FlightSqlService for Flight {
         info(&metadata::primary_keys().schema(), query.as_any(), request.into_inner())
     }
 
-    async fn do_get_primary_keys(
-        &self,
-        _query: CommandGetPrimaryKeys,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_primary_keys(&self, _query: CommandGetPrimaryKeys, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::primary_keys())))
     }
 
@@ -441,11 +399,7 @@ impl FlightSqlService for Flight {
         info(&metadata::foreign_keys().schema(), query.as_any(), request.into_inner())
     }
 
-    async fn do_get_exported_keys(
-        &self,
-        _query: CommandGetExportedKeys,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_exported_keys(&self, _query: CommandGetExportedKeys, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::foreign_keys())))
     }
 
@@ -457,11 +411,7 @@ impl FlightSqlService for Flight {
         info(&metadata::foreign_keys().schema(), query.as_any(), request.into_inner())
     }
 
-    async fn do_get_imported_keys(
-        &self,
-        _query: CommandGetImportedKeys,
-        _request: Request<Ticket>,
-    ) -> Answer<Rows> {
+    async fn do_get_imported_keys(&self, _query: CommandGetImportedKeys, _request: Request<Ticket>) -> Answer<Rows> {
         Ok(Response::new(one_batch(metadata::foreign_keys())))
     }
 
@@ -488,11 +438,7 @@ impl FlightSqlService for Flight {
 /// Puts `notices` into a header of the response, if there are any. A header has ASCII only.
 fn with_notices<T>(mut response: Response<T>, notices: &[String]) -> Response<T> {
     let in_ascii = |c: char| {
-        if c.is_ascii_graphic() || c == ' ' {
-            c.to_string()
-        } else {
-            c.escape_unicode().to_string()
-        }
+        if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() }
     };
     let text: String = notices.join("; ").chars().take(MAX_NOTICE_CHARS).map(in_ascii).collect();
     if let (false, Ok(text)) = (text.is_empty(), MetadataValue::try_from(text)) {
@@ -512,10 +458,7 @@ fn one_batch(batch: RecordBatch) -> Rows {
     encoded(batch.schema(), stream::iter([Ok(batch)]))
 }
 
-fn encoded(
-    schema: SchemaRef,
-    batches: impl Stream<Item = Result<RecordBatch, Status>> + Send + 'static,
-) -> Rows {
+fn encoded(schema: SchemaRef, batches: impl Stream<Item = Result<RecordBatch, Status>> + Send + 'static) -> Rows {
     let batches = batches.map_err(|status| FlightError::Tonic(Box::new(status)));
     let encoder = FlightDataEncoderBuilder::new().with_schema(schema).build(batches);
     Box::pin(encoder.map_err(Status::from))

@@ -60,19 +60,15 @@ pub fn routes(statements: Arc<Statements>) -> Router {
 }
 
 async fn page() -> impl IntoResponse {
-    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-        HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox"))
-    });
+    static POLICY: LazyLock<HeaderValue> =
+        LazyLock::new(|| HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox")));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            HeaderValue::from_static("same-origin"),
-        ),
+        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     ];
     (headers, PAGE)
 }
@@ -125,8 +121,7 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
     let body = timeout(BODY, to_bytes(request.into_body(), MAX_STATEMENT_BYTES)).await;
     let body = body.map_err(|_| invalid("the request did not come within 10 s"))?;
     let body = body.map_err(|_| invalid("expected a request of at most 1 MiB"))?;
-    let asked: Value = serde_json::from_slice(&body)
-        .map_err(|error| invalid(&format!("expected JSON: {error}")))?;
+    let asked: Value = serde_json::from_slice(&body).map_err(|error| invalid(&format!("expected JSON: {error}")))?;
     let mut keys = asked.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     if let Some(key) = keys.find(|key| !["sql", "max_rows"].contains(key)) {
         return Err(invalid(&format!("expected the keys sql and max_rows, got {key}")));
@@ -137,8 +132,7 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
     let text = Text { id: Uuid::new_v4(), sql: sql.to_owned(), parameters: None };
     let mut rows = statements.run(text, in_use).await?;
     let columns = serde_json::to_vec(&columns(&rows.schema)).unwrap_or_default();
-    let mut written =
-        Answer { bytes: [b"{\"columns\":", columns.as_slice()].concat(), num_rows: 0 };
+    let mut written = Answer { bytes: [b"{\"columns\":", columns.as_slice()].concat(), num_rows: 0 };
     written.bytes.extend(b",\"rows\":[");
     let mut is_truncated = false;
     while let Some(batch) = rows.next().await {
@@ -180,8 +174,7 @@ struct Answer {
 impl Answer {
     fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let columns: Vec<Vec<u8>> = batch.columns().iter().map(lines).collect::<Result<_, _>>()?;
-        let mut columns: Vec<_> =
-            columns.iter().map(|lines| lines.split(|&byte| byte == b'\n')).collect();
+        let mut columns: Vec<_> = columns.iter().map(|lines| lines.split(|&byte| byte == b'\n')).collect();
         for _ in 0..batch.num_rows() {
             self.bytes.extend(if self.num_rows > 0 { ",[".bytes() } else { "[".bytes() });
             for (idx, column) in columns.iter_mut().enumerate() {
@@ -213,8 +206,7 @@ fn lines(column: &ArrayRef) -> Result<Vec<u8>, ArrowError> {
 }
 
 fn columns(schema: &Schema) -> Vec<Value> {
-    let of =
-        |field: &Arc<Field>| json!({ "name": field.name(), "type": field.data_type().to_string() });
+    let of = |field: &Arc<Field>| json!({ "name": field.name(), "type": field.data_type().to_string() });
     schema.fields().iter().map(of).collect()
 }
 
@@ -236,9 +228,9 @@ mod tests {
         for outside in ["src=", "@import", "url(", "innerHTML", "style=", " on"] {
             let found = PAGE.match_indices(outside).any(|(at, _)| {
                 outside != " on"
-                    || PAGE[at..].split_once('=').is_some_and(|(name, _)| {
-                        name.len() < 14 && name[1..].chars().all(|c| c.is_ascii_lowercase())
-                    })
+                    || PAGE[at..]
+                        .split_once('=')
+                        .is_some_and(|(name, _)| name.len() < 14 && name[1..].chars().all(|c| c.is_ascii_lowercase()))
             });
             assert!(!found, "{outside}");
         }

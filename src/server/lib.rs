@@ -172,8 +172,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         num_turns: 2 * num_cores,
     };
     let metrics = Arc::new(Metrics::default());
-    let statements =
-        Statements::new(session, threads.handle().clone(), limits, Arc::clone(&metrics));
+    let statements = Statements::new(session, threads.handle().clone(), limits, Arc::clone(&metrics));
     let connections = Connections::new(arguments.max_connections.into(), MAX_REQUESTS, metrics);
     let router = router(statements, access, arguments.timeout.saturating_add(REQUEST));
     let stop = interrupt::ask_twice();
@@ -257,8 +256,7 @@ fn root_of(location: &str) -> &str {
 
 fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -> Router {
     let flight = Flight::new(Arc::clone(&statements), access.clone());
-    let flight =
-        FlightServiceServer::new(flight).max_decoding_message_size(2 * MAX_STATEMENT_BYTES);
+    let flight = FlightServiceServer::new(flight).max_decoding_message_size(2 * MAX_STATEMENT_BYTES);
     let in_time = move |request: Request, next: Next| async move {
         let answered = tokio::time::timeout(request_time, next.run(request)).await;
         answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
@@ -297,10 +295,8 @@ pub(crate) fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Op
     let chain = chain.collect::<Result<Vec<_>, _>>().map_err(failed(certificates))?;
     let private = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let configured =
-        builder.and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let configured = builder.and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
     let what = format!("{} with {}", certificates.display(), key.display());
     let mut config = configured.map_err(|error| Failure::with_cause(what, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -348,12 +344,9 @@ mod tests {
             assert_eq!(named(corpus).as_deref(), Some(name), "{corpus}");
         }
         assert_eq!(named("a/*.tadoc"), None);
-        for (location, root) in [
-            ("a/b.tadoc", "a/b.tadoc"),
-            ("a/b/*.tadoc", "a/b/"),
-            ("*.tadoc", "."),
-            ("s3://b/x?/", "s3://b/"),
-        ] {
+        for (location, root) in
+            [("a/b.tadoc", "a/b.tadoc"), ("a/b/*.tadoc", "a/b/"), ("*.tadoc", "."), ("s3://b/x?/", "s3://b/")]
+        {
             assert_eq!(root_of(location), root);
         }
         assert_eq!(named("/"), None);

@@ -29,8 +29,7 @@ impl StatementPool {
     }
 
     fn add(&self, additional: usize) -> Result<()> {
-        let add =
-            |used: usize| used.checked_add(additional).filter(|&used| used <= self.limit_bytes);
+        let add = |used: usize| used.checked_add(additional).filter(|&used| used <= self.limit_bytes);
         let added = self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         added.map(drop).map_err(|used| {
             let [used, limit] = [used, self.limit_bytes].map(human_readable_size);

@@ -7,8 +7,8 @@ use arrow_flight::sql::metadata::{
     SqlInfoData, SqlInfoDataBuilder, XdbcTypeInfo, XdbcTypeInfoData, XdbcTypeInfoDataBuilder,
 };
 use arrow_flight::sql::{
-    CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTableTypes,
-    CommandGetTables, Nullable, Searchable, SqlInfo, SqlSupportedTransaction, XdbcDataType,
+    CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables, Nullable,
+    Searchable, SqlInfo, SqlSupportedTransaction, XdbcDataType,
 };
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -156,17 +156,14 @@ pub fn foreign_keys() -> RecordBatch {
     RecordBatch::new_empty(Arc::new(Schema::new(fields)))
 }
 
-fn all_schemas(
-    session: &Session,
-) -> impl Iterator<Item = (String, String, Arc<dyn SchemaProvider>)> + use<> {
+fn all_schemas(session: &Session) -> impl Iterator<Item = (String, String, Arc<dyn SchemaProvider>)> + use<> {
     let context = session.context().clone();
     let catalogs = session.context().catalog_names().into_iter();
     let catalogs = catalogs.filter_map(move |name| Some((context.catalog(&name)?, name)));
     catalogs
         .flat_map(|(catalog, catalog_name)| {
             let schemas = catalog.schema_names().into_iter();
-            schemas
-                .filter_map(move |name| Some((catalog_name.clone(), catalog.schema(&name)?, name)))
+            schemas.filter_map(move |name| Some((catalog_name.clone(), catalog.schema(&name)?, name)))
         })
         .map(|(catalog, schema, name)| (catalog, name, schema))
 }

@@ -150,12 +150,7 @@ pub struct Description {
 
 impl Statements {
     /// Creates the statements of `session`, which run on `threads`.
-    pub fn new(
-        session: Session,
-        threads: Handle,
-        limits: Limits,
-        metrics: Arc<Metrics>,
-    ) -> Arc<Self> {
+    pub fn new(session: Session, threads: Handle, limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
         let turns = Arc::new(Semaphore::new(limits.num_turns));
         Arc::new(Self { session, threads, limits, metrics, turns, running: Mutex::default() })
     }
@@ -209,9 +204,7 @@ impl Statements {
     /// # Errors
     /// There are too many statements, or it cannot be planned.
     pub async fn columns(self: &Arc<Self>, text: Text) -> Result<Planned, Refusal> {
-        let columns = async move |statements: Arc<Self>| {
-            Ok(Planned::from_plan(&statements.plan(&text).await?))
-        };
+        let columns = async move |statements: Arc<Self>| Ok(Planned::from_plan(&statements.plan(&text).await?));
         self.planned(columns).await
     }
 
@@ -354,10 +347,7 @@ impl Statements {
     /// Returns the refusal of `sql`, which a client sent as a change.
     pub fn refuse_change(&self, sql: &str) -> Refusal {
         match self.parsed(sql) {
-            Ok(_) => Refusal::new(
-                Kind::Forbidden,
-                "this server only reads: run the statement as a query",
-            ),
+            Ok(_) => Refusal::new(Kind::Forbidden, "this server only reads: run the statement as a query"),
             Err(refusal) => refusal,
         }
     }
@@ -411,9 +401,7 @@ impl Statements {
         if num_open < self.limits.num_statements as u64 {
             Ok(slot)
         } else {
-            let text = format!(
-                "the server has {num_open} statements open, and takes no more; try again later"
-            );
+            let text = format!("the server has {num_open} statements open, and takes no more; try again later");
             self.metrics.end(Some(Kind::Exhausted), Duration::ZERO);
             Err(Refusal::new(Kind::Exhausted, text))
         }
@@ -422,8 +410,7 @@ impl Statements {
     /// Waits for a turn. It ends when the returned value is dropped, or after a second.
     async fn turn(&self) -> JoinSet<()> {
         let mut turn = JoinSet::new();
-        let permit: Option<OwnedSemaphorePermit> =
-            Arc::clone(&self.turns).acquire_owned().await.ok();
+        let permit: Option<OwnedSemaphorePermit> = Arc::clone(&self.turns).acquire_owned().await.ok();
         let give_back = async move {
             sleep(TURN).await;
             drop(permit);
@@ -459,8 +446,7 @@ impl Drop for Slot {
 
 /// Refuses all plans but those that only read: queries, EXPLAIN, SHOW and DESCRIBE.
 fn check_reads_only(plan: &LogicalPlan) -> Result<(), Refusal> {
-    let allowed =
-        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    let allowed = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     allowed.verify_plan(plan).map_err(|_| only_reads())
 }
 

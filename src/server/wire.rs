@@ -23,8 +23,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    BinaryViewType, DataType, Field, FieldRef, Int32Type, Int64Type, Schema, SchemaRef,
-    StringViewType,
+    BinaryViewType, DataType, Field, FieldRef, Int32Type, Int64Type, Schema, SchemaRef, StringViewType,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -49,16 +48,12 @@ pub fn schema(schema: &Schema) -> SchemaRef {
 
 /// Returns the type of a column on the wire.
 fn data_type(of: &DataType) -> DataType {
-    let field = |field: &FieldRef| {
-        Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())))
-    };
+    let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())));
     match of {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
         DataType::List(item) | DataType::ListView(item) => DataType::List(field(item)),
-        DataType::LargeList(item) | DataType::LargeListView(item) => {
-            DataType::LargeList(field(item))
-        }
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(field(item)),
         DataType::FixedSizeList(item, len) => DataType::FixedSizeList(field(item), *len),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
         DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
@@ -71,10 +66,7 @@ fn data_type(of: &DataType) -> DataType {
 ///
 /// # Errors
 /// The columns have not the types of the plan, or one text has 2 GiB.
-pub fn pieces(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+pub fn pieces(batch: &RecordBatch, schema: &SchemaRef) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
     let mut rest = vec![batch.clone()];
     std::iter::from_fn(move || {
         let mut piece = rest.pop()?;
@@ -122,9 +114,8 @@ pub fn literal(column: &ArrayRef, row: usize) -> Result<Expr> {
 
 fn nested(column: &ArrayRef, row: usize, depth: usize) -> Result<Expr> {
     use DataType::{
-        Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, Duration, FixedSizeList,
-        Float16, Float32, LargeList, LargeListView, List, ListView, Struct, Time32, Time64,
-        Timestamp,
+        Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, Duration, FixedSizeList, Float16, Float32,
+        LargeList, LargeListView, List, ListView, Struct, Time32, Time64, Timestamp,
     };
     let data_type = column.data_type();
     let typed = |value: Expr| arrow_cast(value, lit(data_type.to_string()));
@@ -134,9 +125,7 @@ fn nested(column: &ArrayRef, row: usize, depth: usize) -> Result<Expr> {
     let is_null = column.is_null(row);
     match data_type {
         Dictionary(_, values) => nested(&cast(&column.slice(row, 1), values)?, 0, depth),
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) | Float16 | Float32
-            if !is_null =>
-        {
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) | Float16 | Float32 if !is_null => {
             let format = FormatOptions::default();
             Ok(typed(lit(ArrayFormatter::try_new(column, &format)?.value(row).to_string())))
         }
@@ -149,30 +138,22 @@ fn nested(column: &ArrayRef, row: usize, depth: usize) -> Result<Expr> {
             let number = cast(&column.slice(row, 1), &DataType::Int64)?;
             Ok(typed(lit(number.as_primitive::<Int64Type>().value(0))))
         }
-        List(item)
-        | LargeList(item)
-        | FixedSizeList(item, _)
-        | ListView(item)
-        | LargeListView(item)
-            if !is_null =>
-        {
+        List(item) | LargeList(item) | FixedSizeList(item, _) | ListView(item) | LargeListView(item) if !is_null => {
             let items = cast(&column.slice(row, 1), &LargeList(item.clone()))?;
             let items = items.as_list::<i64>().value(0);
-            let items: Result<Vec<Expr>> =
-                (0..items.len()).map(|at| nested(&items, at, below)).collect();
+            let items: Result<Vec<Expr>> = (0..items.len()).map(|at| nested(&items, at, below)).collect();
             Ok(typed(make_array(items?)))
         }
         Struct(fields) if !is_null => {
             let columns = column.as_struct().columns();
-            let fields = fields.iter().zip(columns).map(|(field, column)| {
-                Ok([lit(field.name().as_str()), nested(column, row, below)?])
-            });
+            let fields = fields
+                .iter()
+                .zip(columns)
+                .map(|(field, column)| Ok([lit(field.name().as_str()), nested(column, row, below)?]));
             Ok(named_struct(fields.collect::<Result<Vec<_>>>()?.concat()))
         }
         data_type if is_null && !is_plain(data_type) => Ok(typed(lit(ScalarValue::Null))),
-        data_type if is_plain(data_type) => {
-            Ok(Expr::Literal(ScalarValue::try_from_array(column, row)?, None))
-        }
+        data_type if is_plain(data_type) => Ok(Expr::Literal(ScalarValue::try_from_array(column, row)?, None)),
         other => plan_err!("a parameter of the type {other}, which has no form in SQL"),
     }
 }
@@ -180,8 +161,8 @@ fn nested(column: &ArrayRef, row: usize, depth: usize) -> Result<Expr> {
 /// Returns true for types whose values are literals of SQL.
 fn is_plain(data_type: &DataType) -> bool {
     use DataType::{
-        Binary, BinaryView, Boolean, Date32, FixedSizeBinary, Float64, Interval, LargeBinary,
-        LargeUtf8, Null, Utf8, Utf8View,
+        Binary, BinaryView, Boolean, Date32, FixedSizeBinary, Float64, Interval, LargeBinary, LargeUtf8, Null, Utf8,
+        Utf8View,
     };
     data_type.is_integer()
         || matches!(
@@ -211,8 +192,7 @@ mod tests {
 
     #[test]
     fn texts_are_plain_and_pieces_are_small() {
-        let texts: Vec<Option<String>> =
-            (0..100).map(|n| (n % 7 != 0).then(|| "x".repeat(n * 4000))).collect();
+        let texts: Vec<Option<String>> = (0..100).map(|n| (n % 7 != 0).then(|| "x".repeat(n * 4000))).collect();
         let mut lists = ListBuilder::new(StringViewBuilder::new());
         for n in 0..100 {
             lists.append_value([Some(format!("word number {n}")), None]);
@@ -243,8 +223,7 @@ mod tests {
         let options = RecordBatchOptions::new().with_row_count(Some(5));
         let empty = Arc::new(Schema::empty());
         let batch = RecordBatch::try_new_with_options(empty.clone(), vec![], &options).unwrap();
-        let parts: Vec<RecordBatch> =
-            pieces(&batch, &schema(&empty)).collect::<Result<_, _>>().unwrap();
+        let parts: Vec<RecordBatch> = pieces(&batch, &schema(&empty)).collect::<Result<_, _>>().unwrap();
         assert_eq!(parts.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
     }
 }

@@ -97,12 +97,7 @@ pub struct BoundedTable<'a> {
 
 impl<'a> BoundedTable<'a> {
     /// Creates a table of columns of `schema`, without rows. It takes its memory from `pool`.
-    pub fn new(
-        schema: &Schema,
-        options: FormatOptions<'a>,
-        max_width: MaxWidth,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Self {
+    pub fn new(schema: &Schema, options: FormatOptions<'a>, max_width: MaxWidth, pool: &Arc<dyn MemoryPool>) -> Self {
         let shown = |field: &Arc<Field>| {
             let name = bounded_text(field.name(), max_width);
             let kind = bounded_text(&field.data_type().to_string(), max_width);
@@ -211,18 +206,10 @@ fn width_of_lines(cell: &str) -> usize {
 }
 
 /// Returns the cells of a column.
-fn cells(
-    column: &ArrayRef,
-    options: &FormatOptions<'_>,
-    max_width: MaxWidth,
-) -> Result<Vec<String>> {
+fn cells(column: &ArrayRef, options: &FormatOptions<'_>, max_width: MaxWidth) -> Result<Vec<String>> {
     if let Some(bytes_at) = bytes_of(column) {
         let cell = |row: usize| {
-            if column.is_null(row) {
-                options.null().to_owned()
-            } else {
-                bounded_bytes(bytes_at(row), max_width)
-            }
+            if column.is_null(row) { options.null().to_owned() } else { bounded_bytes(bytes_at(row), max_width) }
         };
         return Ok((0..column.len()).map(cell).collect());
     }
@@ -332,16 +319,14 @@ impl fmt::Write for Cell {
 
 /// Returns true for characters that a terminal obeys: controls, line ends, and directions of writing.
 fn is_obeyed(c: char) -> bool {
-    let is_direction =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || is_direction
 }
 
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{
-        BinaryArray, FixedSizeBinaryArray, Int64Array, Int64Builder, ListBuilder,
-        RecordBatchOptions,
+        BinaryArray, FixedSizeBinaryArray, Int64Array, Int64Builder, ListBuilder, RecordBatchOptions,
     };
     use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
@@ -424,8 +409,7 @@ mod tests {
                 };
                 let columns = (0..names.len()).map(column).collect();
                 let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
-                let batch =
-                    RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
+                let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
                 let batch = batch.unwrap();
                 let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
                 let options = FormatOptions::default();

@@ -79,11 +79,7 @@ impl Failure {
 
     /// Creates a failure with the text `what: cause`, including the causes of `cause`.
     pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
-        if is_broken_pipe(cause) {
-            Self::broken_pipe()
-        } else {
-            Self::new(format!("{what}: {}", chain(cause)))
-        }
+        if is_broken_pipe(cause) { Self::broken_pipe() } else { Self::new(format!("{what}: {}", chain(cause))) }
     }
 
     /// Puts `what: ` in front of the text. An interrupt keeps its text.
@@ -96,11 +92,7 @@ impl Failure {
 
     /// Variant of [`within`](Self::within) that leaves a text as it is if `what` is named in it.
     pub fn about(self, what: &str) -> Self {
-        if self.text.as_ref().is_some_and(|text| text.contains(what)) {
-            self
-        } else {
-            self.within(what)
-        }
+        if self.text.as_ref().is_some_and(|text| text.contains(what)) { self } else { self.within(what) }
     }
 
     /// Returns true if stored bytes are damaged, and false if they could not be read.
@@ -209,8 +201,7 @@ fn query_error(error: &DataFusionError) -> String {
 /// Cuts the input that a parser of JSON repeats at the end of `text`.
 fn without_json(mut text: String) -> String {
     let fault = text.find("Json error: ");
-    let mut rest =
-        fault.into_iter().flat_map(|at| text[at..].char_indices().map(move |c| at + c.0));
+    let mut rest = fault.into_iter().flat_map(|at| text[at..].char_indices().map(move |c| at + c.0));
     if let Some(end) = rest.nth(MAX_JSON_CHARS) {
         text.truncate(end);
         text.push('…');
@@ -264,16 +255,12 @@ fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
 }
 
 fn is_damage(error: &(dyn StdError + 'static)) -> bool {
-    let ours = |error: &(dyn StdError + 'static)| {
-        error.downcast_ref().is_some_and(tadoc::Error::is_damage)
-    };
+    let ours = |error: &(dyn StdError + 'static)| error.downcast_ref().is_some_and(tadoc::Error::is_damage);
     causes(error).any(ours)
 }
 
 /// Returns `error` and its chain of sources.
-fn causes<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
@@ -309,9 +296,7 @@ mod tests {
         assert!(cut.chars().count() < 3100 && cut.contains(" bytes left out) … "), "{cut}");
         let json = format!("x.json: Json error: expected {{ got [{}]", "1, ".repeat(1 << 20));
         let cut = without_json(json);
-        assert!(
-            cut.chars().count() < 200 && cut.starts_with("x.json: Json error: expected { got [1")
-        );
+        assert!(cut.chars().count() < 200 && cut.starts_with("x.json: Json error: expected { got [1"));
         assert_eq!(without_json("Json error: é".to_owned()), "Json error: é");
     }
 

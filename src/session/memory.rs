@@ -25,8 +25,8 @@ use std::{fmt, thread};
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
-    GreedyMemoryPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
-    TrackConsumersPool, human_readable_size,
+    GreedyMemoryPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
+    human_readable_size,
 };
 use datafusion_tadoc::is_memory_of_calls;
 use tokio::sync::oneshot::{self, Receiver};
@@ -83,9 +83,7 @@ impl ResidentPool {
 
     fn refusal(&self, who: &str, resident: usize) -> DataFusionError {
         let [resident, limit] = [resident, self.limit].map(human_readable_size);
-        resources_datafusion_err!(
-            "no memory is left for {who}: the process has {resident}, its limit is {limit}"
-        )
+        resources_datafusion_err!("no memory is left for {who}: the process has {resident}, its limit is {limit}")
     }
 
     /// Creates a statement under this limit. `enough` is the number of bytes that suffices for it.

@@ -59,10 +59,9 @@ impl Parameters {
     pub fn finish(self) -> Outcome {
         match self.literals.keys().find(|name| !self.used.contains(*name)) {
             None => Ok(()),
-            Some(name) => Err(Failure::new(format!(
-                "the statement has no parameter ${name}; it uses: {}",
-                listed(&self.used)
-            ))),
+            Some(name) => {
+                Err(Failure::new(format!("the statement has no parameter ${name}; it uses: {}", listed(&self.used))))
+            }
         }
     }
 
@@ -77,10 +76,7 @@ impl Parameters {
         let found = self.literals.get(&name).cloned();
         let literal = found.ok_or_else(|| {
             let given = self.literals.keys().cloned().collect();
-            Failure::new(format!(
-                "no value for the parameter {placeholder}; given: {}",
-                listed(&given)
-            ))
+            Failure::new(format!("no value for the parameter {placeholder}; given: {}", listed(&given)))
         })?;
         self.used.insert(name);
         Ok(literal)
@@ -116,10 +112,7 @@ fn plain_name(placeholder: &str) -> &str {
 }
 
 /// Calls `literal` for each placeholder of `statement` and puts what it returns in its place.
-fn visit_placeholders(
-    statement: &mut Statement,
-    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
-) -> Outcome {
+fn visit_placeholders(statement: &mut Statement, literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>) -> Outcome {
     match statement {
         Statement::Statement(statement) => visit_node(statement.as_mut(), literal),
         Statement::Explain(explain) => visit_placeholders(&mut explain.statement, literal),
@@ -131,10 +124,7 @@ fn visit_placeholders(
     }
 }
 
-fn visit_node(
-    node: &mut impl VisitMut,
-    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
-) -> Outcome {
+fn visit_node(node: &mut impl VisitMut, literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>) -> Outcome {
     let visited = visit_expressions_mut(node, |expression| {
         let Expr::Value(value) = &*expression else { return ControlFlow::Continue(()) };
         let Value::Placeholder(placeholder) = &value.value else {

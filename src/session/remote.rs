@@ -67,9 +67,7 @@ impl Session {
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
                 (table.locations.clone(), table.file_type.clone(), &mut table.options)
             }
-            LogicalPlan::Copy(copy) => {
-                (vec![copy.output_url.clone()], copy.file_type.get_ext(), &mut copy.options)
-            }
+            LogicalPlan::Copy(copy) => (vec![copy.output_url.clone()], copy.file_type.get_ext(), &mut copy.options),
             _ => return Ok(()),
         };
         let finds_store = is_table && file_type.eq_ignore_ascii_case(FILE_TYPE);
@@ -128,10 +126,8 @@ async fn store_at(
     _resolve_region: bool,
 ) -> Result<Option<Arc<dyn ObjectStore>>> {
     match url.scheme() {
-        scheme @ ("s3" | "oss" | "cos" | "gs" | "gcs" | "http" | "https" | "az" | "azure"
-        | "abfs" | "abfss" | "adl") => plan_err!(
-            "this build has no object store for {scheme}://…; compile tadoc with `--features full`"
-        ),
+        scheme @ ("s3" | "oss" | "cos" | "gs" | "gcs" | "http" | "https" | "az" | "azure" | "abfs" | "abfss"
+        | "adl") => plan_err!("this build has no object store for {scheme}://…; compile tadoc with `--features full`"),
         _ => Ok(None),
     }
 }

@@ -140,11 +140,7 @@ impl documents::StoredFile for StoredFile {
         self.file.modified()
     }
 
-    fn reader(
-        &self,
-        ahead_bytes: u64,
-        answered: Box<dyn FnOnce(Duration) + Send>,
-    ) -> Box<dyn documents::StoredBytes> {
+    fn reader(&self, ahead_bytes: u64, answered: Box<dyn FnOnce(Duration) + Send>) -> Box<dyn documents::StoredBytes> {
         let runtime = Arc::clone(&self.resolver.runtime);
         let request = Some(runtime.spawn(start(self.file.clone(), ahead_bytes, answered)));
         let stream = stream::empty().boxed();

@@ -105,10 +105,7 @@ impl Session {
     ///
     /// # Errors
     /// There is no such setting, or it does not take the value.
-    pub async fn for_program(
-        memory_limit: Option<u64>,
-        settings: &[(String, String)],
-    ) -> Outcome<Self> {
+    pub async fn for_program(memory_limit: Option<u64>, settings: &[(String, String)]) -> Outcome<Self> {
         let session = Self::new(memory_limit, None)?;
         session.prepare().await?;
         let state = session.context.state_ref();

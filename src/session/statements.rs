@@ -20,8 +20,8 @@ use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
-    Stop, TadocOptions, asking, check_clauses, check_parameters, check_statement_depth,
-    cooperative, enough_memory, explain_missing_table, fold_little, plan_statement, stoppable,
+    Stop, TadocOptions, asking, check_clauses, check_parameters, check_statement_depth, cooperative, enough_memory,
+    explain_missing_table, fold_little, plan_statement, stoppable,
 };
 use futures::StreamExt;
 
@@ -84,8 +84,7 @@ impl<'a> Statements<'a> {
         }
         let parser = &mut self.0;
         let tokens = (0..).map(|n| parser.parser.peek_nth_token_no_skip(n).token);
-        let of_statement =
-            tokens.take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
+        let of_statement = tokens.take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
         check_statement_depth(of_statement, max_depth)?;
         let statement = parser.parse_statement()?;
         let next = parser.parser.peek_token();
@@ -99,10 +98,7 @@ impl<'a> Statements<'a> {
 
 /// Returns true if `maxrows` and `maxwidth` do not apply, as plans and descriptions are always shown whole.
 pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
-    matches!(
-        plan,
-        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
-    )
+    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_))
 }
 
 /// Masks the secrets of the session in plans and descriptions.
@@ -157,9 +153,8 @@ impl Session {
         let state = self.context().state_ref();
         let state = state.read();
         let name = &state.config_options().sql_parser.dialect;
-        dialect_from_str(name).ok_or_else(|| {
-            DataFusionError::Configuration(format!("there is no SQL dialect `{name}`"))
-        })
+        dialect_from_str(name)
+            .ok_or_else(|| DataFusionError::Configuration(format!("there is no SQL dialect `{name}`")))
     }
 
     /// Starts the statement of `plan`. DDL is done when this returns.
@@ -222,9 +217,7 @@ impl Session {
             _ => return Ok(Some(self.plan_alone(statement).await?)),
         };
         let statement = match plain {
-            ast::Statement::Prepare { name, data_types, statement: inner }
-                if self.sandbox.is_none() =>
-            {
+            ast::Statement::Prepare { name, data_types, statement: inner } if self.sandbox.is_none() => {
                 self.prepared.declare(&name.value, data_types);
                 let mut inner = Statement::Statement(inner.clone());
                 let name = name.value.clone();
@@ -256,12 +249,10 @@ impl Session {
                     }
                 }
             }
-            ast::Statement::Deallocate { name, .. } => {
-                match self.prepared.statements().remove(&name.value) {
-                    Some(_) => return Ok(None),
-                    None => statement,
-                }
-            }
+            ast::Statement::Deallocate { name, .. } => match self.prepared.statements().remove(&name.value) {
+                Some(_) => return Ok(None),
+                None => statement,
+            },
             _ => statement,
         };
         Ok(Some(self.plan_alone(statement).await?))
@@ -290,8 +281,7 @@ impl Session {
                 values.len()
             )));
         }
-        let literals: BTreeMap<String, ast::Expr> =
-            names.into_iter().zip(values.iter().cloned()).collect();
+        let literals: BTreeMap<String, ast::Expr> = names.into_iter().zip(values.iter().cloned()).collect();
         Parameters::new(literals).replace(&mut inner)?;
         Ok(Some(inner))
     }

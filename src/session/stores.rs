@@ -53,10 +53,7 @@ fn bucket(url: &Url) -> Result<&str> {
 }
 
 /// Returns `builder` with the options `aws.…`. The endpoint of `oss` and `cos` has names of its own.
-fn with_s3_options(
-    mut builder: AmazonS3Builder,
-    options: &HashMap<String, String>,
-) -> Result<AmazonS3Builder> {
+fn with_s3_options(mut builder: AmazonS3Builder, options: &HashMap<String, String>) -> Result<AmazonS3Builder> {
     for (name, value) in options {
         let key = match name.as_str() {
             "aws.oss.endpoint" | "aws.cos.endpoint" => AmazonS3ConfigKey::Endpoint,

@@ -36,12 +36,7 @@ impl Abandoned {
 
     /// Keeps the hold of a file until its commit if the file was written. Otherwise removes the
     /// file.
-    pub(super) async fn keep_or_remove(
-        &self,
-        storage: &dyn Storage,
-        hold: Option<Hold>,
-        is_written: bool,
-    ) {
+    pub(super) async fn keep_or_remove(&self, storage: &dyn Storage, hold: Option<Hold>, is_written: bool) {
         match hold {
             Some(hold) if is_written => self.holds().push(hold),
             Some(hold) => remove_held(storage, hold).await,
@@ -67,8 +62,7 @@ impl Abandoned {
         versions: impl Future<Output = Result<Vec<Version>>>,
     ) {
         let named = names(std::slice::from_ref(next));
-        let committed: Vec<Hold> =
-            self.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
+        let committed: Vec<Hold> = self.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
         committed.into_iter().for_each(Hold::release);
         if !self.is_looked_for.swap(true, Ordering::Relaxed) {
             // The commit is done. If a file cannot be removed now, another handle will remove it.
@@ -77,10 +71,7 @@ impl Abandoned {
     }
 }
 
-async fn remove_abandoned(
-    storage: &dyn Storage,
-    versions: impl Future<Output = Result<Vec<Version>>>,
-) -> Result<()> {
+async fn remove_abandoned(storage: &dyn Storage, versions: impl Future<Output = Result<Vec<Version>>>) -> Result<()> {
     let holds = storage.abandoned().await;
     if holds.is_empty() {
         return Ok(());

@@ -34,11 +34,7 @@ const FILES_AT_ONCE: usize = 4;
 /// # Errors
 /// [`Error::InvalidArgument`] if files or edits are not those of the version, and those of
 /// [`LivingCorpus::apply`] if edits do not apply.
-pub fn assemble<E: Borrow<VersionEdits>>(
-    version: &Version,
-    files: Vec<Corpus>,
-    edits: &[E],
-) -> Result<LivingCorpus> {
+pub fn assemble<E: Borrow<VersionEdits>>(version: &Version, files: Vec<Corpus>, edits: &[E]) -> Result<LivingCorpus> {
     let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow);
     Assembly { version, files: files.into(), edits: edits.collect(), asked: None }.put_together()
 }
@@ -198,20 +194,11 @@ mod tests {
         let delete = |doc_id, offset_bytes| Edit::DeleteText { doc_id, offset_bytes, len_bytes: 2 };
         let batches = [
             (EditMode::InSequence, vec![add("a", "to be"), add("b", "or not"), insert(0, 2, "!")]),
-            (
-                EditMode::InBatch,
-                vec![insert(1, 0, "x"), insert(0, 5, "y"), delete(1, 0), delete(0, 0)],
-            ),
+            (EditMode::InBatch, vec![insert(1, 0, "x"), insert(0, 5, "y"), delete(1, 0), delete(0, 0)]),
             (EditMode::InBatch, vec![add("c", "that"), insert(1, 3, " is"), insert(1, 0, "so ")]),
-            (
-                EditMode::InSequence,
-                vec![Edit::DropDocument { doc_id: 0 }, delete(1, 1), insert(2, 4, "s")],
-            ),
+            (EditMode::InSequence, vec![Edit::DropDocument { doc_id: 0 }, delete(1, 1), insert(2, 4, "s")]),
         ];
-        let prefix = ObjectPrefix::new(
-            std::sync::Arc::new(object_store::memory::InMemory::new()),
-            "c".into(),
-        );
+        let prefix = ObjectPrefix::new(std::sync::Arc::new(object_store::memory::InMemory::new()), "c".into());
         futures::executor::block_on(async {
             let made = LivingStore::create(prefix, TokenizerProfile::Word, StoreOptions::default());
             let store = made.await.unwrap();
@@ -242,10 +229,8 @@ mod tests {
                     for error in absent.map(Result::unwrap_err) {
                         assert!(error.to_string().contains("was left out"), "{error}");
                     }
-                    let refused = some.clone().apply(&EditBatch {
-                        edits: vec![insert(2, 0, "x")],
-                        ..EditBatch::default()
-                    });
+                    let refused =
+                        some.clone().apply(&EditBatch { edits: vec![insert(2, 0, "x")], ..EditBatch::default() });
                     assert!(refused.unwrap_err().to_string().contains("was left out"));
                     assert_eq!((some.path(2), some.num_docs()), (None, 3));
                 }

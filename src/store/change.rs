@@ -61,8 +61,7 @@ impl Change {
     /// Creates a change that makes the edits of `batch`. Their document ids are those of the
     /// version that the commit is based on.
     pub fn edit(kind: CommitKind, batch: &EditBatch) -> Self {
-        let mut counts =
-            CommitCounts { edits: batch.edits.len() as u64, ..CommitCounts::default() };
+        let mut counts = CommitCounts { edits: batch.edits.len() as u64, ..CommitCounts::default() };
         for edit in &batch.edits {
             match edit {
                 Edit::AddDocument { .. } => counts.docs_added += 1,
@@ -172,13 +171,7 @@ impl Change {
     /// # Errors
     /// [`Error::Conflict`] if the parts that it replaces do not exist any more, or another commit
     /// has moved its bookmark, and [`Error::InvalidArgument`] if its parts do not cover the ids.
-    pub(super) fn on(
-        &self,
-        location: &str,
-        base: &Version,
-        commit_id: CommitId,
-        now_us: u64,
-    ) -> Result<Version> {
+    pub(super) fn on(&self, location: &str, base: &Version, commit_id: CommitId, now_us: u64) -> Result<Version> {
         let mut next = Version {
             number: base.number + 1,
             commit_id,

@@ -75,8 +75,7 @@ impl LivingStore {
             self.remove(SEGMENTS, &unused_segments).await?;
         }
         let removed = unused_versions.into_iter().chain(unused_segments);
-        let removed =
-            removed.map(|file| RemovedFile { name: file.name, len_bytes: file.len_bytes });
+        let removed = removed.map(|file| RemovedFile { name: file.name, len_bytes: file.len_bytes });
         Ok(CleanUp { removed: removed.collect(), oldest_version: oldest.number })
     }
 

@@ -49,11 +49,7 @@ impl LivingStore {
     /// # Errors
     /// [`Error::InvalidArgument`] if a corpus exists there, [`Error::Io`] and [`Error::External`]
     /// from the storage, and [`Error::UnknownCommit`] if its answer was lost.
-    pub async fn create(
-        storage: impl Storage,
-        profile: TokenizerProfile,
-        options: StoreOptions,
-    ) -> Result<Self> {
+    pub async fn create(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Result<Self> {
         let store = Self::new(storage, profile, options);
         let location = store.location();
         let taken = || Error::InvalidArgument {
@@ -297,9 +293,7 @@ mod tests {
     use object_store::memory::InMemory;
 
     use super::*;
-    use crate::{
-        ByteStream, CommitKind, ObjectPrefix, Storage, StorageResult, StoreOptions, StoredFile,
-    };
+    use crate::{ByteStream, CommitKind, ObjectPrefix, Storage, StorageResult, StoreOptions, StoredFile};
     use tadoc::text::TokenizerProfile;
 
     /// A storage whose writer sleeps once after its version was put, so long that others commit and
@@ -340,11 +334,7 @@ mod tests {
                 others.commit(&base, &nothing()).await.unwrap();
             }
             others.clean_up(Duration::ZERO, false).await.unwrap();
-            if self.hears_the_answer {
-                Ok(())
-            } else {
-                Err(StorageError::Transient("it took too long".into()))
-            }
+            if self.hears_the_answer { Ok(()) } else { Err(StorageError::Transient("it took too long".into())) }
         }
 
         async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()> {
@@ -377,8 +367,7 @@ mod tests {
                 let options = StoreOptions::default();
                 LivingStore::create(inner.clone(), profile, options).await.unwrap();
                 let has_slept = AtomicBool::new(false);
-                let store =
-                    open(Sleeper { inner: inner.clone(), has_slept, hears_the_answer }).await;
+                let store = open(Sleeper { inner: inner.clone(), has_slept, hears_the_answer }).await;
                 let base = store.latest().await.unwrap();
                 let unknown = store.commit(&base, &nothing()).await.unwrap_err();
                 assert!(matches!(unknown, Error::UnknownCommit { version: 2, .. }), "{unknown}");

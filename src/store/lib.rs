@@ -68,9 +68,7 @@ mod storage;
 mod store;
 mod version;
 
-pub use crate::optimize::{
-    ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun, RECOMPRESS_RATIO,
-};
+pub use crate::optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun, RECOMPRESS_RATIO};
 pub use crate::retry::RetryPolicy;
 pub use assemble::{assemble, assemble_documents};
 pub use change::Change;

@@ -164,9 +164,7 @@ impl<D: Disk> LocalFolder<D> {
         work: impl FnOnce(&D, &Path) -> StorageResult<T> + Send + 'static,
     ) -> StorageResult<T> {
         let this = self.clone();
-        on_thread(move || work(&this.disk, &this.root))
-            .await
-            .unwrap_or_else(|e| Err(StorageError::Permanent(e.into())))
+        on_thread(move || work(&this.disk, &this.root)).await.unwrap_or_else(|e| Err(StorageError::Permanent(e.into())))
     }
 }
 
@@ -175,9 +173,7 @@ fn failed(error: io::Error) -> StorageError {
     match error.kind() {
         ErrorKind::NotFound => StorageError::NotFound,
         ErrorKind::AlreadyExists => StorageError::Exists,
-        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            StorageError::Transient(error.into())
-        }
+        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => StorageError::Transient(error.into()),
         _ => StorageError::Permanent(error.into()),
     }
 }
@@ -185,9 +181,7 @@ fn failed(error: io::Error) -> StorageError {
 /// Converts an error of writing, for which a missing folder is not a valid answer.
 fn not_written(error: io::Error) -> StorageError {
     match failed(error) {
-        StorageError::NotFound => {
-            StorageError::Permanent("the folder of the corpus is gone".into())
-        }
+        StorageError::NotFound => StorageError::Permanent("the folder of the corpus is gone".into()),
         other => other,
     }
 }
@@ -232,9 +226,8 @@ fn link_new(disk: &impl Disk, root: &Path, name: &str, bytes: &[u8]) -> StorageR
     let id = CommitId::random().map_err(|e| StorageError::Permanent(e.into()))?;
     let unfinished = folder.join(format!("{id}{UNFINISHED}"));
     let file = disk.create_file(&unfinished).map_err(not_written)?;
-    let linked = write_file(file, bytes)
-        .map_err(not_written)
-        .and_then(|()| disk.link(&unfinished, &target).map_err(not_linked));
+    let linked =
+        write_file(file, bytes).map_err(not_written).and_then(|()| disk.link(&unfinished, &target).map_err(not_linked));
     // If the removal fails, the file is cleaned up later. Only the other name counts.
     let _removed = disk.remove(&unfinished);
     linked?;
@@ -243,9 +236,9 @@ fn link_new(disk: &impl Disk, root: &Path, name: &str, bytes: &[u8]) -> StorageR
 
 fn not_linked(error: io::Error) -> StorageError {
     match error.kind() {
-        ErrorKind::Unsupported | ErrorKind::PermissionDenied => StorageError::Permanent(
-            format!("{error}; a living corpus needs a file system with hard links").into(),
-        ),
+        ErrorKind::Unsupported | ErrorKind::PermissionDenied => {
+            StorageError::Permanent(format!("{error}; a living corpus needs a file system with hard links").into())
+        }
         _ => not_written(error),
     }
 }
@@ -273,15 +266,13 @@ impl<D: Disk> Storage for LocalFolder<D> {
     async fn put_stream(&self, name: &str, mut chunks: ByteStream) -> StorageResult<()> {
         let target = self.root.join(name);
         let path = target.clone();
-        let mut file =
-            self.with_disk(move |disk, _| disk.create_file(&path).map_err(not_written)).await?;
+        let mut file = self.with_disk(move |disk, _| disk.create_file(&path).map_err(not_written)).await?;
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|e| StorageError::Permanent(e.into()));
             let path = target.clone();
             file = self
                 .with_disk(move |disk, _| {
-                    let written =
-                        chunk.and_then(|chunk| file.write_all(&chunk).map_err(not_written));
+                    let written = chunk.and_then(|chunk| file.write_all(&chunk).map_err(not_written));
                     if written.is_err() {
                         let _removed = disk.remove(&path);
                     }
@@ -320,11 +311,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
         let name = name.to_string();
         self.with_disk(move |disk, root| {
             let bytes = disk.read(&root.join(name), max_bytes).map_err(failed)?;
-            if bytes.len() as u64 > max_bytes {
-                Err(too_large(max_bytes))
-            } else {
-                Ok(bytes.into())
-            }
+            if bytes.len() as u64 > max_bytes { Err(too_large(max_bytes)) } else { Ok(bytes.into()) }
         })
         .await
     }
@@ -353,9 +340,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
                     continue;
                 }
                 match disk.stat(&root.join(&name)) {
-                    Ok((len_bytes, modified)) => {
-                        files.push(StoredFile { name, len_bytes, modified })
-                    }
+                    Ok((len_bytes, modified)) => files.push(StoredFile { name, len_bytes, modified }),
                     // The file was removed after the folder was read.
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
                     Err(e) => return Err(failed(e)),
@@ -375,11 +360,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
                     _ => {}
                 }
             }
-            if names.is_empty() {
-                Ok(())
-            } else {
-                disk.sync_folder(&root.join(folder)).map_err(failed)
-            }
+            if names.is_empty() { Ok(()) } else { disk.sync_folder(&root.join(folder)).map_err(failed) }
         })
         .await
     }
@@ -388,7 +369,6 @@ impl<D: Disk> Storage for LocalFolder<D> {
 /// Returns the failure for a file that is larger than allowed.
 pub(super) fn too_large(max_bytes: u64) -> StorageError {
     StorageError::Permanent(
-        format!("it is larger than {max_bytes} bytes; raise max_version_bytes if it is yours")
-            .into(),
+        format!("it is larger than {max_bytes} bytes; raise max_version_bytes if it is yours").into(),
     )
 }

@@ -67,8 +67,7 @@ pub fn storage_in(
     };
     let url = Url::parse(location).map_err(|error| refuse(format!("{location}: {error}")))?;
     if url.scheme() == "file" {
-        let folder =
-            url.to_file_path().map_err(|()| refuse(format!("{location}, which is no path")))?;
+        let folder = url.to_file_path().map_err(|()| refuse(format!("{location}, which is no path")))?;
         return Ok(Arc::new(LocalFolder::new(folder)));
     }
     let path = object_store::path::Path::from_url_path(url.path());

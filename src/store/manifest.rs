@@ -155,11 +155,7 @@ fn push_edits(out: &mut Vec<u8>, edits: Option<&[u8]>) -> Result<()> {
 /// # Errors
 /// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for later formats, and
 /// [`Error::Capacity`] if the edits take more than `max_edits_bytes`.
-pub fn decode_manifest(
-    file: &str,
-    bytes: &[u8],
-    max_edits_bytes: u64,
-) -> Result<(Version, Option<Bytes>)> {
+pub fn decode_manifest(file: &str, bytes: &[u8], max_edits_bytes: u64) -> Result<(Version, Option<Bytes>)> {
     let (version, mut cursor) = decode_head(file, bytes)?;
     let edits = edits(&mut cursor, max_edits_bytes)?;
     cursor.finish()?;
@@ -229,8 +225,8 @@ fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
     if time_us > MAX_TIME_US {
         return Err(cursor.fault(format!("expected a time before year 10,000, got {time_us} µs")));
     }
-    let kind = CommitKind::from_u8(cursor.u8()?)
-        .ok_or_else(|| cursor.fault("expected a kind of commit of this build"))?;
+    let kind =
+        CommitKind::from_u8(cursor.u8()?).ok_or_else(|| cursor.fault("expected a kind of commit of this build"))?;
     let profile = TokenizerProfile::from_u8(cursor.u8()?)
         .ok_or_else(|| cursor.fault("expected a tokenizer profile of this build"))?;
     let writer = cursor.short_text()?;

@@ -64,8 +64,7 @@ impl CommitId {
     /// [`Error::Io`] if the system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
-        getrandom::getrandom(&mut bytes)
-            .map_err(|e| Error::io("asking the system for random numbers", e.into()))?;
+        getrandom::getrandom(&mut bytes).map_err(|e| Error::io("asking the system for random numbers", e.into()))?;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Ok(Self(bytes))

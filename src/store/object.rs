@@ -22,8 +22,7 @@ use futures::stream::FuturesUnordered;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    Error, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-    PutPayload, UploadPart,
+    Error, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UploadPart,
 };
 
 use super::local::too_large;
@@ -91,23 +90,15 @@ impl ObjectPrefix {
         let file = rest.next()?;
         let end = rest.next();
         let name = format!("{}/{}", folder.as_ref(), file.as_ref());
-        end.is_none().then(|| StoredFile {
-            name,
-            len_bytes: meta.size,
-            modified: meta.last_modified.into(),
-        })
+        end.is_none().then(|| StoredFile { name, len_bytes: meta.size, modified: meta.last_modified.into() })
     }
 }
 
 fn failed(error: Error) -> StorageError {
     match error {
         Error::NotFound { .. } => StorageError::NotFound,
-        Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-            StorageError::Exists
-        }
-        Error::Generic { .. } if is_refused(&error.to_string()) => {
-            StorageError::Permanent(error.into())
-        }
+        Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => StorageError::Exists,
+        Error::Generic { .. } if is_refused(&error.to_string()) => StorageError::Permanent(error.into()),
         Error::Generic { .. } | Error::JoinError { .. } => StorageError::Transient(error.into()),
         error => StorageError::Permanent(error.into()),
     }
@@ -182,9 +173,7 @@ impl Storage for ObjectPrefix {
         let rest = PutPayload::from(buffer.freeze());
         let Some(mut parts) = upload else {
             return match self.store.put(&path, rest).await {
-                Err(error) if !self.is_written(&path, len_bytes).await => {
-                    Err(failed_in_folder(error))
-                }
+                Err(error) if !self.is_written(&path, len_bytes).await => Err(failed_in_folder(error)),
                 // Either the put succeeded, or only its answer was lost.
                 _ => Ok(()),
             };
@@ -200,11 +189,7 @@ impl Storage for ObjectPrefix {
 
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
         let object = self.store.get(&self.path(name)).await.map_err(failed)?;
-        if object.meta.size > max_bytes {
-            Err(too_large(max_bytes))
-        } else {
-            object.bytes().await.map_err(failed)
-        }
+        if object.meta.size > max_bytes { Err(too_large(max_bytes)) } else { object.bytes().await.map_err(failed) }
     }
 
     async fn exists(&self, name: &str) -> StorageResult<bool> {

@@ -69,8 +69,7 @@ pub struct ColumnsOfPart {
 /// Function that joins the columns of parts, in order, into those of one file, and applies the
 /// values of the edits ([`Edit::SetColumns`], in order). It clears the rows of the given ranges,
 /// whose documents were dropped. Rows and document ids count from the first of the parts.
-pub type MergeColumns =
-    Arc<dyn Fn(&[ColumnsOfPart], &[Edit], &[Range<u64>]) -> Result<Option<Vec<u8>>> + Send + Sync>;
+pub type MergeColumns = Arc<dyn Fn(&[ColumnsOfPart], &[Edit], &[Range<u64>]) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// Options for an optimization.
 #[derive(Clone)]
@@ -227,11 +226,7 @@ impl LivingStore {
     ///
     /// # Errors
     /// The errors of [`LivingStore::optimize`] and of a listing.
-    pub async fn recompress_if_due(
-        &self,
-        version: &Version,
-        options: &OptimizeOptions,
-    ) -> Result<Option<Version>> {
+    pub async fn recompress_if_due(&self, version: &Version, options: &OptimizeOptions) -> Result<Option<Version>> {
         let ratio = options.recompress_ratio;
         if ratio <= 0.0 || ratio >= 1.0 {
             return Ok(None);
@@ -251,8 +246,7 @@ impl LivingStore {
     /// Returns true if edits are a large share of all bytes.
     async fn has_many_edits(&self, version: &Version, ratio: f64) -> Result<bool> {
         let num_commits = (version.number + 1).saturating_sub(version.edits_since);
-        let is_looked_at =
-            num_commits < COMMITS_PER_LOOK || num_commits.is_multiple_of(COMMITS_PER_LOOK);
+        let is_looked_at = num_commits < COMMITS_PER_LOOK || num_commits.is_multiple_of(COMMITS_PER_LOOK);
         if !is_looked_at && version.counts.text_bytes < MIN_TEXT_BYTES {
             return Ok(false);
         }
@@ -264,11 +258,7 @@ impl LivingStore {
 
     /// Returns true if many commits added documents by edits, and files are cheap to rebuild with
     /// them.
-    async fn has_many_additions(
-        &self,
-        version: &Version,
-        options: &OptimizeOptions,
-    ) -> Result<bool> {
+    async fn has_many_additions(&self, version: &Version, options: &OptimizeOptions) -> Result<bool> {
         let added = version.parts.iter().filter(|part| matches!(part, Part::Edits { .. }));
         let num_commits = added.count();
         if num_commits < MIN_ADDING_COMMITS || num_commits % ADDING_COMMITS_PER_LOOK != 0 {

@@ -146,11 +146,7 @@ impl LivingStore {
         let (written, put) = futures::join!(writing, putting);
         let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_for(&name))));
         let written = written.and_then(|(written, is_refused)| {
-            if is_refused {
-                put.and(written)
-            } else {
-                written.and_then(|written| put.map(|()| written))
-            }
+            if is_refused { put.and(written) } else { written.and_then(|written| put.map(|()| written)) }
         });
         self.abandoned.keep_or_remove(self.storage(), hold, written.is_ok()).await;
         let (footer, len_bytes, crc32c) = written?;
@@ -166,11 +162,7 @@ impl LivingStore {
     /// [`Error::Missing`] if the file does not exist. [`Error::Format`] and [`Error::Checksum`] if
     /// it is not the file that the version names. [`Error::InvalidArgument`] if the part is not a
     /// file. And those of [`Corpus::from_bytes`].
-    pub async fn read_part(
-        &self,
-        part: &Part,
-        limits: &OpenLimits,
-    ) -> Result<(FileFooter, Corpus)> {
+    pub async fn read_part(&self, part: &Part, limits: &OpenLimits) -> Result<(FileFooter, Corpus)> {
         let Part::File { id, len_bytes, num_docs, .. } = *part else {
             return Err(Error::InvalidArgument {
                 name: "part",
@@ -221,11 +213,7 @@ impl Part {
         }
         let got = crc32c::crc32c(bytes);
         let (file, section) = (file.into(), "file");
-        if got == expected {
-            Ok(())
-        } else {
-            Err(Error::Checksum { file, section, offset: 0, expected, got })
-        }
+        if got == expected { Ok(()) } else { Err(Error::Checksum { file, section, offset: 0, expected, got }) }
     }
 }
 

@@ -37,11 +37,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_attempts: 12,
-            first_wait: Duration::from_millis(20),
-            max_wait: Duration::from_secs(5),
-        }
+        Self { max_attempts: 12, first_wait: Duration::from_millis(20), max_wait: Duration::from_secs(5) }
     }
 }
 
@@ -104,9 +100,7 @@ pub(super) async fn retrying<T, F: Future<Output = StorageResult<T>>>(
 ///
 /// # Errors
 /// [`Error::Io`] if the system cannot start more threads.
-pub(super) async fn on_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T> {
+pub(super) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("tadoc-living".into()).spawn(move || {
         // The receiver is gone if nobody waits.
@@ -127,9 +121,7 @@ pub(super) async fn on_thread<T: Send + 'static>(
 ///
 /// # Errors
 /// The errors of [`on_thread`], and [`Error::External`] if no pool can be started.
-pub(super) async fn on_computing_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T> {
+pub(super) async fn on_computing_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if rayon::current_thread_index().is_none() {
         return on_thread(work).await;
     }
@@ -160,8 +152,7 @@ mod tests {
 
     #[test]
     fn only_transient_failures_are_tried_again() {
-        let policy =
-            RetryPolicy { max_attempts: 3, first_wait: Duration::ZERO, ..Default::default() };
+        let policy = RetryPolicy { max_attempts: 3, first_wait: Duration::ZERO, ..Default::default() };
         for (error, expected) in [
             (|| StorageError::Transient("busy".into()), 3),
             (|| StorageError::Permanent("refused".into()), 1),

@@ -56,19 +56,14 @@ impl LockedFile {
         // A file system without locks refuses. Then nobody can lock the file in order to remove it
         // either.
         let _locked = file.lock();
-        if is_named(&file, &path) {
-            Ok(Self { file, path })
-        } else {
-            Err(ErrorKind::AlreadyExists.into())
-        }
+        if is_named(&file, &path) { Ok(Self { file, path }) } else { Err(ErrorKind::AlreadyExists.into()) }
     }
 
     /// Locks and returns the files of `folder` whose names pass `is_ours` and whose writers have
     /// ended.
     pub fn abandoned(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-        let ours =
-            entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&is_ours));
+        let ours = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&is_ours));
         ours.filter_map(|entry| Self::lock(entry.path())).collect()
     }
 
@@ -108,9 +103,7 @@ impl StagedFile {
     /// [`ErrorKind::NotFound`] if the folder does not exist, and those of creating a file there.
     pub fn create(target: &Path) -> io::Result<Self> {
         let folder = folder_for(target);
-        for left in
-            LockedFile::abandoned(folder, |name| name.starts_with('.') && name.ends_with(PART))
-        {
+        for left in LockedFile::abandoned(folder, |name| name.starts_with('.') && name.ends_with(PART)) {
             // The file may belong to another user, who will remove it.
             let _removed = left.remove();
         }
@@ -219,8 +212,7 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

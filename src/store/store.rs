@@ -109,11 +109,7 @@ struct EditBytes {
 
 impl LivingStore {
     /// Creates a handle of the corpus in `storage`, before anything is read or written.
-    pub(super) fn new(
-        storage: impl Storage,
-        profile: TokenizerProfile,
-        options: StoreOptions,
-    ) -> Self {
+    pub(super) fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
         let (last_seen, edit_bytes, abandoned) = (Arc::default(), Arc::default(), Arc::default());
         Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes, abandoned }
     }
@@ -161,8 +157,7 @@ impl LivingStore {
                 // The corpus has changed: someone restored an earlier state.
                 found = self.version_files(None).await?;
             }
-            let Some(newest) = found.iter().filter_map(|file| version_number(&file.name)).max()
-            else {
+            let Some(newest) = found.iter().filter_map(|file| version_number(&file.name)).max() else {
                 return Err(self.missing_version(None).await);
             };
             match self.read_version(newest).await {

@@ -41,15 +41,8 @@ pub enum CommitKind {
 }
 
 impl CommitKind {
-    const ALL: [Self; 7] = [
-        Self::Create,
-        Self::Append,
-        Self::Insert,
-        Self::Delete,
-        Self::Update,
-        Self::Edit,
-        Self::Optimize,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Create, Self::Append, Self::Insert, Self::Delete, Self::Update, Self::Edit, Self::Optimize];
 
     /// Returns the number that is stored in files.
     pub fn as_u8(self) -> u8 {
@@ -258,15 +251,13 @@ impl Version {
         let Some(num_ids) = num_ids else { return Some("more than 2^64 documents".into()) };
         let mut end = None;
         for range in &self.dropped {
-            if range.is_empty() || end.is_some_and(|end| range.start <= end) || range.end > num_ids
-            {
+            if range.is_empty() || end.is_some_and(|end| range.start <= end) || range.end > num_ids {
                 return Some(format!("dropped documents {range:?} of {num_ids}"));
             }
             end = Some(range.end);
         }
         let is_disordered = |pair: &[Bookmark]| pair[0].source >= pair[1].source;
         let disordered = self.bookmarks.windows(2).find(|pair| is_disordered(pair));
-        disordered
-            .map(|pair| format!("bookmarks of {:?} before {:?}", pair[0].source, pair[1].source))
+        disordered.map(|pair| format!("bookmarks of {:?} before {:?}", pair[0].source, pair[1].source))
     }
 }

@@ -92,11 +92,7 @@ pub trait RowAccount: Sync {
     ///
     /// # Errors
     /// An error if there is no room.
-    fn reserve(
-        &self,
-        num_rows: usize,
-        len_bytes: usize,
-    ) -> std::result::Result<(), Box<dyn StdError + Send + Sync>>;
+    fn reserve(&self, num_rows: usize, len_bytes: usize) -> std::result::Result<(), Box<dyn StdError + Send + Sync>>;
 
     /// Adds the time of a step.
     fn add_time(&self, step: Step, time: Duration);
@@ -169,11 +165,7 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// See the trait.
-    fn sequence_counts(
-        &self,
-        work: SegmentWork<'_>,
-        num_words: usize,
-    ) -> Result<Vec<SegmentSequences>>;
+    fn sequence_counts(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentSequences>>;
 
     /// Returns the counts of the pairs of words in windows of `window` words.
     ///
@@ -185,9 +177,5 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// See the trait.
-    fn ranked_documents(
-        &self,
-        work: SegmentWork<'_>,
-        num_words: usize,
-    ) -> Result<Vec<SegmentRanked>>;
+    fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>>;
 }

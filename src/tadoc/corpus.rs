@@ -14,13 +14,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::analytics::{
-    CorpusStatistics, InvertedIndex, SequenceCounts, TaskLimits, TermVectors, Tfidf, Traversal,
-    Vocabulary, WordCounts, corpus_statistics, inverted_index, sequence_count, word_count,
+    CorpusStatistics, InvertedIndex, SequenceCounts, TaskLimits, TermVectors, Tfidf, Traversal, Vocabulary, WordCounts,
+    corpus_statistics, inverted_index, sequence_count, word_count,
 };
 use crate::error::Result;
-use crate::query::{
-    ContextBatch, DocumentCount, Hit, Query, SearchOptions, count, count_by_document, kwic, search,
-};
+use crate::query::{ContextBatch, DocumentCount, Hit, Query, SearchOptions, count, count_by_document, kwic, search};
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, document_bytes, extract};
 use crate::segment::Corpus;
 
@@ -227,11 +225,7 @@ impl Corpus {
     /// assert_eq!((pairs.len(), pairs.counts().iter().max()), (6, Some(&2)));
     /// # Ok::<(), tadoc::Error>(())
     /// ```
-    pub fn sequence_count<'a>(
-        &self,
-        n: usize,
-        limits: impl Into<TaskLimits<'a>>,
-    ) -> Result<SequenceCounts> {
+    pub fn sequence_count<'a>(&self, n: usize, limits: impl Into<TaskLimits<'a>>) -> Result<SequenceCounts> {
         sequence_count(self, n, limits)
     }
 

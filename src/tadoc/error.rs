@@ -35,9 +35,7 @@ pub enum Error {
         reason: String,
     },
     /// The file needs something that this build does not know.
-    #[error(
-        "{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc"
-    )]
+    #[error("{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc")]
     Version {
         /// Location of the file.
         file: String,
@@ -216,10 +214,7 @@ impl Error {
     }
 
     /// Wraps an error of a library with a description of the operation.
-    pub fn external(
-        what: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn external(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::External { what: what.into(), source: source.into() }
     }
 }

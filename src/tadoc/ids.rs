@@ -99,9 +99,7 @@ impl DocId {
     }
 
     /// Returns the ids of the documents at `indexes`.
-    pub fn range(
-        indexes: Range<usize>,
-    ) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator + use<> {
+    pub fn range(indexes: Range<usize>) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator + use<> {
         indexes.map(Self::from_index)
     }
 }

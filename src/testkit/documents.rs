@@ -16,11 +16,7 @@ pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequit
 /// Returns default options with these values. A block of a few bytes cuts documents and gives many
 /// segments. So that tests of all profiles and builders cover both layouts, words of Unicode and
 /// grammars of Sequitur are stored in the fast one.
-pub fn options(
-    profile: TokenizerProfile,
-    builder: BuilderKind,
-    block_bytes: usize,
-) -> IngestOptions {
+pub fn options(profile: TokenizerProfile, builder: BuilderKind, block_bytes: usize) -> IngestOptions {
     let layout = match (profile, builder) {
         (TokenizerProfile::Uax29, _) | (_, BuilderKind::Sequitur) => SegmentLayout::Fast,
         _ => SegmentLayout::Small,

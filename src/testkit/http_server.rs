@@ -36,15 +36,10 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let path = path.split(' ').next()?.split('?').next()?;
     let mut stream = stream;
     let is_get_below = |folder: &str| method == "GET" && path.starts_with(folder);
-    if path.starts_with("/forbidden/")
-        || is_get_below("/kept/")
-        || is_get_below("/together/") && !is_accompanied()
-    {
+    if path.starts_with("/forbidden/") || is_get_below("/kept/") || is_get_below("/together/") && !is_accompanied() {
         return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
     }
-    if let Some(target) =
-        path.strip_prefix("/moved").or(path.starts_with("/round/").then_some(path))
-    {
+    if let Some(target) = path.strip_prefix("/moved").or(path.starts_with("/round/").then_some(path)) {
         let moved = "HTTP/1.1 302 Found\r\ncontent-length: 0";
         return write!(stream, "{moved}\r\nlocation: {target}\r\n\r\n").ok();
     }

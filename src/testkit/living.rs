@@ -7,9 +7,7 @@ use tadoc::edits::{Edit, EditBatch};
 use tadoc::format::{OpenLimits, SegmentLayout};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
-use tadoc_store::{
-    Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
-};
+use tadoc_store::{Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart};
 
 use crate::random::Random;
 
@@ -18,8 +16,7 @@ pub type Texts = Vec<Option<Vec<u8>>>;
 
 /// Returns store options that retry at once.
 pub fn eager() -> StoreOptions {
-    let retry =
-        RetryPolicy { max_attempts: 60, first_wait: Duration::ZERO, max_wait: Duration::ZERO };
+    let retry = RetryPolicy { max_attempts: 60, first_wait: Duration::ZERO, max_wait: Duration::ZERO };
     StoreOptions { retry, ..StoreOptions::default() }
 }
 
@@ -102,8 +99,7 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
     match step {
         Step::Append(added) => texts.extend(added.iter().map(|text| Some(text.as_bytes().into()))),
         Step::Edit(edits) => {
-            let (next_id, num_added) =
-                (texts.len(), edits.iter().filter(|edit| edit.doc_id().is_none()).count());
+            let (next_id, num_added) = (texts.len(), edits.iter().filter(|edit| edit.doc_id().is_none()).count());
             texts.resize(next_id + num_added, None);
             apply(&mut texts, edits, next_id);
         }
@@ -116,11 +112,7 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
 pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
     let corpus = store.corpus(version, &OpenLimits::default()).await?;
     let text = |doc_id| {
-        if corpus.is_dropped(doc_id) {
-            Ok(None)
-        } else {
-            corpus.extract(doc_id, 0, u64::MAX).map(Some)
-        }
+        if corpus.is_dropped(doc_id) { Ok(None) } else { corpus.extract(doc_id, 0, u64::MAX).map(Some) }
     };
     (0..corpus.num_docs()).map(text).collect()
 }

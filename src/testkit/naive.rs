@@ -38,14 +38,10 @@ pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
     static NOT_BLANK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[^\s\x00]+").unwrap());
     let runs: Vec<(usize, &[u8])> = match profile {
         TokenizerProfile::Word => WORD.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
-        TokenizerProfile::Whitespace => {
-            NOT_BLANK.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect()
-        }
+        TokenizerProfile::Whitespace => NOT_BLANK.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
         TokenizerProfile::Uax29 => uax29_runs(text),
     };
-    runs.into_iter()
-        .flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap()))
-        .collect()
+    runs.into_iter().flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap())).collect()
 }
 
 /// Returns the parts between word boundaries that have a letter or digit, of each run of valid
@@ -81,10 +77,7 @@ pub fn word_count(profile: TokenizerProfile, documents: &[Document]) -> BTreeMap
 }
 
 /// Returns the documents that contain each word, in ascending order.
-pub fn inverted_index(
-    profile: TokenizerProfile,
-    documents: &[Document],
-) -> BTreeMap<String, Vec<u64>> {
+pub fn inverted_index(profile: TokenizerProfile, documents: &[Document]) -> BTreeMap<String, Vec<u64>> {
     let mut index: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (doc_id, (_, text)) in documents.iter().enumerate() {
         for word in words(profile, text) {
@@ -99,11 +92,7 @@ pub fn inverted_index(
 
 /// Returns all hits of all items, in the documents that contain every item. Any separator may
 /// stand between the words.
-pub fn search(
-    profile: TokenizerProfile,
-    documents: &[Document],
-    items: &BTreeSet<Vec<String>>,
-) -> BTreeSet<Hit> {
+pub fn search(profile: TokenizerProfile, documents: &[Document], items: &BTreeSet<Vec<String>>) -> BTreeSet<Hit> {
     let mut hits = BTreeSet::new();
     for (doc_id, (_, text)) in (0..).zip(documents) {
         let words = words(profile, text);

@@ -35,11 +35,7 @@ const SOURCES: &[Source] = &[
     Source { relation: "term_count(@, 'the')", keys: &["doc_id", "count"], other: "path" },
     Source { relation: "word_count(@)", keys: &["count"], other: "word" },
     Source { relation: "inverted_index(@)", keys: &["doc_count"], other: "word" },
-    Source {
-        relation: "sequence_count(@, n => 2, by_doc => true)",
-        keys: &["doc_id", "count"],
-        other: "sequence",
-    },
+    Source { relation: "sequence_count(@, n => 2, by_doc => true)", keys: &["doc_id", "count"], other: "sequence" },
     Source { relation: "documents(#)", keys: &["doc_id"], other: "path" },
     Source { relation: "term_vector(#)", keys: &["doc_id", "count"], other: "word" },
 ];
@@ -67,8 +63,7 @@ fn order(random: &mut Random) -> &'static str {
 }
 
 fn limit(random: &mut Random) -> String {
-    let skipped =
-        if random.one_in(4) { format!(" OFFSET {}", random.below(5)) } else { String::new() };
+    let skipped = if random.one_in(4) { format!(" OFFSET {}", random.below(5)) } else { String::new() };
     format!(" LIMIT {}{skipped}", 1 + random.below(12))
 }
 
@@ -86,10 +81,7 @@ fn query(random: &mut Random, depth: usize) -> String {
         4 => joined(random, &below, depth),
         5 => {
             let union = if random.one_in(2) { "UNION" } else { "UNION ALL" };
-            format!(
-                "SELECT a, b FROM ({below}) {union} SELECT a, b FROM ({})",
-                query(random, depth - 1)
-            )
+            format!("SELECT a, b FROM ({below}) {union} SELECT a, b FROM ({})", query(random, depth - 1))
         }
         6 | 7 => {
             let order = order(random);
@@ -154,20 +146,11 @@ fn windowed(random: &mut Random, below: &str) -> String {
     };
     let value = random.pick(&["lag(a)", "lead(a)", "row_number()", "sum(a)", "rank()"]);
     // Rows that are equal would share a running sum otherwise.
-    format!(
-        "SELECT a, ({value} OVER ({window}))::varchar AS b FROM (SELECT DISTINCT a, b FROM ({below}))"
-    )
+    format!("SELECT a, ({value} OVER ({window}))::varchar AS b FROM (SELECT DISTINCT a, b FROM ({below}))")
 }
 
 fn joined(random: &mut Random, below: &str, depth: usize) -> String {
-    let join = random.pick(&[
-        "JOIN",
-        "LEFT JOIN",
-        "RIGHT JOIN",
-        "FULL JOIN",
-        "LEFT SEMI JOIN",
-        "LEFT ANTI JOIN",
-    ]);
+    let join = random.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]);
     let other = query(random, depth - 1);
     // Few rows on one side, so that the product stays small.
     let few = format!("SELECT a, b FROM ({other}) ORDER BY a, b LIMIT {}", 1 + random.below(30));

@@ -49,8 +49,7 @@ impl Plain {
 
     /// Returns the words of each document as texts.
     pub fn texts(&self) -> Vec<Vec<&str>> {
-        let texts =
-            self.words.iter().map(|words| words.iter().map(|word| &word.text[..]).collect());
+        let texts = self.words.iter().map(|words| words.iter().map(|word| &word.text[..]).collect());
         texts.collect()
     }
 
@@ -196,8 +195,7 @@ fn whole(source: &str) -> Regex {
 pub fn hits(plain: &Plain, items: &[Vec<String>], fits: impl Fn(&str) -> Fits) -> Vec<Hit> {
     let distinct: BTreeSet<&Vec<String>> = items.iter().collect();
     let patterns = |item: &Vec<String>| item.iter().map(|pattern| fits(pattern)).collect();
-    let by_item: Vec<Vec<Hit>> =
-        distinct.into_iter().map(|item| hits_of_item(plain, patterns(item))).collect();
+    let by_item: Vec<Vec<Hit>> = distinct.into_iter().map(|item| hits_of_item(plain, patterns(item))).collect();
     let doc_ids = |hits: &Vec<Hit>| hits.iter().map(|hit| hit.doc_id).collect();
     let ids: Vec<BTreeSet<u64>> = by_item.iter().map(doc_ids).collect();
     let mut hits = by_item.concat();

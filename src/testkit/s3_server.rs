@@ -44,8 +44,7 @@ impl Server {
 /// `REQUIRE_S3=1` it panics.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    let start =
-        || MOTO.start().map(|process| Server { address: process.address, _process: process });
+    let start = || MOTO.start().map(|process| Server { address: process.address, _process: process });
     SERVER.get_or_init(start).as_ref()
 }
 

@@ -71,16 +71,12 @@ pub struct Recipe {
 pub fn recipes() -> impl Strategy<Value = Recipe> {
     let sentence = prop::collection::vec(0..PIECES.len(), 1..9);
     let texts = prop::collection::vec(sentence, 1..5).prop_flat_map(|sentences| {
-        let doc = prop::collection::vec(0..sentences.len(), 0..8).prop_map(move |picks| {
-            picks.iter().flat_map(|&pick| sentences[pick].clone()).collect::<Vec<usize>>()
-        });
+        let doc = prop::collection::vec(0..sentences.len(), 0..8)
+            .prop_map(move |picks| picks.iter().flat_map(|&pick| sentences[pick].clone()).collect::<Vec<usize>>());
         prop::collection::vec(doc, 0..7)
     });
-    let profile = prop::sample::select(vec![
-        TokenizerProfile::Word,
-        TokenizerProfile::Uax29,
-        TokenizerProfile::Whitespace,
-    ]);
+    let profile =
+        prop::sample::select(vec![TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]);
     let cuts = prop::collection::vec((0usize..7, any::<u8>()), 0..4);
     (profile, texts, cuts, any::<u64>()).prop_map(|(profile, docs, mut cuts, seed)| {
         cuts.retain(|&(doc, _)| doc < docs.len());
@@ -92,11 +88,8 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
 
 impl Recipe {
     pub fn cook(&self) -> Case {
-        let docs: Vec<Vec<u8>> = self
-            .docs
-            .iter()
-            .map(|pieces| pieces.iter().flat_map(|&piece| PIECES[piece].to_vec()).collect())
-            .collect();
+        let docs: Vec<Vec<u8>> =
+            self.docs.iter().map(|pieces| pieces.iter().flat_map(|&piece| PIECES[piece].to_vec()).collect()).collect();
         let (mut segments, mut words) = (Vec::new(), Vec::new());
         let mut open: Vec<Vec<u8>> = Vec::new();
         let mut continues = false;
@@ -125,8 +118,7 @@ impl Recipe {
             push_words(self.profile, doc, start..doc.len(), &mut placed);
             open.push(doc[start..].to_vec());
             words.push(placed);
-            let ends_segment =
-                self.cuts.iter().any(|&(cut_doc, share)| cut_doc == doc_idx && share == 255);
+            let ends_segment = self.cuts.iter().any(|&(cut_doc, share)| cut_doc == doc_idx && share == 255);
             if ends_segment {
                 close(&mut open, continues);
                 continues = false;
@@ -163,12 +155,7 @@ fn token_ends(profile: TokenizerProfile, text: &[u8]) -> Vec<usize> {
     ends
 }
 
-fn push_words(
-    profile: TokenizerProfile,
-    doc: &[u8],
-    part: std::ops::Range<usize>,
-    placed: &mut Vec<PlainWord>,
-) {
+fn push_words(profile: TokenizerProfile, doc: &[u8], part: std::ops::Range<usize>, placed: &mut Vec<PlainWord>) {
     let mut at = part.start as u64;
     for_each_token(profile, &doc[part], |token| {
         let byte_len = token.bytes.len() as u64;
@@ -181,12 +168,7 @@ fn push_words(
 }
 
 /// Builds one segment of `docs` under a random grammar.
-pub fn segment_of(
-    profile: TokenizerProfile,
-    docs: &[Vec<u8>],
-    continues: bool,
-    seed: u64,
-) -> Segment {
+pub fn segment_of(profile: TokenizerProfile, docs: &[Vec<u8>], continues: bool, seed: u64) -> Segment {
     let ends: Vec<usize> = docs
         .iter()
         .scan(0, |end, doc| {
@@ -248,8 +230,7 @@ pub fn scrambled_grammar(
     let mut random = Random(seed);
     // Bodies of the documents, then of the rules. Until `number`, rule ids count from
     // `num_terminals`.
-    let mut bodies: Vec<Vec<u32>> =
-        doc_offsets.windows(2).map(|range| tokens[range[0]..range[1]].to_vec()).collect();
+    let mut bodies: Vec<Vec<u32>> = doc_offsets.windows(2).map(|range| tokens[range[0]..range[1]].to_vec()).collect();
     let num_docs = bodies.len();
     for _ in 0..random.below(24) {
         let Some(body) = pick(&mut random, &bodies, |body| !body.is_empty()) else { break };
@@ -270,11 +251,7 @@ pub fn scrambled_grammar(
     number(bodies, num_docs, num_terminals)
 }
 
-fn pick(
-    random: &mut Random,
-    bodies: &[Vec<u32>],
-    fits: impl Fn(&Vec<u32>) -> bool,
-) -> Option<usize> {
+fn pick(random: &mut Random, bodies: &[Vec<u32>], fits: impl Fn(&Vec<u32>) -> bool) -> Option<usize> {
     let fitting: Vec<usize> = (0..bodies.len()).filter(|&at| fits(&bodies[at])).collect();
     (!fitting.is_empty()).then(|| fitting[random.below(fitting.len())])
 }
@@ -299,8 +276,7 @@ fn replace(body: &mut Vec<u32>, run: &[u32], id: u32, is_kept: impl Fn(usize) ->
 
 /// Drops unused rules and numbers the others, parents before children.
 fn number(bodies: Vec<Vec<u32>>, num_docs: usize, num_terminals: u32) -> Grammar {
-    let child_of =
-        |element: u32| element.checked_sub(num_terminals).map(|rule| num_docs + rule as usize);
+    let child_of = |element: u32| element.checked_sub(num_terminals).map(|rule| num_docs + rule as usize);
     let mut level = vec![0usize; bodies.len()];
     // Level: length of the longest path from a document. There are at most as many passes as
     // bodies.
@@ -350,9 +326,7 @@ pub fn doubled(doublings: u32) -> Corpus {
     rules.extend((0..doublings).map(|level| vec![first + level + 1; 2]));
     rules.push(vec![0, 1]);
     let mut rule_offsets = vec![0];
-    rules
-        .iter()
-        .for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
+    rules.iter().for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
     let symbols = rules.concat();
     let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 1] };
     let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();

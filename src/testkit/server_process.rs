@@ -112,8 +112,7 @@ impl Kind {
 pub fn answers(address: SocketAddr, request: &str, statuses: &[&str]) -> bool {
     use std::io::Read;
     let Ok(mut stream) = std::net::TcpStream::connect(address) else { return false };
-    let request =
-        format!("{request}host: {address}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let request = format!("{request}host: {address}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     let mut answer = String::new();
     stream.write_all(request.as_bytes()).is_ok()
         && stream.read_to_string(&mut answer).is_ok()

@@ -101,9 +101,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
 pub fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let phrase = prop::collection::vec(select(PIECES), 1..12).prop_map(|pieces| pieces.concat());
     let phrases = prop::collection::vec(phrase, 1..6);
-    (phrases, prop::collection::vec(any::<Index>(), 0..40)).prop_map(|(phrases, order)| {
-        order.iter().flat_map(|index| index.get(&phrases).iter().copied()).collect()
-    })
+    (phrases, prop::collection::vec(any::<Index>(), 0..40))
+        .prop_map(|(phrases, order)| order.iter().flat_map(|index| index.get(&phrases).iter().copied()).collect())
 }
 
 /// Generates documents: a random text cut at random places, so that borders lie anywhere, and
@@ -129,8 +128,7 @@ pub fn unbroken(len: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.";
     let mut state = 42u64;
     let next = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         DIGITS[(state >> 58) as usize]
     };
     (0..len).map(next).collect()
@@ -176,8 +174,6 @@ pub fn real_corpora() -> Vec<(String, Vec<Document>)> {
     };
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     folders.sort();
-    let read = |at: PathBuf| {
-        (at.file_name().unwrap().to_string_lossy().into_owned(), documents_below(&at))
-    };
+    let read = |at: PathBuf| (at.file_name().unwrap().to_string_lossy().into_owned(), documents_below(&at));
     folders.into_iter().filter(|at| at.is_dir()).map(read).collect()
 }

@@ -115,8 +115,8 @@ async fn writes_stay_and_their_queries_run_on_the_cluster() {
         assert_eq!(rows(&alone, &read("together")).await.unwrap(), expected, "{corpus}");
         assert_eq!(sorted(rows(&together, &read("together")).await.unwrap()), sorted(expected));
     }
-    let copies = ["alone", "together"]
-        .map(|name| std::fs::read_to_string(scene.path(&format!("{name}_copy.csv"))).unwrap());
+    let copies =
+        ["alone", "together"].map(|name| std::fs::read_to_string(scene.path(&format!("{name}_copy.csv"))).unwrap());
     assert_eq!(copies[0], copies[1]);
 }
 

@@ -65,12 +65,8 @@ fn refused(folder: &Folder, arguments: &[&str], text: &str) {
     assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
 }
 
-const FILES: [(&str, &[u8]); 4] = [
-    ("src/main.rs", b"fn main() {}\n"),
-    ("docs/a.md", b"read me"),
-    ("empty", b""),
-    ("bytes", b"\xff\xfe\0\n"),
-];
+const FILES: [(&str, &[u8]); 4] =
+    [("src/main.rs", b"fn main() {}\n"), ("docs/a.md", b"read me"), ("empty", b""), ("bytes", b"\xff\xfe\0\n")];
 
 #[test]
 fn every_codec_is_read_through() {
@@ -112,11 +108,7 @@ fn members_are_documents() {
     for (name, bytes) in &packed {
         folder.write(name, bytes);
         ingest(&folder, &[name]);
-        assert_eq!(
-            folder.ok(&["ls", "c.tadoc"]),
-            "src/main.rs\ndocs/a.md\nempty\nbytes\n",
-            "{name}"
-        );
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), "src/main.rs\ndocs/a.md\nempty\nbytes\n", "{name}");
         for (path, bytes) in FILES {
             assert_eq!(folder.cat("c.tadoc", path), bytes, "{name}");
         }
@@ -163,8 +155,7 @@ fn members_that_are_left_out_are_counted() {
     folder.write("in/twice.zip", twice);
     folder.write("in/hidden.tar", tar(&[("x", b"5"), (".git/config", b"6"), (".y", b"7")]));
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
-    let warnings: Vec<&str> =
-        ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
+    let warnings: Vec<&str> = ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
     let expected = [
         "warning: 3 hidden members of archives left out",
         "warning: 1 member of zip files left out: a later one has the same name",
@@ -180,24 +171,15 @@ fn members_that_are_left_out_are_counted() {
 #[test]
 fn rows_of_members() {
     let folder = new_folder();
-    let files: [(&str, &[u8]); 2] = [
-        ("a.jsonl", b"{\"body\":\"one\",\"n\":1}\n"),
-        ("b.jsonl", b"{\"body\":\"two\",\"n\":2}\n"),
-    ];
+    let files: [(&str, &[u8]); 2] =
+        [("a.jsonl", b"{\"body\":\"one\",\"n\":1}\n"), ("b.jsonl", b"{\"body\":\"two\",\"n\":2}\n")];
     folder.write("rows.tar.gz", gzip(&tar(&files)));
     ingest(&folder, &["rows.tar.gz", "--documents", "jsonl:body"]);
     assert_eq!(folder.cat("c.tadoc", "b.jsonl"), b"two");
-    folder.write(
-        "rows.zip",
-        zip(&[("a.csv", b"body,n\none,1\n"), ("b.csv.gz", &gzip(b"body,n\ntwo,2\n"))]),
-    );
+    folder.write("rows.zip", zip(&[("a.csv", b"body,n\none,1\n"), ("b.csv.gz", &gzip(b"body,n\ntwo,2\n"))]));
     ingest(&folder, &["rows.zip", "--documents", "csv:body"]);
     assert_eq!(folder.cat("c.tadoc", "b.csv.gz"), b"two");
-    refused(
-        &folder,
-        &["rows.zip", "--documents", "csv:text"],
-        "rows.zip/a.csv: there is no column `text`",
-    );
+    refused(&folder, &["rows.zip", "--documents", "csv:text"], "rows.zip/a.csv: there is no column `text`");
     // A packed member, and an archive in an archive.
     let inner = zip(&[("deep.txt.gz", &gzip(b"deep"))]);
     folder.write("outer.tar", tar(&[("inner.jar", &inner)]));
@@ -209,8 +191,7 @@ fn rows_of_members() {
 #[test]
 fn every_cut_of_lz4_is_noticed() {
     let folder = new_folder();
-    let text: Vec<u8> =
-        (0..30_000u32).flat_map(|n| format!("line {}\n", n * 7 % 9973).into_bytes()).collect();
+    let text: Vec<u8> = (0..30_000u32).flat_map(|n| format!("line {}\n", n * 7 % 9973).into_bytes()).collect();
     let frame = |checksum: bool| {
         let info = lz4_flex::frame::FrameInfo::new()
             .block_size(lz4_flex::frame::BlockSize::Max64KB)
@@ -224,8 +205,7 @@ fn every_cut_of_lz4_is_noticed() {
         let bytes = frame(checksum);
         // The header, and the places of all blocks: a length before each.
         let mut cuts = vec![7];
-        while let Some(len) = bytes.get(cuts[cuts.len() - 1]..).and_then(|rest| rest.first_chunk())
-        {
+        while let Some(len) = bytes.get(cuts[cuts.len() - 1]..).and_then(|rest| rest.first_chunk()) {
             let len = (u32::from_le_bytes(*len) & 0x7fff_ffff) as usize;
             if len == 0 {
                 break;
@@ -269,11 +249,7 @@ fn damaged_archives_are_refused() {
             folder.write("flipped", &bytes);
             let ran = folder.run(&["ingest", "flipped", "-q", "--force", "-o", "flipped.tadoc"]);
             assert!(matches!(ran.status, 0 | 1), "{name} at {at}: {}", ran.stderr);
-            assert!(
-                ran.stderr
-                    .lines()
-                    .all(|line| line.starts_with("error: ") || line.starts_with("warning: "))
-            );
+            assert!(ran.stderr.lines().all(|line| line.starts_with("error: ") || line.starts_with("warning: ")));
         }
     }
 }
@@ -306,8 +282,7 @@ fn the_end_of_the_stream_around_a_tar_is_checked() {
             folder.write(name, damaged);
             let text = format!("{name}: the {codec} stream is cut or damaged (");
             refused(&folder, &[name], &format!("error: {text}"));
-            let ran =
-                folder.run(&["ingest", name, "-q", "--keep-going", "--force", "-o", "d.tadoc"]);
+            let ran = folder.run(&["ingest", name, "-q", "--keep-going", "--force", "-o", "d.tadoc"]);
             assert_eq!((ran.status, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
             assert!(ran.stderr.starts_with(&format!("warning: {text}")), "{}", ran.stderr);
             assert_eq!(folder.ok(&["ls", "d.tadoc"]), "a\nb\n", "{name}");
@@ -364,11 +339,7 @@ fn bombs_are_refused() {
     folder.write("bomb.zip", zip(&[("zeros", &zeros)]));
     refused(&folder, &["bomb.zip"], "pass a larger --max-expansion");
     folder.write("bomb.tar.bz2", bzip2(&tar(&[("zeros", &zeros)])));
-    refused(
-        &folder,
-        &["bomb.tar.bz2"],
-        "bomb.tar.bz2/zeros: the packed stream gives more than 1000 times its bytes",
-    );
+    refused(&folder, &["bomb.tar.bz2"], "bomb.tar.bz2/zeros: the packed stream gives more than 1000 times its bytes");
     // A member that is not wanted is decompressed, too.
     folder.write("skip.tar.bz2", bzip2(&tar(&[("zeros", &zeros), ("end", b"")])));
     let text = "skip.tar.bz2: the bzip2 stream gives more than 1000 times its bytes";
@@ -376,22 +347,13 @@ fn bombs_are_refused() {
     // Each layer stays within the ratio, and all together exceed the size.
     let mut packed = zip(&[("text", &zeros[..1 << 20])]);
     for _ in 0..3 {
-        let members: Vec<(String, &[u8])> =
-            (0..8).map(|i| (format!("{i}.zip"), &packed[..])).collect();
+        let members: Vec<(String, &[u8])> = (0..8).map(|i| (format!("{i}.zip"), &packed[..])).collect();
         let members: Vec<(&str, &[u8])> = members.iter().map(|(n, b)| (n.as_str(), *b)).collect();
         packed = zip(&members);
     }
     folder.write("nested.zip", &packed);
-    refused(
-        &folder,
-        &["nested.zip", "--max-expanded-size", "100MiB"],
-        "pass a larger --max-expanded-size",
-    );
-    refused(
-        &folder,
-        &["nested.zip", "--max-depth", "3"],
-        "archives lie more than 3 deep in each other",
-    );
+    refused(&folder, &["nested.zip", "--max-expanded-size", "100MiB"], "pass a larger --max-expanded-size");
+    refused(&folder, &["nested.zip", "--max-depth", "3"], "archives lie more than 3 deep in each other");
     refused(&folder, &["nested.zip", "--max-members", "99"], "archives have more than 99 members");
 }
 
@@ -404,11 +366,7 @@ fn encrypted_members_are_refused() {
     let directory = bytes.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     bytes[directory + 8] |= 1;
     folder.write("secret.zip", &bytes);
-    refused(
-        &folder,
-        &["secret.zip"],
-        "the zip file is encrypted; unpack it with its password first",
-    );
+    refused(&folder, &["secret.zip"], "the zip file is encrypted; unpack it with its password first");
 }
 
 #[test]
@@ -426,8 +384,7 @@ fn names_of_members_do_not_leave_the_folder_of_a_restore() {
 #[test]
 fn many_members() {
     let folder = new_folder();
-    let names: Vec<String> =
-        (0..20_000).map(|number| format!("d{}/{number}", number % 100)).collect();
+    let names: Vec<String> = (0..20_000).map(|number| format!("d{}/{number}", number % 100)).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|n| (n.as_str(), n.as_bytes())).collect();
     for (name, bytes) in [("many.tar", tar(&files)), ("many.zip", zip(&files))] {
         folder.write(name, bytes);
@@ -571,8 +528,7 @@ fn names_in_zip_files_are_utf8_without_the_flag() {
     let mut packed = zip(&names.map(|name| (name, name.as_bytes())));
     // The flag is in the header of each member and in the list.
     for (magic, at) in [(b"PK\x03\x04", 7), (b"PK\x01\x02", 9)] {
-        let starts: Vec<usize> =
-            (0..packed.len() - 4).filter(|&start| packed[start..].starts_with(magic)).collect();
+        let starts: Vec<usize> = (0..packed.len() - 4).filter(|&start| packed[start..].starts_with(magic)).collect();
         assert_eq!(starts.len(), 3);
         starts.iter().for_each(|start| packed[start + at] &= !(1 << 3));
     }
@@ -613,8 +569,7 @@ fn sparse_members_of_pax_have_their_name_and_holes() {
         map.resize(text.len().next_multiple_of(512), 0);
         [&map[..], b"onetwo"].concat()
     };
-    let newest =
-        [("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), name, ("GNU.sparse.realsize", size)];
+    let newest = [("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), name, ("GNU.sparse.realsize", size)];
     let oldest = [
         ("GNU.sparse.size", size),
         ("GNU.sparse.numblocks", "2"),
@@ -638,8 +593,7 @@ fn sparse_members_of_pax_have_their_name_and_holes() {
         assert!(folder.cat("c.tadoc", path) == expected, "{path}");
         assert_eq!(folder.cat("c.tadoc", "behind.txt"), b"end");
     }
-    for text in ["1000,3,900,3", "1000,3", "1000,3,9000,3", "1000,x", "1,3,18446744073709551615,3"]
-    {
+    for text in ["1000,3,900,3", "1000,3", "1000,3,9000,3", "1000,x", "1,3,18446744073709551615,3"] {
         folder.write("x.tar", sparse_tar(&middle(text), b"onetwo"));
         refused(&folder, &["x.tar"], "error: x.tar: the tar archive is cut or damaged");
     }
@@ -673,13 +627,13 @@ fn misnamed_and_binary_files_are_said_once() {
     let said = notes(&[]);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(
-        said[0].starts_with("note: 3 files named as packed, but not packed in a known way, stored as the bytes (in/a.gz); "),
+        said[0].starts_with(
+            "note: 3 files named as packed, but not packed in a known way, stored as the bytes (in/a.gz); "
+        ),
         "{said:?}"
     );
     assert!(
-        said[1].starts_with(
-            "note: 3 binary files stored as the bytes, whose words are no text (in/d.pdf); "
-        ),
+        said[1].starts_with("note: 3 binary files stored as the bytes, whose words are no text (in/d.pdf); "),
         "{said:?}"
     );
     assert_eq!(folder.cat("c.tadoc", "d.pdf"), b"%PDF-1.7\nwords");

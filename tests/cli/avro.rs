@@ -9,21 +9,17 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 
 use crate::harness::{Folder, gzip, new_folder};
 
-const INGEST: [&str; 7] =
-    ["ingest", "x.avro", "--documents", "avro:body", "-o", "c.tadoc", "--force"];
+const INGEST: [&str; 7] = ["ingest", "x.avro", "--documents", "avro:body", "-o", "c.tadoc", "--force"];
 
 /// Returns the rows from `first` on. The text of row 3 is null.
 fn batch(first: i64, num_rows: i64) -> RecordBatch {
     let ids = first..first + num_rows;
-    let texts =
-        ids.clone().map(|id| (id != 3).then(|| format!("row {id} says the same words again")));
+    let texts = ids.clone().map(|id| (id != 3).then(|| format!("row {id} says the same words again")));
     let texts: ArrayRef = Arc::new(StringArray::from_iter(texts));
-    let paths: ArrayRef =
-        Arc::new(StringArray::from_iter_values(ids.clone().map(|id| format!("p/{id}"))));
+    let paths: ArrayRef = Arc::new(StringArray::from_iter_values(ids.clone().map(|id| format!("p/{id}"))));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
     let columns = [("body", texts), ("path", paths), ("n", numbers)];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 
 /// Returns the rows 0 to 2,504 in blocks of different sizes.
@@ -89,8 +85,7 @@ fn text(value: &str) -> Vec<u8> {
 
 /// Returns a file of texts with one block, which says that it has `num_rows` rows and `len_bytes` bytes.
 fn lying(codec: &str, num_rows: i64, len_bytes: Option<i64>, block: &[u8]) -> Vec<u8> {
-    let schema =
-        r#"{"type": "record", "name": "r", "fields": [{"name": "body", "type": "string"}]}"#;
+    let schema = r#"{"type": "record", "name": "r", "fields": [{"name": "body", "type": "string"}]}"#;
     let len = number(len_bytes.unwrap_or(block.len() as i64));
     [
         b"Obj\x01".to_vec(),
@@ -123,12 +118,7 @@ fn damaged_files_are_refused_with_a_reason() {
     refused(&folder, &lying("null", -1, None, &rows), &[], "a block has below 0 rows");
     refused(&folder, &lying("null", 2, Some(1 << 40), &rows), &[], "pass a larger --max-row-size");
     refused(&folder, &lying("null", 2, Some(1 << 20), &rows), &[], "the file is cut");
-    refused(
-        &folder,
-        &lying("lzo", 2, None, &rows),
-        &[],
-        "the codec is \"lzo\", expected null, deflate",
-    );
+    refused(&folder, &lying("lzo", 2, None, &rows), &[], "the codec is \"lzo\", expected null, deflate");
     refused(&folder, &lying("snappy", 2, None, &rows[..3]), &[], "the checksum is missing");
     refused(&folder, &lying("deflate", 2, None, &rows), &[], "x.avro: no valid Avro: block 1");
     folder.write("x.avro", lying("null", 2, None, &rows));

@@ -25,9 +25,7 @@ fn a_container_holds_files_and_living_corpora() {
     for name in ["files/1.tadoc", "files/sub/2.tadoc"] {
         ok(&["ingest", "in", "-o", &at(name)]);
     }
-    let count = |location: &str| {
-        rows(&format!("SELECT count FROM word_count('{location}') WHERE word = 'be'"))
-    };
+    let count = |location: &str| rows(&format!("SELECT count FROM word_count('{location}') WHERE word = 'be'"));
     assert_eq!(count(&at("files/1.tadoc")), "count\n2\n");
     assert_eq!(count(&at("files/")), "count\n4\n");
     assert_eq!(count(&at("files/**/2.*")), "count\n2\n");

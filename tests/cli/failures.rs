@@ -24,10 +24,7 @@ fn inputs_that_are_not_there_are_named() {
     );
     folder.fails(&ingest(&["docs", "--glob", "*.md"]), "docs: no file matches --glob *.md");
     let hint = "name a folder with files, or pass --allow-empty for a corpus without documents";
-    folder.fails(
-        &ingest(&["empty"]),
-        &format!("empty: no file in it or below it (none is hidden); {hint}"),
-    );
+    folder.fails(&ingest(&["empty"]), &format!("empty: no file in it or below it (none is hidden); {hint}"));
     folder.write("empty/.git/config", "text");
     folder.write("empty/.env", "text");
     folder.fails(
@@ -56,14 +53,8 @@ fn outputs_that_cannot_be_written_are_named() {
         );
         folder.fails(&ingest(dir), &refused);
     }
-    folder.fails(
-        &["ingest", "a.txt", "--force", "-o", "/dev/null"],
-        "/dev/null is no ordinary file; name a new file",
-    );
-    folder.fails(
-        &ingest("no/such/c.tadoc"),
-        "no/such/c.tadoc: the folder no/such does not exist; create it first",
-    );
+    folder.fails(&["ingest", "a.txt", "--force", "-o", "/dev/null"], "/dev/null is no ordinary file; name a new file");
+    folder.fails(&ingest("no/such/c.tadoc"), "no/such/c.tadoc: the folder no/such does not exist; create it first");
     folder.fails(
         &["ingest", "old.tadoc", "--force", "-o", "old.tadoc"],
         "old.tadoc is to be read and written; choose another name for the output",
@@ -157,10 +148,7 @@ fn a_corpus_without_documents_is_asked_for() {
     let folder = new_folder();
     folder.write("a.log", "");
     let command = ["ingest", "a.log", "--documents", "lines", "-o", "c.tadoc"];
-    folder.fails(
-        &command,
-        "the inputs hold no document; pass --allow-empty to write an empty corpus",
-    );
+    folder.fails(&command, "the inputs hold no document; pass --allow-empty to write an empty corpus");
     assert_eq!(folder.names(), ["a.log"]);
     folder.ok(&[command.as_slice(), &["--allow-empty"]].concat());
     folder.ok(&["verify", "c.tadoc"]);
@@ -186,10 +174,7 @@ fn command_lines_that_make_no_sense_exit_with_2() {
     ] {
         let ran = folder.run(arguments);
         assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
-        assert!(
-            ran.stderr.starts_with("error: ") || ran.stderr.contains("Usage:"),
-            "{arguments:?}"
-        );
+        assert!(ran.stderr.starts_with("error: ") || ran.stderr.contains("Usage:"), "{arguments:?}");
     }
     assert_eq!(folder.names(), ["a.txt"]);
 }
@@ -252,8 +237,7 @@ fn long_inputs_are_cut_in_errors() {
     assert!(ran.stderr.len() < 1000, "{} bytes", ran.stderr.len());
     assert!(ran.stderr.contains("read_lines('…')"), "{}", ran.stderr);
     let long = "x".repeat(50_000);
-    let ran =
-        folder.run(&["sql", "-c", &format!("SELECT * FROM word_count('a', fold => '{long}')")]);
+    let ran = folder.run(&["sql", "-c", &format!("SELECT * FROM word_count('a', fold => '{long}')")]);
     assert!(ran.status == 1 && ran.stderr.len() < 1500, "{}", ran.stderr);
     let ran = folder.run(&["sql", "-c", &format!("SELECT * FROM {long}")]);
     assert!(ran.status == 1 && ran.stderr.len() < 4000, "{}", ran.stderr.len());

@@ -20,18 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NUM_STEPS: usize = 40;
 
 /// Arguments that follow `app.log`, with a commit for every look.
-const FOLLOW: [&str; 10] = [
-    "ingest",
-    "app.log",
-    "-o",
-    "logs",
-    "--append",
-    "--documents",
-    "lines",
-    "--follow",
-    "--commit-every",
-    "0",
-];
+const FOLLOW: [&str; 10] =
+    ["ingest", "app.log", "-o", "logs", "--append", "--documents", "lines", "--follow", "--commit-every", "0"];
 
 /// Returns all documents, as texts.
 fn stored(folder: &Folder) -> Vec<String> {
@@ -94,11 +84,7 @@ impl Writer<'_> {
     /// Writes lines, each in one or in two parts.
     fn write_lines(&mut self) {
         for _ in 0..1 + self.random.below(20) {
-            let line = format!(
-                "{} line of the log {}",
-                self.lines.len(),
-                "x".repeat(self.random.below(300))
-            );
+            let line = format!("{} line of the log {}", self.lines.len(), "x".repeat(self.random.below(300)));
             let (begin, rest) = line.split_at(self.random.below(line.len()));
             self.append(begin);
             if self.random.below(8) == 0 {
@@ -125,8 +111,7 @@ impl Writer<'_> {
 #[test]
 fn every_line_is_stored_once() {
     let folder = new_folder();
-    let mut writer =
-        Writer { folder: &folder, random: Random(2026), lines: Vec::new(), num_rotations: 0 };
+    let mut writer = Writer { folder: &folder, random: Random(2026), lines: Vec::new(), num_rotations: 0 };
     writer.write_lines();
     let mut follower = Some(start(&folder, &FOLLOW));
     wait_for(&folder, &writer.lines);
@@ -338,8 +323,7 @@ fn records_and_timestamps_are_followed() {
 fn a_record_whose_lines_come_slowly_stays_whole() {
     let folder = new_folder();
     let append = |text: &str| {
-        let mut file =
-            File::options().create(true).append(true).open(folder.join("app.log")).unwrap();
+        let mut file = File::options().create(true).append(true).open(folder.join("app.log")).unwrap();
         file.write_all(text.as_bytes()).unwrap();
     };
     append("2024-05-06T07:08:09Z one\n");
@@ -398,11 +382,7 @@ fn errors_name_the_line_of_the_file() {
     let lines = ["-o", "lines", "--append", "--documents", "lines", "--follow"];
     let ran = folder.run(&[&["ingest", "app.log"], &lines[..], &small].concat());
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("error: app.log: line 3 is larger than 200 bytes"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("error: app.log: line 3 is larger than 200 bytes"), "{}", ran.stderr);
 }
 
 #[test]
@@ -445,18 +425,9 @@ fn options_that_do_not_fit_are_refused() {
         assert_eq!((ran.status, ran.stderr), (2, format!("error: {text}\n")));
     };
     let lines = ["--documents", "lines"];
-    refused(
-        &[["in/app.log", "-"].as_slice(), &lines].concat(),
-        "--follow takes one file, or - for standard input",
-    );
-    refused(
-        &[["in"].as_slice(), &lines].concat(),
-        "in is a folder; --follow takes one file, or - for standard input",
-    );
-    refused(
-        &["in/app.log"],
-        "--follow goes with --documents lines and jsonl:FIELD, not with files",
-    );
+    refused(&[["in/app.log", "-"].as_slice(), &lines].concat(), "--follow takes one file, or - for standard input");
+    refused(&[["in"].as_slice(), &lines].concat(), "in is a folder; --follow takes one file, or - for standard input");
+    refused(&["in/app.log"], "--follow goes with --documents lines and jsonl:FIELD, not with files");
     refused(
         &[["in/app.log", "--charset", "auto"].as_slice(), &lines].concat(),
         "--follow goes with character sets whose line ends are one byte; convert others in a pipe, as in \

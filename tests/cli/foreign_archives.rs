@@ -12,24 +12,17 @@ fn ingest(folder: &Folder, arguments: &[&str]) -> Ran {
 
 /// Returns the warnings and notes, but for the report.
 fn told(ran: &Ran) -> Vec<&str> {
-    let is_told =
-        |line: &&str| line.starts_with("warning: ") || line.contains("stored as the bytes");
+    let is_told = |line: &&str| line.starts_with("warning: ") || line.contains("stored as the bytes");
     ran.stderr.lines().filter(is_told).collect()
 }
 
 #[test]
 fn tar_archives_behind_each_other_are_all_read() {
     let folder = new_folder();
-    let archives = [
-        tar(&[("a", b"first"), ("b", &[b'b'; 1000])]),
-        tar(&[("c", b"third")]),
-        tar(&[("d", b"")]),
-    ];
+    let archives = [tar(&[("a", b"first"), ("b", &[b'b'; 1000])]), tar(&[("c", b"third")]), tar(&[("d", b"")])];
     let padded = archives.each_ref().map(|archive| [archive.as_slice(), &[0; 7 * 512]].concat());
     let packed = archives.each_ref().map(|archive| gzip(archive));
-    for (name, bytes) in
-        [("x.tar", archives.concat()), ("x.tar", padded.concat()), ("x.tgz", packed.concat())]
-    {
+    for (name, bytes) in [("x.tar", archives.concat()), ("x.tar", padded.concat()), ("x.tgz", packed.concat())] {
         folder.write(name, &bytes);
         let ran = ingest(&folder, &[name]);
         assert_eq!(told(&ran), Vec::<&str>::new());

@@ -70,10 +70,7 @@ fn old_versions_make_room() {
     assert_eq!(ran.stderr.matches("No space left on device").count(), 2, "{}", ran.stderr);
     let told = String::from_utf8(ran.stdout).unwrap();
     let rest = told.strip_prefix(full).unwrap_or_else(|| panic!("{told}{}", ran.stderr));
-    assert!(
-        rest.starts_with("disk/notes: removed ") && rest.ends_with("status 0\nthe end"),
-        "{rest}"
-    );
+    assert!(rest.starts_with("disk/notes: removed ") && rest.ends_with("status 0\nthe end"), "{rest}");
 
     std::fs::remove_dir(folder.join("disk")).unwrap();
     let both = script.replace("COMMAND", "try $tadoc optimize disk/notes --clean-up 0");
@@ -97,11 +94,7 @@ fn outputs_that_do_not_fit_leave_the_old_ones() {
         cat disk/c.tadoc disk/words.svg; ls -A disk";
     let Some(ran) = on_small_disk(&folder, script) else { return };
     let told = String::from_utf8(ran.stdout).unwrap();
-    assert_eq!(
-        told, "status 1\nstatus 1\nstatus 1\nold\nold\nc.tadoc\nfiller\nwords.svg\n",
-        "{}",
-        ran.stderr
-    );
+    assert_eq!(told, "status 1\nstatus 1\nstatus 1\nold\nold\nc.tadoc\nfiller\nwords.svg\n", "{}", ran.stderr);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     for (line, name) in lines.iter().zip(["c.tadoc", "new.tadoc", "words.svg"]) {

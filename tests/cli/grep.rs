@@ -55,10 +55,7 @@ fn paths_and_counts() {
     let folder = corpus();
     assert_eq!(found(&folder, &["-l", "-i", "disk", "c.tadoc"]), "a.txt\nb/c.txt\n");
     assert_eq!(found(&folder, &["-c", "-i", "disk", "c.tadoc"]), "a.txt:2\nb/c.txt:1\n");
-    assert_eq!(
-        found(&folder, &["-c", "-m1", "-C2", "-i", "disk", "c.tadoc"]),
-        "a.txt:1\nb/c.txt:1\n"
-    );
+    assert_eq!(found(&folder, &["-c", "-m1", "-C2", "-i", "disk", "c.tadoc"]), "a.txt:1\nb/c.txt:1\n");
     std::fs::copy(folder.join("c.tadoc"), folder.join("e.tadoc")).unwrap();
     let paths = found(&folder, &["-l", "power", "c.tadoc", "e.tadoc"]);
     assert_eq!(paths, "c.tadoc/a.txt\ne.tadoc/a.txt\n");
@@ -83,9 +80,7 @@ fn matches_alone_and_whole_lines() {
 #[test]
 fn quiet_searches_only_tell_if_there_is_a_line() {
     let folder = corpus();
-    for arguments in
-        [["-q", "disk", "c.tadoc"].as_slice(), &["-q", "-C2", "--json", "disk", "c.tadoc"]]
-    {
+    for arguments in [["-q", "disk", "c.tadoc"].as_slice(), &["-q", "-C2", "--json", "disk", "c.tadoc"]] {
         assert_eq!(found(&folder, arguments), "");
     }
     // The first corpus is enough, so the second one is not looked for.
@@ -120,11 +115,9 @@ fn colours_are_those_of_ripgrep() {
 fn json_has_every_match() {
     let folder = corpus();
     let text = found(&folder, &["--json", "-A1", "a?nd", "c.tadoc"]);
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    let expected =
-        ["begin", "match", "context", "end", "begin", "match", "context", "end", "summary"];
+    let expected = ["begin", "match", "context", "end", "begin", "match", "context", "end", "summary"];
     assert_eq!(types, expected);
     let data = &lines[1]["data"];
     assert_eq!(data["path"]["text"], "a.txt");
@@ -135,15 +128,13 @@ fn json_has_every_match() {
     assert_eq!(lines[2]["data"]["absolute_offset"], 53);
     assert_eq!(lines[5]["data"]["lines"]["bytes"], "Ynl0ZXMg//4gYW5kIGRpc2sN");
     // The keys are those of ripgrep 15.1.
-    let keys = |value: &serde_json::Value| {
-        value.as_object().unwrap().keys().cloned().collect::<Vec<String>>().join(" ")
-    };
+    let keys =
+        |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<String>>().join(" ");
     let (end, summary) = (&lines[3]["data"], &lines[8]["data"]);
     assert_eq!(keys(end), "binary_offset path stats");
     assert_eq!(keys(summary), "elapsed_total stats");
     assert_eq!(keys(&summary["elapsed_total"]), "human nanos secs");
-    let names =
-        "bytes_printed bytes_searched elapsed matched_lines matches searches searches_with_match";
+    let names = "bytes_printed bytes_searched elapsed matched_lines matches searches searches_with_match";
     assert_eq!((keys(&end["stats"]), keys(&summary["stats"])), (names.into(), names.into()));
     let numbers = |stats: &serde_json::Value| {
         ["searches", "searches_with_match", "bytes_searched", "matched_lines", "matches"]

@@ -22,8 +22,7 @@ fn a_folder_comes_back_byte_for_byte() {
                 folder.write(&format!("in/{name}"), bytes);
             }
             let options = ["--tokenizer", tokenizer, "--builder", builder, "--block-size", "16"];
-            let ran =
-                folder.run(&[["ingest", "in", "-o", "c.tadoc"].as_slice(), &options].concat());
+            let ran = folder.run(&[["ingest", "in", "-o", "c.tadoc"].as_slice(), &options].concat());
             assert_eq!(ran.status, 0, "{}", ran.stderr);
             for (name, bytes) in HARD {
                 assert_eq!(folder.cat("c.tadoc", name), bytes, "{tokenizer} {builder} {name}");
@@ -56,9 +55,7 @@ fn a_file_that_is_named_twice_is_one_document() {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         (folder.rows("SELECT path FROM documents('c.tadoc') ORDER BY doc_id"), ran.stderr)
     };
-    for arguments in
-        [["docs", "docs/a.txt"], ["docs/*.txt", "docs"], ["./docs", "docs/../docs/b.txt"]]
-    {
+    for arguments in [["docs", "docs/a.txt"], ["docs/*.txt", "docs"], ["./docs", "docs/../docs/b.txt"]] {
         let (paths, told) = paths(&arguments);
         assert_eq!(paths, ["docs/a.txt", "docs/b.txt"], "{arguments:?}");
         assert!(told.contains("of files that were named before left out"), "{told}");
@@ -89,11 +86,8 @@ fn a_destination_is_checked_before_the_input_is_read() {
     ] {
         // Nothing comes through this pipe, so an ingest that reads it does not end.
         let mut command = folder.command(&["ingest", "-", "-o", output]);
-        let mut child = command
-            .stdin(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         let waiting = child.stdin.take();
         let output = child.wait_with_output().unwrap();
         drop(waiting);
@@ -263,10 +257,8 @@ fn an_output_inside_the_input_is_not_read() {
 #[test]
 fn many_empty_documents_are_kept() {
     let folder = new_folder();
-    let ran = folder.run_with_input(
-        &["ingest", "-", "--documents", "lines", "-o", "c.tadoc"],
-        "\n".repeat(100_000).as_bytes(),
-    );
+    let ran = folder
+        .run_with_input(&["ingest", "-", "--documents", "lines", "-o", "c.tadoc"], "\n".repeat(100_000).as_bytes());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(folder.ok(&["info", "c.tadoc"]).contains("documents        100,000\n"));
 }

@@ -125,8 +125,7 @@ fn expansion_is_bounded() {
         // The first block would be larger, so nothing is built before the limit is hit.
         let ingest = ["ingest", file, "-o", "c.tadoc"];
         let ran = folder.run(&ingest);
-        let start =
-            format!("error: {file}: the {codec} stream gives more than 1000 times its bytes (");
+        let start = format!("error: {file}: the {codec} stream gives more than 1000 times its bytes (");
         let end = "); where that is right, pass a larger --max-expansion, or --no-decompress to store \
                    the bytes as they are\n";
         assert!(ran.stderr.starts_with(&start) && ran.stderr.ends_with(end), "{}", ran.stderr);
@@ -151,8 +150,7 @@ fn windows_of_zstd_are_bounded() {
     let folder = new_folder();
     let window_descriptor = (28 - 10) << 3;
     let last_raw_block_of_5 = [5 << 3 | 1, 0, 0];
-    let frame =
-        [&[0x28, 0xb5, 0x2f, 0xfd, 0, window_descriptor], &last_raw_block_of_5[..], b"hello"];
+    let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0, window_descriptor], &last_raw_block_of_5[..], b"hello"];
     folder.write("wide.zst", frame.concat());
     folder.fails(
         &["ingest", "wide.zst", "-o", "c.tadoc"],

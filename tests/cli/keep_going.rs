@@ -5,9 +5,7 @@ use crate::archives::{tar, zip};
 use crate::harness::{Folder, Ran, gzip, new_folder, zstd};
 
 fn ingest(folder: &Folder, arguments: &[&str]) -> Ran {
-    let ran = folder.run(
-        &[&["ingest", "--keep-going", "--quiet", "--force", "-o", "c.tadoc"], arguments].concat(),
-    );
+    let ran = folder.run(&[&["ingest", "--keep-going", "--quiet", "--force", "-o", "c.tadoc"], arguments].concat());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     ran
 }
@@ -80,8 +78,7 @@ fn damaged_files_are_stored_up_to_the_damage() {
         let stored = folder.cat("c.tadoc", path);
         assert!(stored.len() > 1 << 17 && text.starts_with(&stored), "{path}");
     }
-    let lines =
-        ingest(&folder, &["in/b.gz", "in/z.txt", "--documents", "lines", "--timestamp", "auto"]);
+    let lines = ingest(&folder, &["in/b.gz", "in/z.txt", "--documents", "lines", "--timestamp", "auto"]);
     assert!(lines.stderr.contains("in/b.gz: the gzip stream is cut"), "{}", lines.stderr);
     let last = "SELECT path, text FROM d ORDER BY doc_id DESC LIMIT 1";
     assert_eq!(folder.table_rows("c.tadoc", last), ["in/z.txt,whole too"]);
@@ -144,10 +141,7 @@ fn inputs_that_exceed_a_limit_are_left_out() {
 #[test]
 fn lines_that_are_no_objects_are_left_out() {
     let folder = new_folder();
-    folder.write(
-        "a.jsonl",
-        "{\"t\":\"one\",\"n\":1}\n{\"t\":\n\n[1]\n{\"t\":\"two\",\"n\":2}\n{\"t\":\"cut",
-    );
+    folder.write("a.jsonl", "{\"t\":\"one\",\"n\":1}\n{\"t\":\n\n[1]\n{\"t\":\"two\",\"n\":2}\n{\"t\":\"cut");
     folder.write("b.jsonl", "{\"t\":\"three\",\"n\":3}\n");
     let ran = ingest(&folder, &["a.jsonl", "b.jsonl", "--documents", "jsonl:t"]);
     assert!(ran.stderr.contains("warning: a.jsonl: line 2: no JSON object"), "{}", ran.stderr);
@@ -157,18 +151,14 @@ fn lines_that_are_no_objects_are_left_out() {
     let cut = "[{\"t\":\"one\"},\n{\"t\":\"two\"},\n{\"t";
     folder.write("array.json", cut);
     ingest(&folder, &["array.json", "--documents", "jsonl:t"]);
-    assert_eq!(
-        folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"),
-        ["one", "two"]
-    );
+    assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"), ["one", "two"]);
     // A row that does not fit is no damage, and has an option of its own.
     folder.write("missing.jsonl", "{\"t\":\"one\"}\n{\"n\":2}\n");
     let missing = ["ingest", "--keep-going", "missing.jsonl", "a.jsonl", "--documents", "jsonl:t"];
     let refused = folder.run(&[&missing[..], &["-o", "d.tadoc"]].concat());
     assert_eq!(refused.status, 1);
     assert!(refused.stderr.contains("pass --allow-missing"), "{}", refused.stderr);
-    let usage =
-        folder.run(&["ingest", "--keep-going", "a.jsonl", "--documents", "csv:t", "-o", "d.tadoc"]);
+    let usage = folder.run(&["ingest", "--keep-going", "a.jsonl", "--documents", "csv:t", "-o", "d.tadoc"]);
     assert_eq!(usage.status, 2, "{}", usage.stderr);
 }
 
@@ -177,14 +167,7 @@ fn any_damage_leaves_the_rest_whole() {
     let folder = new_folder();
     let text = noise(3000);
     let members: [(&str, &[u8]); 3] = [("1", b"first"), ("2", &text), ("3", b"")];
-    let packed = [
-        gzip(&text),
-        zstd(&text),
-        gzip(&tar(&members)),
-        tar(&members),
-        zip(&members),
-        gzip(&zip(&members)),
-    ];
+    let packed = [gzip(&text), zstd(&text), gzip(&tar(&members)), tar(&members), zip(&members), gzip(&zip(&members))];
     let mut state = 7u64;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

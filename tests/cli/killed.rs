@@ -46,27 +46,21 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
             for name in ["in/1.txt", "in/2.txt"] {
                 after.push(Some(std::fs::read(folder.join(name)).unwrap()));
             }
-            ["ingest", "in", "-o", "notes", "--append", "--duplicate", "--layout", layout]
-                .map(str::to_owned)
-                .into()
+            ["ingest", "in", "-o", "notes", "--append", "--duplicate", "--layout", layout].map(str::to_owned).into()
         }
         3..7 => {
             for id in [one, other] {
                 after[id].as_mut().unwrap().extend(mark.as_bytes());
             }
             let (one, other) = (one.to_string(), other.to_string());
-            ["edit", "notes", "--append", &one, &mark, "--append", &other, &mark]
-                .map(str::to_owned)
-                .into()
+            ["edit", "notes", "--append", &one, &mark, "--append", &other, &mark].map(str::to_owned).into()
         }
         7 if one != other && there.len() > 4 => {
             after[one] = None;
             after[other] = Some(mark.clone().into_bytes());
             folder.write("replacement", &mark);
             let (one, other) = (one.to_string(), other.to_string());
-            ["edit", "notes", "--drop", &one, "--replace", &other, "replacement"]
-                .map(str::to_owned)
-                .into()
+            ["edit", "notes", "--drop", &one, "--replace", &other, "replacement"].map(str::to_owned).into()
         }
         8 => ["optimize", "notes", "--clean-up", "0"].map(str::to_owned).into(),
         _ => ["optimize", "notes", "--clean-up", "0", "--layout", layout].map(str::to_owned).into(),
@@ -127,9 +121,7 @@ fn two_hundred_kills_lose_nothing() {
             folder.ok(&["verify", "--quiet", "notes"]);
         }
     }
-    println!(
-        "{NUM_RUNS} runs: {num_killed} killed, {num_done} acknowledged; reopened in {slowest:?}"
-    );
+    println!("{NUM_RUNS} runs: {num_killed} killed, {num_done} acknowledged; reopened in {slowest:?}");
     assert!(slowest < MAX_REOPEN, "{slowest:?}");
     folder.ok(&["optimize", "notes", "--clean-up", "0"]);
     let info = folder.ok(&["verify", "notes"]);

@@ -65,8 +65,7 @@ fn a_living_corpus_keeps_such_names_through_its_versions() {
     expect_all(&folder, "c");
     let mut add = folder.command(&["edit", "c", "--add"]);
     let added = OsStr::from_bytes(b"added\xff");
-    let added =
-        add.arg(added).arg(folder.join("in").join(OsStr::from_bytes(b"n\xff.txt"))).output();
+    let added = add.arg(added).arg(folder.join("in").join(OsStr::from_bytes(b"n\xff.txt"))).output();
     Ran::from(added.unwrap()).ok();
     folder.ok(&["edit", "c", "--append", "0", ""]);
     expect_all(&folder, "c");
@@ -87,8 +86,7 @@ fn a_living_corpus_keeps_such_names_through_its_versions() {
 fn paths_are_shown_without_control_characters() {
     let folder = named_files();
     folder.write("in/no\u{1b}[31m.jsonl", "no json\n");
-    let ran =
-        folder.run(&["ingest", "in/no\u{1b}[31m.jsonl", "--documents", "jsonl:x", "-o", "c.tadoc"]);
+    let ran = folder.run(&["ingest", "in/no\u{1b}[31m.jsonl", "--documents", "jsonl:x", "-o", "c.tadoc"]);
     assert!(ran.stderr.starts_with(r"error: in/no\u{1b}[31m.jsonl: line 1: "), "{}", ran.stderr);
 
     folder.ok(&["ingest", "in", "-o", "red\u{1b}[31m.tadoc"]);
@@ -112,9 +110,7 @@ fn links_in_folders_are_counted_and_followed_on_demand() {
     symlink(folder.join("in"), folder.join("in/loop")).unwrap();
     symlink("b.txt", folder.join("in/same.txt")).unwrap();
     symlink(folder.join("nowhere"), folder.join("in/broken")).unwrap();
-    let documents = |corpus: &str| {
-        folder.rows(&format!("SELECT path FROM documents('{corpus}') ORDER BY path"))
-    };
+    let documents = |corpus: &str| folder.rows(&format!("SELECT path FROM documents('{corpus}') ORDER BY path"));
 
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
     let note = "note: 4 symbolic links skipped; --follow-links reads what they point to\n";
@@ -218,19 +214,12 @@ fn sql_reads_files_of_any_name() {
     }
     // Corpora with such names work too, alone and beside such files.
     for corpus in [b"in/tab\t.tadoc".as_slice(), b"in/\xff.tadoc", b"in/plain.tadoc"] {
-        std::fs::copy(folder.join("c.tadoc"), folder.join("").join(OsStr::from_bytes(corpus)))
-            .unwrap();
+        std::fs::copy(folder.join("c.tadoc"), folder.join("").join(OsStr::from_bytes(corpus))).unwrap();
     }
     assert_eq!(folder.rows("SELECT count(*) FROM documents('in/')"), ["24"]);
     assert_eq!(folder.rows("SELECT count(*) FROM documents('in/tab\t.tadoc')"), ["8"]);
-    assert_eq!(
-        folder.rows(r"SELECT count(*) FROM word_count('in/\xFF.tadoc') WHERE word = 'n'"),
-        ["1"]
-    );
-    assert_eq!(
-        folder.rows("SELECT count(*) FROM corpus_verify('in/') WHERE status <> 'ok'"),
-        ["0"]
-    );
+    assert_eq!(folder.rows(r"SELECT count(*) FROM word_count('in/\xFF.tadoc') WHERE word = 'n'"), ["1"]);
+    assert_eq!(folder.rows("SELECT count(*) FROM corpus_verify('in/') WHERE status <> 'ok'"), ["0"]);
     for command in ["info", "verify", "cat"] {
         let mut command = folder.command(&[command]);
         command.arg(folder.path().join(OsStr::from_bytes(b"in/\xff.tadoc")));
@@ -254,10 +243,7 @@ fn a_column_that_is_nested_too_deep_names_the_way_out() {
     let ingest = ["ingest", "deep.jsonl", "--documents", "jsonl:text", "-o", "c.tadoc", "--force"];
     folder.write("deep.jsonl", nested(50));
     folder.ok(&ingest);
-    assert_eq!(
-        folder.table_rows("c.tadoc", "SELECT count(*) FROM d WHERE deep IS NOT NULL"),
-        ["1"]
-    );
+    assert_eq!(folder.table_rows("c.tadoc", "SELECT count(*) FROM d WHERE deep IS NOT NULL"), ["1"]);
     folder.write("deep.jsonl", nested(100));
     folder.fails(
         &ingest,
@@ -305,11 +291,7 @@ fn sql_reads_what_has_no_length_and_refuses_devices() {
     let rows = folder.rows("SELECT bytes FROM read_text('/proc/version')");
     assert_eq!(rows, [version.len().to_string()]);
     let ran = folder.run(&["sql", "-c", "SELECT * FROM read_text('/dev/zero')"]);
-    assert!(
-        ran.status == 1 && ran.stderr.contains("it is a device, which may never end"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.status == 1 && ran.stderr.contains("it is a device, which may never end"), "{}", ran.stderr);
 }
 
 #[test]
@@ -322,8 +304,7 @@ fn packed_files_that_are_stored_as_such_are_told() {
     folder.write("in/d.7z", "text that is called so");
     folder.write("in/e.lzma", b"]\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0");
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
-    let warnings: Vec<&str> =
-        ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
+    let warnings: Vec<&str> = ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
     let expected = [
         "warning: 2 files packed as 7z stored as the bytes, which nobody can search (in/a.7z); \
          unpack first (7z x FILE), or pass --no-decompress if the bytes are meant",
@@ -347,8 +328,7 @@ fn packed_files_that_are_stored_as_such_are_told() {
 #[test]
 fn texts_in_other_character_sets_are_stored_in_utf_8_if_asked() {
     let folder = new_folder();
-    let utf16: Vec<u8> =
-        "\u{feff}één\r\ntwee\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "\u{feff}één\r\ntwee\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     folder.write("in/a.txt", &utf16);
     folder.write("in/b.txt.gz", gzip(&utf16));
     folder.write("in/c.txt", "trois");
@@ -365,9 +345,7 @@ fn texts_in_other_character_sets_are_stored_in_utf_8_if_asked() {
 
     let ran = folder.run(&["ingest", "in", "--force", "-o", "c.tadoc", "--charset", "auto"]);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-    for (path, text) in
-        [("a.txt", "één\r\ntwee\r\n"), ("b.txt.gz", "één\r\ntwee\r\n"), ("c.txt", "trois")]
-    {
+    for (path, text) in [("a.txt", "één\r\ntwee\r\n"), ("b.txt.gz", "één\r\ntwee\r\n"), ("c.txt", "trois")] {
         assert_eq!(folder.cat("c.tadoc", path), text.as_bytes(), "{path}");
     }
     folder.ok(&[
@@ -382,10 +360,7 @@ fn texts_in_other_character_sets_are_stored_in_utf_8_if_asked() {
         "--documents",
         "lines",
     ]);
-    assert_eq!(
-        folder.rows("SELECT length(text) FROM documents('c.tadoc') ORDER BY doc_id"),
-        ["4", "5"]
-    );
+    assert_eq!(folder.rows("SELECT length(text) FROM documents('c.tadoc') ORDER BY doc_id"), ["4", "5"]);
     for (input, documents) in [("latin.csv", "csv:t"), ("latin.jsonl", "jsonl:t")] {
         folder.ok(&[
             "ingest",

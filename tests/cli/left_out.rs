@@ -12,14 +12,7 @@ fn what_is_left_out_is_named() {
         (&["serve", "--help"], "`tadoc serve`"),
         (&["sql", "-c", "SELECT * FROM word_count('s3://b/c.tadoc')"], "s3://"),
         (&["sql", "-c", "COPY (SELECT 1) TO 'gs://b/x.csv'"], "gs://"),
-        (
-            &[
-                "sql",
-                "-c",
-                "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'http://h.invalid/x.csv'",
-            ],
-            "http://",
-        ),
+        (&["sql", "-c", "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'http://h.invalid/x.csv'"], "http://"),
     ] {
         let ran = folder.run(arguments);
         assert_ne!(ran.status, 0, "{arguments:?}");

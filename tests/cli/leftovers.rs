@@ -89,9 +89,7 @@ fn an_append_removes_what_a_killed_one_left_and_not_what_is_written() {
 #[cfg(unix)]
 #[test]
 fn a_copy_removes_what_a_killed_one_left() {
-    for (format, file, other) in
-        [("GSST", "x.parquet", "y.parquet"), ("TADOC", "x.tadoc", "y.tadoc")]
-    {
+    for (format, file, other) in [("GSST", "x.parquet", "y.parquet"), ("TADOC", "x.tadoc", "y.tadoc")] {
         let folder = new_folder();
         let copy = |num_rows: u64, file: &str| {
             format!(

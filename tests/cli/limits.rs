@@ -28,10 +28,7 @@ fn columns_have_a_limit() {
     folder.write("wide.jsonl", rows_with_new_keys(1001));
     let rows = ["wide.jsonl", "--documents", "jsonl:body"];
     let error = refused(&folder, &rows);
-    assert!(
-        error.contains("wide.jsonl: 1,002 columns") && error.contains("--max-columns"),
-        "{error}"
-    );
+    assert!(error.contains("wide.jsonl: 1,002 columns") && error.contains("--max-columns"), "{error}");
     ingest(&folder, &[&rows[..], &["--no-columns"]].concat());
     assert_eq!(folder.table_rows("c.tadoc", "SELECT count(*) FROM d"), ["1001"]);
     ingest(&folder, &[&rows[..], &["--max-columns", "2000"]].concat());
@@ -41,9 +38,7 @@ fn columns_have_a_limit() {
 #[test]
 fn fields_of_structures_and_columns_of_other_files_count() {
     let folder = new_folder();
-    let keys = |from: usize| -> String {
-        (from..from + 600).map(|idx| format!(",\"k{idx}\":1")).collect()
-    };
+    let keys = |from: usize| -> String { (from..from + 600).map(|idx| format!(",\"k{idx}\":1")).collect() };
     folder.write("a.jsonl", format!("{{\"body\":\"x\"{}}}\n", keys(0)));
     folder.write("b.jsonl", format!("{{\"body\":\"x\"{}}}\n", keys(600)));
     ingest(&folder, &["a.jsonl", "--documents", "jsonl:body"]);

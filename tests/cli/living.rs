@@ -43,12 +43,9 @@ fn columns_of_another_shape_are_not_added() {
 /// Numbers with other numbers of decimals, or more digits than a type has, stay as they came.
 #[test]
 fn appended_numbers_come_back_as_they_were() {
-    for (first, second) in [
-        ("1.9", "1.10"),
-        ("1", "1.10"),
-        ("1.10", "1.100"),
-        ("12345678901234567890123456789012345.10", "1.5"),
-    ] {
+    for (first, second) in
+        [("1.9", "1.10"), ("1", "1.10"), ("1.10", "1.100"), ("12345678901234567890123456789012345.10", "1.5")]
+    {
         let folder = new_folder();
         for value in [first, second] {
             let name = format!("{value}.csv");
@@ -75,8 +72,7 @@ fn appended_columns_may_have_other_types() {
         ("{\"body\":\"c\",\"v\":\"x\"}\n", vec!["1", "1.5", "x"]),
     ] {
         folder.write("rows.jsonl", rows);
-        let ingest =
-            ["ingest", "rows.jsonl", "--documents", "jsonl:body", "-o", "rows", "--append"];
+        let ingest = ["ingest", "rows.jsonl", "--documents", "jsonl:body", "-o", "rows", "--append"];
         folder.ok(&[&ingest[..], &["--duplicate"]].concat());
         assert_eq!(folder.table_rows("rows", "SELECT v FROM d ORDER BY doc_id"), expected);
     }
@@ -106,10 +102,7 @@ fn documents_are_added_to_what_is_there() {
     folder.ok(&["ingest", "more", "-o", "notes/", "--append", "--quiet"]);
     assert_eq!(folder.cat("notes", "a.txt"), b"to be or not to be");
     assert_eq!(folder.cat("notes", "c.txt"), b"a third");
-    let ran = folder.run_with_input(
-        &["ingest", "-", "--documents", "lines", "-o", "notes", "--append"],
-        b"one\ntwo\n",
-    );
+    let ran = folder.run_with_input(&["ingest", "-", "--documents", "lines", "-o", "notes", "--append"], b"one\ntwo\n");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(text(&folder, "4"), "two");
     // Files below the corpus itself are not ingested as text.
@@ -119,10 +112,7 @@ fn documents_are_added_to_what_is_there() {
         assert!(info.contains(line), "{info}");
     }
     assert!(info.contains("text bytes       "), "{info}");
-    folder.fails(
-        &["ingest", "in", "-o", "notes"],
-        "notes is a place of living corpora; pass --append to add to it",
-    );
+    folder.fails(&["ingest", "in", "-o", "notes"], "notes is a place of living corpora; pass --append to add to it");
     folder.fails(
         &["ingest", "in", "-o", "notes/c.tadoc"],
         "notes/c.tadoc lies in the living corpus notes, whose readers would not see the file; pass -o notes \
@@ -133,21 +123,17 @@ fn documents_are_added_to_what_is_there() {
 #[test]
 fn appending_is_refused_with_reasons() {
     let folder = notes();
-    let append = |place: &str, option: &[&str]| {
-        folder.run(&[&["ingest", "in", "--append", "-o", place], option].concat())
-    };
+    let append =
+        |place: &str, option: &[&str]| folder.run(&[&["ingest", "in", "--append", "-o", place], option].concat());
     append("notes", &["--tokenizer", "uax29"])
         .fails("notes: --tokenizer uax29, but the corpus was created with word; leave it out");
-    append("in", &[])
-        .fails("in holds other files, such as a.txt; name a new folder for the living corpus");
+    append("in", &[]).fails("in holds other files, such as a.txt; name a new folder for the living corpus");
     folder.write("c.tadoc", "x");
-    append("c.tadoc", &[])
-        .fails("c.tadoc is a file; --append adds to a folder or URL that holds a living corpus");
+    append("c.tadoc", &[]).fails("c.tadoc is a file; --append adds to a folder or URL that holds a living corpus");
     assert_eq!(append("notes", &["--force"]).status, 2);
     folder.write("none.txt", "");
     let empty = ["ingest", "none.txt", "--documents", "lines", "-o", "notes", "--append"];
-    folder
-        .fails(&empty, "the inputs hold no document; pass --allow-empty to write an empty corpus");
+    folder.fails(&empty, "the inputs hold no document; pass --allow-empty to write an empty corpus");
     let ran = folder.run(&[empty.as_slice(), &["--allow-empty"]].concat());
     assert!(ran.stderr.starts_with("notes: nothing to add\n"), "{}", ran.stderr);
     folder.write("bad.jsonl", "{\"body\":\"x\"}\n{\"body\":[1]}\n");
@@ -167,8 +153,7 @@ fn rows_that_are_copied_are_one_version() {
     let folder = notes();
     let files = |below: &str| {
         let entries = std::fs::read_dir(folder.join(below)).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     };
@@ -224,18 +209,12 @@ fn all_edits_of_a_command_line_are_one_commit() {
         "2",
         "more",
     ]);
-    assert_eq!(
-        told,
-        "notes: version 3: 1 insert, 2 appends, 1 delete, 1 add\ndocument 2 is todo/new.md\n"
-    );
+    assert_eq!(told, "notes: version 3: 1 insert, 2 appends, 1 delete, 1 add\ndocument 2 is todo/new.md\n");
     assert_eq!(text(&folder, "0"), "-- to be or not to be --");
     assert_eq!(text(&folder, "1"), "is the question");
     assert_eq!(folder.cat("notes", "todo/new.md"), "bytes \u{fffd} of a file\nmore".as_bytes());
     folder.ok(&["edit", "notes", "--replace", "1", "new.md", "--drop", "0", "--if-version", "3"]);
-    folder.fails(
-        &["cat", "notes", "a.txt"],
-        "there is no document `a.txt`; the nearest are `b.txt`, `todo/new.md`",
-    );
+    folder.fails(&["cat", "notes", "a.txt"], "there is no document `a.txt`; the nearest are `b.txt`, `todo/new.md`");
     assert_eq!(text(&folder, "1"), "bytes \u{fffd} of a file\n");
     // Every version can still be read.
     let cat = |version| folder.ok(&["cat", "notes", "--version", version, "--doc-id", "0"]);
@@ -269,10 +248,7 @@ fn edits_come_from_json_lines_too() {
     assert_eq!(text(&folder, "1"), "that is the question?");
     assert_eq!(text(&folder, "2"), "é\n");
     folder.write("edits.jsonl", "{\"op\":\"drop\",\"doc_id\":0}\n{\"op\":\"drop\",\"id\":1}\n");
-    folder.fails(
-        &["edit", "notes", "--from", "edits.jsonl"],
-        "edits.jsonl: line 2: field `id`: expected op, doc_id",
-    );
+    folder.fails(&["edit", "notes", "--from", "edits.jsonl"], "edits.jsonl: line 2: field `id`: expected op, doc_id");
     let edits = "{\"op\":\"drop\",\"doc_id\":1}\n{\"op\":\"append\",\"doc_id\":9,\"text\":\"\"}\n";
     folder.write("edits.jsonl", edits);
     for mode in ["in_sequence", "in_batch"] {
@@ -330,26 +306,20 @@ fn optimizing_keeps_documents_and_history_tells_it() {
     let planned = folder.ok(&["optimize", "notes", "--dry-run", "--clean-up", "0"]);
     assert!(planned.contains("would become one file, documents 0 to 5:\n"), "{planned}");
     let done = folder.ok(&["optimize", "notes"]);
-    assert!(
-        done.starts_with("notes: version 6: 3 parts and 4 edits rebuilt as 1 file, "),
-        "{done}"
-    );
+    assert!(done.starts_with("notes: version 6: 3 parts and 4 edits rebuilt as 1 file, "), "{done}");
     assert_eq!(folder.ok(&["optimize", "notes"]), "notes: version 6: nothing to do\n");
     assert_eq!(text(&folder, "2"), "row one longer");
     assert_eq!(folder.cat("notes", "c.txt"), b"late");
     assert_eq!(folder.run(&["cat", "notes", "--doc-id", "3"]).status, 1);
     // The new file has the columns of the rows, but not those of dropped documents.
     let segments = std::fs::read_dir(folder.join("notes/segments")).unwrap();
-    let newest = segments
-        .map(|entry| entry.unwrap())
-        .max_by_key(|entry| entry.metadata().unwrap().modified().unwrap());
+    let newest = segments.map(|entry| entry.unwrap()).max_by_key(|entry| entry.metadata().unwrap().modified().unwrap());
     let newest = format!("notes/segments/{}", newest.unwrap().file_name().to_str().unwrap());
     let rows = folder.table_rows(&newest, "SELECT n, path FROM d ORDER BY doc_id");
     assert_eq!(rows, [",a.txt", ",b.txt", "1,rows.jsonl", ",rows.jsonl", ",c.txt"]);
 
     let history = folder.ok(&["history", "notes"]);
-    let lines: Vec<Vec<&str>> =
-        history.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lines: Vec<Vec<&str>> = history.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0][..3], ["version", "time", "kind"]);
     let kinds: Vec<&str> = lines[1..].iter().map(|line| line[3]).collect();
     assert_eq!(kinds, ["create", "append", "append", "edit", "edit", "optimize"]);
@@ -363,11 +333,7 @@ fn optimizing_keeps_documents_and_history_tells_it() {
     assert!(cleaned.contains("versions from 6 on are kept"), "{cleaned}");
     assert_eq!(std::fs::read_dir(folder.join("notes/segments")).unwrap().count(), 1);
     let gone = folder.run(&["cat", "notes", "--version", "4", "--doc-id", "0"]);
-    assert!(
-        gone.stderr.contains("there is no version 4; versions 6 to 6 are there"),
-        "{}",
-        gone.stderr
-    );
+    assert!(gone.stderr.contains("there is no version 4; versions 6 to 6 are there"), "{}", gone.stderr);
     let report = folder.ok(&["verify", "notes"]);
     assert!(report.starts_with("notes: version 6, 3 documents, 1 part\n"), "{report}");
     assert_eq!(text(&folder, "0"), "to be or not to be");
@@ -417,14 +383,8 @@ fn an_interrupt_leaves_no_part() {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let folder = notes();
-    let mut command =
-        folder.command(&["ingest", "-", "--documents", "lines", "-o", "notes", "--append"]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = folder.command(&["ingest", "-", "--documents", "lines", "-o", "notes", "--append"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Standard input stays open, so the reader waits for more.
     child.stdin.as_mut().unwrap().write_all(b"a line\n").unwrap();
     let names = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
@@ -452,8 +412,7 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
         line.split_whitespace().nth(1).unwrap_or_default().to_owned()
     };
     // Stretches of one text, in another order each, as revisions have.
-    let words: Vec<String> =
-        (0..3_000u32).map(|i| format!("w{}", i.wrapping_mul(2_654_435_761) >> 23)).collect();
+    let words: Vec<String> = (0..3_000u32).map(|i| format!("w{}", i.wrapping_mul(2_654_435_761) >> 23)).collect();
     for i in 0..60usize {
         let stretch = words[i * 997 % 2_000..][..500 + i % 7].join(" ");
         folder.write(&format!("many/{i}.txt"), stretch);
@@ -479,10 +438,7 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
     folder.ok(&[&["ingest", "many", "-o", "cut.tadoc"][..], &blocks].concat());
     folder.ok(&["optimize", "cut.tadoc", "--effort", "small", "--quiet"]);
     assert!(folder.ok(&["info", "cut.tadoc"]).contains("layout           fast\n"));
-    assert_eq!(
-        folder.ok(&["cat", "cut.tadoc", "--all"]),
-        folder.ok(&["cat", "small.tadoc", "--all"])
-    );
+    assert_eq!(folder.ok(&["cat", "cut.tadoc", "--all"]), folder.ok(&["cat", "small.tadoc", "--all"]));
     folder.ok(&["optimize", "cut.tadoc", "--effort", "fast", "--layout", "small", "--quiet"]);
     assert_eq!(effort_of("cut.tadoc"), "fast");
 
@@ -516,21 +472,16 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
     assert!(json.contains("\"layout\":\"mixed\""), "{json}");
     // Statements write with the effort of the session, and of one statement.
     let rows = "COPY (SELECT path, text FROM documents('small.tadoc')) TO";
-    for (set, name, options, effort) in [
-        ("fast", "set.tadoc", "", "fast"),
-        ("balanced", "option.tadoc", "OPTIONS ('tadoc.effort' 'small')", "small"),
-    ] {
+    for (set, name, options, effort) in
+        [("fast", "set.tadoc", "", "fast"), ("balanced", "option.tadoc", "OPTIONS ('tadoc.effort' 'small')", "small")]
+    {
         let copy = format!("{rows} '{name}' STORED AS TADOC {options}");
         folder.ok(&["sql", "-q", "-c", &format!("SET tadoc.effort = '{set}'"), "-c", &copy]);
         assert_eq!(effort_of(name), effort);
     }
     let refused = folder.run(&["ingest", "in", "-o", "x.tadoc", "--effort", "tiny"]);
     assert_eq!(refused.status, 2);
-    assert!(
-        refused.stderr.contains("got tiny, expected fast, balanced or small"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("got tiny, expected fast, balanced or small"), "{}", refused.stderr);
     let sequitur = ["ingest", "in", "-o", "x.tadoc", "--builder", "sequitur", "--effort", "fast"];
     let refused = folder.run(&sequitur);
     assert_eq!(refused.status, 2);
@@ -572,10 +523,7 @@ fn layouts_change_both_ways_and_the_text_stays() {
         let copy = format!("{rows} '{name}' STORED AS TADOC {options}");
         let set = format!("SET tadoc.layout = '{set}'");
         folder.ok(&["sql", "-q", "-c", &set, "-c", &copy]);
-        assert!(
-            folder.ok(&["info", name]).contains(&format!("layout           {layout}\n")),
-            "{name}"
-        );
+        assert!(folder.ok(&["info", name]).contains(&format!("layout           {layout}\n")), "{name}");
         assert_eq!(folder.cat(name, "b.txt"), b"that is the question");
     }
     for name in ["small.tadoc", "notes"] {

@@ -18,9 +18,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig,
-};
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig};
 use tadoc::Error;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
@@ -38,11 +36,8 @@ const PATIENT: Duration = Duration::from_secs(60);
 const RETRIES: usize = 2;
 
 fn client(address: SocketAddr, timeout: Duration) -> AmazonS3 {
-    let backoff = BackoffConfig {
-        init_backoff: Duration::from_millis(1),
-        max_backoff: Duration::from_millis(2),
-        base: 2.0,
-    };
+    let backoff =
+        BackoffConfig { init_backoff: Duration::from_millis(1), max_backoff: Duration::from_millis(2), base: 2.0 };
     let retry = RetryConfig { backoff, max_retries: RETRIES, retry_timeout: PATIENT };
     AmazonS3Builder::new()
         .with_client_options(ClientOptions::new().with_timeout(timeout))
@@ -153,8 +148,7 @@ fn an_outage_is_reported_and_loses_nothing() {
     let (server, num_requests) = (server().unwrap().address, proxy.num_requests());
     let mut num_unknown = 0;
     // The first of the lost answers belongs to the commit that creates the corpus.
-    let faults =
-        [Fault::SlowDown, Fault::LostAnswer, Fault::Conflict, Fault::Denied, Fault::Expired];
+    let faults = [Fault::SlowDown, Fault::LostAnswer, Fault::Conflict, Fault::Denied, Fault::Expired];
     for (idx, fault) in faults.into_iter().enumerate() {
         for from in (idx..num_requests).step_by(47) {
             let proxy = Proxy::new(server, Plan::From(fault, from));
@@ -384,8 +378,7 @@ fn a_bucket_that_is_not_there_is_found_first() {
         // Nothing comes through this pipe, so an ingest that reads it does not end.
         let arguments = [&["ingest", "-", "--documents", "lines"], options].concat();
         let mut command = command(server.address, &folder, &arguments);
-        let pipes =
-            command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let pipes = command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let mut child = pipes.spawn().unwrap();
         let waiting = child.stdin.take();
         let ran = Ran::from(child.wait_with_output().unwrap());
@@ -395,15 +388,9 @@ fn a_bucket_that_is_not_there_is_found_first() {
     }
     // The query would fail if it ran.
     let query = "SELECT 'a' AS text, CAST(text AS INT) AS n FROM read_text('a.txt')";
-    for target in
-        ["'s3://nowhere/c.tadoc' STORED AS TADOC", "'s3://nowhere/c.parquet' STORED AS GSST"]
-    {
+    for target in ["'s3://nowhere/c.tadoc' STORED AS TADOC", "'s3://nowhere/c.parquet' STORED AS GSST"] {
         let ran = sql(server.address, &folder, &format!("COPY ({query}) TO {target}"));
-        assert!(
-            ran.stderr.contains("nowhere") && !ran.stderr.contains("no number"),
-            "{}",
-            ran.stderr
-        );
+        assert!(ran.stderr.contains("nowhere") && !ran.stderr.contains("no number"), "{}", ran.stderr);
     }
 }
 
@@ -420,18 +407,14 @@ fn every_command_takes_a_url() {
     }
     let told = tadoc(&["edit", url, "--append", "0", " sure", "--drop", "1"]);
     assert_eq!(told, format!("{url}: version 4: 1 append, 1 drop\n"));
-    assert!(
-        tadoc(&["verify", url]).starts_with(&format!("{url}: version 4, 3 documents, 2 parts"))
-    );
+    assert!(tadoc(&["verify", url]).starts_with(&format!("{url}: version 4, 3 documents, 2 parts")));
     assert!(tadoc(&["optimize", url]).starts_with(&format!("{url}: version 5: 2 parts ")));
     // The clean-up removes two segment files at once, and four versions.
     let cleaned = tadoc(&["optimize", url, "--clean-up", "0"]);
     assert!(cleaned.contains("removed 6 files") && cleaned.contains("from 5 on"), "{cleaned}");
     assert_eq!(tadoc(&["cat", url, "--doc-id", "0"]), "to be sure");
     assert_eq!(tadoc(&["history", url]).lines().count(), 2);
-    let create = format!(
-        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{url}-2' OPTIONS ('create' 'true')"
-    );
+    let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{url}-2' OPTIONS ('create' 'true')");
     let insert = "INSERT INTO d (path, text) VALUES ('a', 'b c')";
     let count = format!("SELECT count(*) AS n FROM word_count('{url}-2/')");
     let all = ["sql", "-q", "--format", "csv", "-c", &create, "-c", insert, "-c", &count];
@@ -447,8 +430,7 @@ fn four_machines_ingest_into_one_corpus() {
     let machine = |machine: usize| {
         let folder = new_folder();
         for ingest in 0..NUM_INGESTS {
-            let lines =
-                (0..50).map(|line| format!("machine {machine} ingest {ingest} line {line}\n"));
+            let lines = (0..50).map(|line| format!("machine {machine} ingest {ingest} line {line}\n"));
             folder.write(&format!("in/{machine}-{ingest}.log"), lines.collect::<String>());
             let input = format!("in/{machine}-{ingest}.log");
             let ingest = ["ingest", &input, "-o", url, "--append", "--documents", "lines"];

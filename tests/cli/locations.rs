@@ -104,11 +104,7 @@ fn commands_that_read_take_every_location() {
         let num_files = if *holds == Holds::Files { 2 } else { 1 };
         let info = ok(&["info", location]);
         assert_eq!(info.matches("documents        2\n").count(), num_files, "{location}: {info}");
-        assert_eq!(
-            info.matches("text bytes       38 bytes").count(),
-            num_files,
-            "{location}: {info}"
-        );
+        assert_eq!(info.matches("text bytes       38 bytes").count(), num_files, "{location}: {info}");
         let json = ok(&["info", "--json", location]);
         assert_eq!(json.lines().count(), num_files, "{location}: {json}");
         assert!(json.lines().all(|line| line.contains("\"documents\":2,")), "{location}: {json}");
@@ -126,8 +122,7 @@ fn commands_that_read_take_every_location() {
         assert_eq!(report.matches("2 documents").count(), num_files, "{location}: {report}");
         assert_eq!(ok(&["verify", "--quiet", location]), "", "{location}");
 
-        let sql =
-            format!("SELECT count(*) AS n FROM documents('{location}') WHERE text LIKE '%be'");
+        let sql = format!("SELECT count(*) AS n FROM documents('{location}') WHERE text LIKE '%be'");
         let rows = ok(&["sql", "-q", "--format", "csv", "-c", &sql]);
         assert_eq!(rows, format!("n\n{num_files}\n"), "{location}");
     }
@@ -148,9 +143,7 @@ fn versions_are_those_of_living_corpora() {
                 continue;
             }
             let text = String::from_utf8(ran.stdout).unwrap() + &ran.stderr;
-            let why = format!(
-                "{location} is no living corpus and has no versions; leave out --version\n"
-            );
+            let why = format!("{location} is no living corpus and has no versions; leave out --version\n");
             assert!(ran.status == 1 && text.contains(&why), "{arguments:?}: {text}");
         }
     }
@@ -240,25 +233,13 @@ fn what_is_not_there_is_said_in_one_line() {
 #[test]
 fn names_that_no_file_can_have_are_refused() {
     let folder = new_folder();
-    for name in [
-        "a\0b.tadoc",
-        "\0",
-        "file:///a%00b.tadoc",
-        "file://elsewhere/c.tadoc",
-        "file://",
-        "http://",
-    ] {
+    for name in ["a\0b.tadoc", "\0", "file:///a%00b.tadoc", "file://elsewhere/c.tadoc", "file://", "http://"] {
         let sql = format!("SELECT * FROM word_count('{name}')");
         let ran = folder.run_with_input(&["sql", "-q"], sql.as_bytes());
         assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{name:?}: {}", ran.stderr);
         if !name.contains('\0') {
             let ran = folder.run(&["info", name]);
-            assert_eq!(
-                (ran.status, ran.stderr.lines().count()),
-                (1, 1),
-                "{name:?}: {}",
-                ran.stderr
-            );
+            assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{name:?}: {}", ran.stderr);
         }
     }
 }
@@ -326,9 +307,7 @@ fn corpora_are_written_to_object_stores() {
     scene.run(&["ingest", "in", "-o", &url]).ok();
     assert_eq!(cat().ok(), "to be or not to be");
     scene.folder.write("new/a.txt", "something else");
-    scene
-        .run(&["ingest", "new", "-o", &url])
-        .fails(&format!("{url} exists; choose another name or pass --force"));
+    scene.run(&["ingest", "new", "-o", &url]).fails(&format!("{url} exists; choose another name or pass --force"));
     assert_eq!(cat().ok(), "to be or not to be");
     assert_eq!(scene.run(&["ingest", "bad.gz", "-o", &url, "--force"]).status, 1);
     assert_eq!(cat().ok(), "to be or not to be");
@@ -365,11 +344,9 @@ fn documents_come_from_urls() {
     let copy = "COPY (SELECT * FROM 'rows.json') TO 'rows.parquet'";
     folder.ok(&["sql", "-q", "-c", copy]);
     let port = serve(folder, &["rows.jsonl", "rows.jsonl.gz", "rows.parquet"]);
-    for (name, kind) in [
-        ("rows.jsonl", "jsonl:body"),
-        ("rows.jsonl.gz", "jsonl:body"),
-        ("rows.parquet", "parquet:body"),
-    ] {
+    for (name, kind) in
+        [("rows.jsonl", "jsonl:body"), ("rows.jsonl.gz", "jsonl:body"), ("rows.parquet", "parquet:body")]
+    {
         let url = format!("http://127.0.0.1:{port}/{name}");
         scene.run(&["ingest", &url, "--documents", kind, "-o", "d.tadoc", "--force"]).ok();
         let rows = folder.table_rows("d.tadoc", "SELECT path, text, n FROM d ORDER BY doc_id");

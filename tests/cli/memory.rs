@@ -21,9 +21,7 @@ fn write_corpus(folder: &Folder) {
     for doc in 0..NUM_DOCS {
         write!(lines, "{doc}").unwrap();
         for _ in 0..WORDS_OF_DOC {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             write!(lines, " {}", words[(state >> 33) as usize % NUM_WORDS]).unwrap();
         }
         lines.push('\n');

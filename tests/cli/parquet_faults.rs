@@ -11,8 +11,7 @@ use crate::harness::{Folder, Ran, new_folder};
 fn damaged(bytes: &[u8], num_each: usize) -> Vec<Vec<u8>> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut random = |below: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let footer_len = u32::from_le_bytes(bytes[bytes.len() - 8..][..4].try_into().unwrap()) as usize;
@@ -58,9 +57,7 @@ fn damaged_parquet_is_an_error_that_names_the_file_or_an_answer() {
         for (number, bytes) in damaged(&whole, 5).iter().enumerate() {
             let what = format!("{file} {number}");
             folder.write("x.parquet", bytes);
-            let ask = |format: &str, sql: &str| {
-                folder.run(&["sql", "-q", "--format", format, "-c", &table, "-c", sql])
-            };
+            let ask = |format: &str, sql: &str| folder.run(&["sql", "-q", "--format", format, "-c", &table, "-c", sql]);
             succeeded(&ask("table", "SELECT * FROM t"), &what);
             let text = ask("csv", "SELECT text FROM t");
             let documents = ["--documents", "parquet:text"];

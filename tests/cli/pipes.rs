@@ -30,11 +30,8 @@ const ROWS: &str = "SELECT value, 'some text of the row' AS text FROM generate_s
 fn rows_in_every_format() {
     let folder = new_folder();
     for format in ["csv", "tsv", "json", "ndjson", "table", "automatic"] {
-        for sql in
-            [ROWS, &format!("EXPLAIN {ROWS}"), &format!("EXPLAIN ANALYZE {ROWS}"), "SHOW ALL"]
-        {
-            let arguments =
-                ["sql", "-q", "--maxrows", "inf", "--format", format, "-c", sql, "-c", sql];
+        for sql in [ROWS, &format!("EXPLAIN {ROWS}"), &format!("EXPLAIN ANALYZE {ROWS}"), "SHOW ALL"] {
+            let arguments = ["sql", "-q", "--maxrows", "inf", "--format", format, "-c", sql, "-c", sql];
             ends_quietly(&folder, &arguments, at_once);
             ends_quietly(&folder, &arguments, after_some);
         }

@@ -17,8 +17,7 @@ fn num_texts(svg: &str, text: &str) -> usize {
 /// Returns the number of lines and dots of a colour, the number of steps of the lines, and the
 /// number of dots.
 fn curve(svg: &str, color: &str) -> (usize, usize, usize) {
-    let (stroke, fill) =
-        (format!(r#"stroke="{color}" stroke-width="5""#), format!(r#"fill="{color}""#));
+    let (stroke, fill) = (format!(r#"stroke="{color}" stroke-width="5""#), format!(r#"fill="{color}""#));
     let lines: Vec<&str> = svg.lines().filter(|line| line.contains(&stroke)).collect();
     let num_dots = svg.lines().filter(|line| line.starts_with("<circle") && line.contains(&fill));
     // Each point contains one comma.
@@ -63,11 +62,7 @@ fn numbers_and_dates_give_lines() {
     assert_eq!(num_texts(&years, "1991"), 1, "{years}");
     // The first series has two of three values: dots with a gap between them. The second has all
     // three.
-    assert_eq!(
-        [FIRST, SECOND].map(|color| curve(&years, color)),
-        [(2, 0, 2), (1, 2, 0)],
-        "{years}"
-    );
+    assert_eq!([FIRST, SECOND].map(|color| curve(&years, color)), [(2, 0, 2), (1, 2, 0)], "{years}");
     assert_eq!((years.matches("<circle").count(), years.matches(r#"width="5""#).count()), (2, 1));
     let dates = "CREATE TABLE t AS VALUES (DATE '2026-01-31', 'a', 1), (DATE '2026-03-01', 'a', 2), \
                  (NULL, 'a', 3); SELECT * FROM t";
@@ -124,10 +119,7 @@ fn what_is_there_is_not_overwritten() {
     folder.ok(&[plot.as_slice(), &["--force"]].concat());
     assert!(std::fs::read_to_string(folder.join("notes.tadoc")).unwrap().starts_with("<svg "));
     folder.ok(&["ingest", "a.txt", "-o", "living", "--append"]);
-    folder.fails(
-        &["plot", "VALUES ('x', 1)", "-o", "living", "--force"],
-        "living is a folder; name a file",
-    );
+    folder.fails(&["plot", "VALUES ('x', 1)", "-o", "living", "--force"], "living is a folder; name a file");
     folder.fails(
         &["plot", "VALUES ('x', 1)", "-o", "no/x.svg"],
         "no/x.svg: the folder no does not exist; create it first",
@@ -183,7 +175,11 @@ fn rows_of_marks_follow_a_living_corpus() {
         folder.write(&format!("{name}.txt"), "to be");
     }
     folder.ok(&["ingest", "a.txt", "b.txt", "c.txt", "-o", "living", "--append"]);
-    folder.ok(&["sql", "-c", "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'living/'; DELETE FROM t WHERE path = 'b.txt'"]);
+    folder.ok(&[
+        "sql",
+        "-c",
+        "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'living/'; DELETE FROM t WHERE path = 'b.txt'",
+    ]);
     let svg = folder.ok(&["plot", "--dispersion", "living", "be"]);
     assert_eq!(num_texts(&svg, "4 words, 2 documents"), 1, "{svg}");
     assert_eq!(num_texts(&svg, "be (2)"), 1, "{svg}");
@@ -201,8 +197,7 @@ fn rows_of_marks_say_what_is_wrong() {
     refused(&["plot", "SELECT 1, 2", "SELECT 3, 4"], "a plot takes one argument of SQL; put ;");
     let ran = folder.run(&["plot", "--dispersion", "a.tadoc", "OR"]);
     assert!(ran.status == 1 && ran.stderr.contains("OR with nothing before it"), "{}", ran.stderr);
-    let many: Vec<&str> =
-        ["plot", "--dispersion", "a.tadoc"].into_iter().chain(["be"; 41]).collect();
+    let many: Vec<&str> = ["plot", "--dispersion", "a.tadoc"].into_iter().chain(["be"; 41]).collect();
     refused(&many, "got 41 queries, and a plot has at most 40 rows");
     let ran = folder.run(&["plot", "--dispersion", "no.tadoc", "be"]);
     assert!(ran.status == 1 && ran.stderr.contains("no.tadoc"), "{}", ran.stderr);

@@ -33,8 +33,7 @@ fn what_is_no_corpus_is_named() {
         let run = |file| folder.run(&[command, file, "x"][..if command == "cat" { 3 } else { 2 }]);
         let here = folder.path().canonicalize().unwrap();
         let here = here.display();
-        run("nowhere.tadoc")
-            .fails(&format!("nowhere.tadoc: there is no file and no folder {here}/nowhere.tadoc"));
+        run("nowhere.tadoc").fails(&format!("nowhere.tadoc: there is no file and no folder {here}/nowhere.tadoc"));
         run("in").fails(&format!("in: the folder {here}/in holds no .tadoc file; other files: 2"));
         let ran = run("in/src/main.rs");
         assert_eq!(ran.status, 1);
@@ -69,8 +68,7 @@ fn info_tells_what_there_is() {
     let json = folder.ok(&["info", "--json", "c.tadoc"]);
     assert!(json.starts_with("{\"file\":\"c.tadoc\",\"file_bytes\":"), "{json}");
     folder.write("info.json", &json);
-    let ran =
-        folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT documents FROM 'info.json'"]);
+    let ran = folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT documents FROM 'info.json'"]);
     assert_eq!(ran.ok(), "documents\n2\n");
 }
 
@@ -101,17 +99,14 @@ fn damage_is_reported_by_section() {
     let folder = corpus();
     let report = folder.ok(&["verify", "c.tadoc"]);
     let line = report.lines().find(|line| line.contains("grammar")).unwrap();
-    let offset: usize =
-        line.split("offset ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    let offset: usize = line.split("offset ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
     let mut bytes = std::fs::read(folder.join("c.tadoc")).unwrap();
     bytes[offset] ^= 1;
     folder.write("bad.tadoc", &bytes);
     let ran = folder.run(&["verify", "bad.tadoc"]);
     let report = String::from_utf8(ran.stdout).unwrap();
     let verdict = |section| {
-        let line = report
-            .lines()
-            .find(|line| line.trim_start().starts_with("segment 0") && line.contains(section));
+        let line = report.lines().find(|line| line.trim_start().starts_with("segment 0") && line.contains(section));
         line.unwrap().split_whitespace().last().unwrap().to_owned()
     };
     assert_eq!(verdict("dictionary"), "ok");
@@ -124,8 +119,7 @@ fn damage_is_reported_by_section() {
 fn the_demo_runs_on_any_folder() {
     let folder = new_folder();
     for idx in 0..5 {
-        let text =
-            format!("//! The caller must know file {idx}.\nunsafe fn main() {{}}\n").repeat(9);
+        let text = format!("//! The caller must know file {idx}.\nunsafe fn main() {{}}\n").repeat(9);
         folder.write(&format!("in/crate-{idx}/examples/main.rs"), text);
     }
     let report = folder.ok(&["demo", "--source", "in", "--dir", "tour"]);

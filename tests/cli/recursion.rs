@@ -8,8 +8,7 @@ const LIMIT: &str = "raise tadoc.max_statement_depth to allow it";
 /// Returns statements of about `depth` levels, each nested in its own way.
 fn deep_statements(depth: usize) -> Vec<String> {
     let chain = |first: &str, part: &str| format!("SELECT {first}{}", part.repeat(depth));
-    let ctes: String =
-        (1..depth).map(|i| format!(", c{i} AS (SELECT x + 1 AS x FROM c{})", i - 1)).collect();
+    let ctes: String = (1..depth).map(|i| format!(", c{i} AS (SELECT x + 1 AS x FROM c{})", i - 1)).collect();
     let relations: String = (1..depth).map(|i| format!(", (VALUES (1)) t{i}(x{i})")).collect();
     vec![
         chain("1", "+1"),
@@ -55,16 +54,9 @@ fn what_is_less_deep_is_answered() {
     for sql in deep_statements(30) {
         folder.write("deep.sql", &sql);
         let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);
-        let is_nested = sql.contains("((")
-            || sql.contains("abs(")
-            || sql.contains("CASE")
-            || sql.contains("(SELECT (");
+        let is_nested = sql.contains("((") || sql.contains("abs(") || sql.contains("CASE") || sql.contains("(SELECT (");
         let is_answer = ran.status == 0;
-        assert!(
-            is_answer || is_nested && ran.stderr.contains("nested too deeply"),
-            "{}",
-            ran.stderr
-        );
+        assert!(is_answer || is_nested && ran.stderr.contains("nested too deeply"), "{}", ran.stderr);
     }
     // A main thread has 8 MB of stack, and 400 of these operators overflowed it.
     folder.write("deep.sql", format!("SELECT 1{}", "+1".repeat(400)));
@@ -114,10 +106,7 @@ fn deep_values_are_bounded_before_they_are_read() {
         (format!("SELECT arrow_cast(1, '{kind}')"), "expected at most 64"),
         (format!("SELECT arrow_try_cast(1, '{kind}')"), "expected at most 64"),
         (format!("SELECT regexp_like('a', '{}')", nest("(", "a", ")", deep)), "regex"),
-        (
-            format!("SELECT * FROM search('a.tadoc', '{}')", nest("(", "a", ")", deep)),
-            "at most 256 deep",
-        ),
+        (format!("SELECT * FROM search('a.tadoc', '{}')", nest("(", "a", ")", deep)), "at most 256 deep"),
         (format!("SELECT * FROM documents('{}')", "*".repeat(deep)), "expected at most 4096"),
         (format!("SELECT * FROM documents('{}')", "[!".repeat(deep)), "expected at most 4096"),
         (format!("SELECT CAST(concat('{}', 'x') AS DECIMAL)", "1".repeat(deep)), "is no decimal"),
@@ -138,10 +127,7 @@ fn deep_values_are_bounded_before_they_are_read() {
             "value 1 casts a text to a decimal",
         ),
         (
-            format!(
-                "PREPARE p(INT, NUMERIC) AS SELECT $1, $2; EXECUTE p(1, '{}')",
-                "1".repeat(deep)
-            ),
+            format!("PREPARE p(INT, NUMERIC) AS SELECT $1, $2; EXECUTE p(1, '{}')", "1".repeat(deep)),
             "value 2 casts a text to a decimal",
         ),
     ] {
@@ -149,21 +135,13 @@ fn deep_values_are_bounded_before_they_are_read() {
         let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);
         let start = sql.get(..60).unwrap_or(&sql);
         assert_eq!(ran.status, 1, "{start}: {}", ran.stderr.get(..300).unwrap_or(&ran.stderr));
-        assert!(
-            ran.stderr.contains(expected),
-            "{start}: {}",
-            ran.stderr.get(..300).unwrap_or(&ran.stderr)
-        );
+        assert!(ran.stderr.contains(expected), "{start}: {}", ran.stderr.get(..300).unwrap_or(&ran.stderr));
     }
     folder.write("deep.html", nest("<div>", "word", "</div>", deep));
     folder.ok(&["ingest", "deep.html", "-o", "html.tadoc", "-q", "--html", "text"]);
     assert_eq!(folder.rows("SELECT word, count FROM word_count('html.tadoc')"), ["word,1"]);
     for (name, documents, text) in [
-        (
-            "deep.jsonl",
-            "jsonl:text",
-            format!("{{\"text\":\"a\",\"v\":{}}}\n", nest("[", "", "]", deep)),
-        ),
+        ("deep.jsonl", "jsonl:text", format!("{{\"text\":\"a\",\"v\":{}}}\n", nest("[", "", "]", deep))),
         ("deep.json", "jsonl:text", nest("[", "", "]", deep)),
     ] {
         folder.write(name, text);

@@ -105,9 +105,7 @@ fn tables_of_other_formats_keep_their_columns_and_options() {
         ))
     };
     let url = format!("{server}/c.parquet");
-    for (location, options) in
-        [(url.as_str(), "'tadoc.device' 'cpu'"), ("s3://bucket/c.parquet", &keys)]
-    {
+    for (location, options) in [(url.as_str(), "'tadoc.device' 'cpu'"), ("s3://bucket/c.parquet", &keys)] {
         assert_eq!(gsst(location, options).ok(), "n\n1\n", "{location}");
     }
     let ran = gsst("s3://bucket/c.parquet", &format!("{keys}, 'tadoc.devise' 'cpu'"));

@@ -193,10 +193,7 @@ fn files_that_exist_stay() {
 fn names_that_no_folder_can_have_are_found_before_the_first_file_is_written() {
     let folder = new_folder();
     for (paths, reason) in [
-        (
-            ["a", "a/b"].map(str::to_owned),
-            "document `a/b` lies below `a`, which is a document, too",
-        ),
+        (["a", "a/b"].map(str::to_owned), "document `a/b` lies below `a`, which is a document, too"),
         (["a".to_owned(), "x".repeat(256)], "has a name of more than 255 bytes"),
     ] {
         let rows = paths.map(|path| format!("('{path}', 'text')")).join(", ");
@@ -221,8 +218,7 @@ fn no_file_lies_outside_the_folder() {
         ("./a", "`./a` is the same file as `a`"),
     ] {
         let rows = format!("VALUES ('a', 'one'), ('{path}', 'two')");
-        let copy =
-            format!("COPY (SELECT column1 AS path, column2 AS text FROM ({rows})) TO 'bad.tadoc'");
+        let copy = format!("COPY (SELECT column1 AS path, column2 AS text FROM ({rows})) TO 'bad.tadoc'");
         fs::remove_file(folder.join("bad.tadoc")).ok();
         folder.ok(&["sql", "-q", "-c", &copy]);
         fails(&folder, &["restore", "bad.tadoc", "-o", "out"], reason);

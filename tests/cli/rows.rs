@@ -3,9 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, StringViewArray,
-};
+use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::datatypes::Int32Type;
 use datafusion::arrow::ipc::CompressionType;
 use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
@@ -89,7 +87,8 @@ fn json_numbers_beside_texts_come_back_as_they_were() {
                  {\"t\":\"d\",\"v\":1.10,\"o\":{\"n\":1e5},\"l\":[2.50,1],\"f\":1e2,\"i\":2.0}\n";
     // More than one chunk lies between.
     let filler = format!("{{\"t\":\"{}\"}}\n", "word ".repeat(1 << 20));
-    let sql = "SELECT v, o['n'] AS n, array_to_string(l, ' ') AS l, f + 0 AS f, i FROM d WHERE i IS NOT NULL ORDER BY text";
+    let sql =
+        "SELECT v, o['n'] AS n, array_to_string(l, ' ') AS l, f + 0 AS f, i FROM d WHERE i IS NOT NULL ORDER BY text";
     let rows = |name: &str| folder.table_rows(name, sql);
     let ingest = |paths: &[&str], name: &str| {
         folder.ok(&[&["ingest", "-q", "--documents", "jsonl:t", "-o", name], paths].concat());
@@ -116,17 +115,11 @@ fn json_numbers_beside_texts_come_back_as_they_were() {
     let sql = "SELECT v * 2 AS v, o['n'] AS n, l[1] * 2 AS l FROM d ORDER BY text";
     assert_eq!(folder.table_rows("numbers.tadoc", sql), ["2.2,1e5,5.0", "6.0,9007199254740993,"]);
     // Times are read from floats as before.
-    folder.write(
-        "times.jsonl",
-        "{\"t\":\"a\",\"at\":1714979289.50}\n{\"t\":\"b\",\"at\":1714979289}\n",
-    );
+    folder.write("times.jsonl", "{\"t\":\"a\",\"at\":1714979289.50}\n{\"t\":\"b\",\"at\":1714979289}\n");
     let times = ["ingest", "times.jsonl", "--documents", "jsonl:t", "--timestamp", "at", "-q"];
     folder.ok(&[&times[..], &["-o", "times.tadoc"]].concat());
     let sql = "SELECT CAST(ts AS VARCHAR) AS ts FROM d ORDER BY ts";
-    assert_eq!(
-        folder.table_rows("times.tadoc", sql),
-        ["2024-05-06T07:08:09.500Z", "2024-05-06T07:08:09Z"]
-    );
+    assert_eq!(folder.table_rows("times.tadoc", sql), ["2024-05-06T07:08:09.500Z", "2024-05-06T07:08:09Z"]);
 }
 
 #[test]
@@ -165,16 +158,11 @@ fn json_that_does_not_fit_names_the_line() {
         &["jsonl:u"],
         "a.jsonl: from element 1: there is no field `u`; the fields are `t`",
     );
-    fails(
-        "[{\"t\":\"a\"}",
-        &["jsonl:t"],
-        "a.jsonl: cannot read: expected `]` at the end of the array",
-    );
+    fails("[{\"t\":\"a\"}", &["jsonl:t"], "a.jsonl: cannot read: expected `]` at the end of the array");
     folder.write("a.jsonl", "{\"t\":\"a\"}\n{\"t\":\"b\"\n");
     let ran = folder.run(&["ingest", "a.jsonl", "-o", "c.tadoc", "--documents", "jsonl:t"]);
     assert_eq!(ran.status, 1);
-    let expected =
-        "error: a.jsonl: line 2: no JSON object: EOF while parsing an object at column 8\n";
+    let expected = "error: a.jsonl: line 2: no JSON object: EOF while parsing an object at column 8\n";
     assert_eq!(ran.stderr, expected);
 
     folder.write("a.jsonl", "{\"t\":\"a\",\"x\":{}}\n{\"t\":\"b\",\"x\":1}\n");
@@ -199,10 +187,7 @@ fn json_that_does_not_fit_names_the_line() {
 #[test]
 fn elements_of_an_array_are_rows() {
     let folder = new_folder();
-    folder.write(
-        "a.json",
-        "\u{feff}[ {\"t\": \"one, two]\",\n \"n\": 1},\n\n {\"t\": \"b\\n\", \"n\": [2]} ]\n",
-    );
+    folder.write("a.json", "\u{feff}[ {\"t\": \"one, two]\",\n \"n\": 1},\n\n {\"t\": \"b\\n\", \"n\": [2]} ]\n");
     folder.ok(&["ingest", "a.json", "--documents", "jsonl:t", "--no-columns", "-o", "c.tadoc"]);
     assert_eq!(folder.cat("c.tadoc", "a.json"), b"one, two]\nb\n\n");
 }
@@ -278,10 +263,7 @@ fn csv_comes_in_dialects() {
     ingest("a.txt", &["--documents", "csv:text", "--delimiter", ";", "--comment", "#"]);
     let sql = "SELECT id, text FROM d ORDER BY id";
     assert_eq!(folder.table_rows("c.tadoc", sql), ["7,a;b", "8,c"]);
-    ingest(
-        "a.txt",
-        &["--documents", "csv:text", "--delimiter", ";", "--comment", "#", "--no-columns"],
-    );
+    ingest("a.txt", &["--documents", "csv:text", "--delimiter", ";", "--comment", "#", "--no-columns"]);
     assert_eq!(folder.cat("c.tadoc", "a.txt"), b"a;b\nc\n");
 
     folder.write("b.txt", "7\ta,b\n8\tc\n");
@@ -318,13 +300,8 @@ fn quotation_marks_of_tsv_are_text() {
         folder.ok(&[&["ingest", name, "-o", "c.tadoc", "--force"], options].concat());
         folder.table_rows("c.tadoc", "SELECT id, text FROM d ORDER BY id")
     };
-    let expected = [
-        "1,\"\"\"Swing it\"\" said Ann\"",
-        "2,\"\"\"Hello, he said\"",
-        "3,plain",
-        "4,\"last one\"\"\"",
-        "5,end",
-    ];
+    let expected =
+        ["1,\"\"\"Swing it\"\" said Ann\"", "2,\"\"\"Hello, he said\"", "3,plain", "4,\"last one\"\"\"", "5,end"];
     assert_eq!(rows("s.tsv", &["--documents", "tsv:text"]), expected);
     assert_eq!(rows("s.tsv", &["--documents", "csv:text"]), expected);
     assert_eq!(rows("s.txt", &["--documents", "csv:text", "--delimiter", "\\t"]), expected);
@@ -423,11 +400,8 @@ fn write_parquet(folder: &Folder, name: &str) {
     let texts: ArrayRef = Arc::new(StringViewArray::from(vec![Some("first text"), None]));
     let ids: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));
     let paths: ArrayRef = Arc::new(StringArray::from(vec!["p/7", "p/8"]));
-    let rows = RecordBatch::try_from_iter_with_nullable([
-        ("text", texts, true),
-        ("id", ids, true),
-        ("path", paths, true),
-    ]);
+    let rows =
+        RecordBatch::try_from_iter_with_nullable([("text", texts, true), ("id", ids, true), ("path", paths, true)]);
     let rows = rows.unwrap();
     let file = File::create(folder.join(name)).unwrap();
     let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
@@ -492,14 +466,12 @@ fn arrow_rows(first: i32, num_rows: i32) -> RecordBatch {
     let texts: ArrayRef = Arc::new(StringArray::from_iter(
         ids.clone().map(|id| (id != 3).then(|| format!("row {id} says the same words again"))),
     ));
-    let paths: ArrayRef =
-        Arc::new(StringViewArray::from_iter_values(ids.clone().map(|id| format!("p/{id}"))));
+    let paths: ArrayRef = Arc::new(StringViewArray::from_iter_values(ids.clone().map(|id| format!("p/{id}"))));
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(ids.clone()));
     let kinds = ids.map(|id| if id % 2 == 0 { "even" } else { "odd" });
     let kinds: ArrayRef = Arc::new(kinds.collect::<DictionaryArray<Int32Type>>());
     let columns = [("body", texts), ("path", paths), ("n", numbers), ("kind", kinds)];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 
 /// Returns the rows 0 to 1,504 as a stream or a file.
@@ -532,8 +504,7 @@ fn arrow_streams_and_files_keep_their_columns() {
             for bytes in [bytes.clone(), gzip(&bytes)] {
                 folder.write("x.arrow", bytes);
                 folder.ok(&command);
-                let sql =
-                    "SELECT count(*) AS rows, sum(n) AS n, count(DISTINCT kind) AS kinds FROM d";
+                let sql = "SELECT count(*) AS rows, sum(n) AS n, count(DISTINCT kind) AS kinds FROM d";
                 let sum = num_rows * (num_rows - 1) / 2;
                 assert_eq!(folder.table_rows("c.tadoc", sql), [format!("{num_rows},{sum},2")]);
                 assert_eq!(folder.cat("c.tadoc", "p/2"), b"row 2 says the same words again");
@@ -545,16 +516,7 @@ fn arrow_streams_and_files_keep_their_columns() {
     }
     // A pipe, without the end of the stream.
     let bytes = arrow_bytes(false, None);
-    let piped = [
-        "ingest",
-        "-",
-        "--documents",
-        "arrow:body",
-        "-o",
-        "p.tadoc",
-        "--no-columns",
-        "--allow-missing",
-    ];
+    let piped = ["ingest", "-", "--documents", "arrow:body", "-o", "p.tadoc", "--no-columns", "--allow-missing"];
     let ran = folder.run_with_input(&piped, &bytes[..bytes.len() - 8]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(folder.cat("p.tadoc", "p/1504"), b"row 1504 says the same words again");
@@ -578,16 +540,8 @@ fn damaged_arrow_is_refused_with_a_reason() {
         assert_eq!(folder.names(), ["x.arrow"]);
     };
     let stream = arrow_bytes(false, Some(CompressionType::ZSTD));
-    fails(
-        &stream,
-        &["arrow:body"],
-        "x.arrow: row 4: `body` is missing or null; pass --allow-missing",
-    );
-    fails(
-        &stream,
-        &["arrow:text"],
-        "there is no column `text`; the columns are `body`, `path`, `n`, `kind`",
-    );
+    fails(&stream, &["arrow:body"], "x.arrow: row 4: `body` is missing or null; pass --allow-missing");
+    fails(&stream, &["arrow:text"], "there is no column `text`; the columns are `body`, `path`, `n`, `kind`");
     fails(&stream, &["arrow:n"], "column `n` holds Int32, not text");
     fails(b"", &["arrow:body"], "x.arrow: no valid Arrow IPC: there is no schema");
     fails(b"FEA1....", &["arrow:body"], "x.arrow: this is version 1 of Feather");
@@ -614,8 +568,7 @@ fn arrow_expands_within_limits() {
     let zstd = Some(CompressionType::ZSTD);
     let options = IpcWriteOptions::default().try_with_compression(zstd).unwrap();
     let mut bytes = Vec::new();
-    let mut writer =
-        StreamWriter::try_new_with_options(&mut bytes, &batch.schema(), options).unwrap();
+    let mut writer = StreamWriter::try_new_with_options(&mut bytes, &batch.schema(), options).unwrap();
     writer.write(&batch).unwrap();
     writer.finish().unwrap();
     drop(writer);
@@ -623,11 +576,7 @@ fn arrow_expands_within_limits() {
     let command = ["ingest", "x.arrow", "--documents", "arrow:body", "-o", "c.tadoc"];
     refused(&folder, &command, "pass a larger --max-expansion");
     let large = [&command[..], &["--max-expansion", "100000"]].concat();
-    refused(
-        &folder,
-        &[&large[..], &["--max-row-size", "1MiB"]].concat(),
-        "x.arrow: row 1 is larger than",
-    );
+    refused(&folder, &[&large[..], &["--max-row-size", "1MiB"]].concat(), "x.arrow: row 1 is larger than");
     folder.ok(&large);
     assert_eq!(folder.cat("c.tadoc", "x.arrow").len(), 80 << 20);
 }

@@ -124,10 +124,8 @@ const PATHS: &[&str] = &[
 
 #[test]
 fn no_path_leads_out() {
-    let all = PATHS.iter().map(|path| Attempt {
-        sql: format!("SELECT word, count FROM word_count('{path}')"),
-        works: true,
-    });
+    let all =
+        PATHS.iter().map(|path| Attempt { sql: format!("SELECT word, count FROM word_count('{path}')"), works: true });
     none_succeeds(&scene(), &["--allow", "inside"], &all.collect::<Vec<_>>());
 }
 
@@ -282,18 +280,14 @@ fn permissions_open_one_door_each() {
     none_succeeds(&folder, &options, &outside);
     let stores = ["aws.endpoint", "aws.secret_access_key", "AWS.REGION", "gcp.service_account_key"];
     let stores = stores.map(|key| Attempt {
-        sql: format!(
-            "CREATE EXTERNAL TABLE d STORED AS CSV LOCATION 's3://b/x.csv' OPTIONS ('{key}' 'x')"
-        ),
+        sql: format!("CREATE EXTERNAL TABLE d STORED AS CSV LOCATION 's3://b/x.csv' OPTIONS ('{key}' 'x')"),
         works: false,
     });
     let with_bucket = [&options[..], &["--allow", "s3://b/"]].concat();
     none_succeeds(&folder, &with_bucket, &stores);
     let create = attempts(
         true,
-        &[
-            "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'inside/new/' OPTIONS ('tadoc.create' 'true')",
-        ],
+        &["CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'inside/new/' OPTIONS ('tadoc.create' 'true')"],
     );
     none_succeeds(&folder, &["--allow", "inside", "--permit", "create"], &create);
     let read = ["--allow", "inside", "--permit", "read-text", "--permit", "set"];
@@ -343,10 +337,7 @@ fn queries_over_allowed_places_answer_as_without_safe_mode() {
     // One file is allowed, and not its neighbours.
     let one = ["--allow", "inside/c.tadoc"];
     run_safe(&folder, &one, "SELECT * FROM word_count('inside/c.tadoc')").ok();
-    let beside = attempts(
-        true,
-        &["SELECT * FROM 'inside/t.csv'", "SELECT * FROM documents('inside/notes')"],
-    );
+    let beside = attempts(true, &["SELECT * FROM 'inside/t.csv'", "SELECT * FROM documents('inside/notes')"]);
     none_succeeds(&folder, &one, &beside);
     let nothing = attempts(true, &["SELECT * FROM word_count('inside/c.tadoc')"]);
     none_succeeds(&folder, &[], &nothing);
@@ -372,8 +363,7 @@ fn listings_leave_out_what_links_outside() {
     assert!(folder.ok(&["sql", "-c", &sql("inside/**/*.tadoc")]).contains(OUTSIDE));
     folder.write("inside/t.txt", "plain");
     let read = "SELECT count(*) AS n FROM read_text('inside/*')";
-    let ran =
-        run_safe(&folder, &["--allow", "inside", "--permit", "read-text", "--format", "csv"], read);
+    let ran = run_safe(&folder, &["--allow", "inside", "--permit", "read-text", "--format", "csv"], read);
     assert_eq!(ran.ok(), "n\n3\n");
     std::fs::remove_file(folder.join("inside/t.txt")).unwrap();
     // A link to a file is seen, and refused.
@@ -439,10 +429,8 @@ fn no_url_leads_out_of_an_allowed_one() {
         "/pub\\..\\private/inside/c.tadoc",
         "/public/inside/c.tadoc",
     ];
-    let corpora = corpora.map(|path| Attempt {
-        sql: format!("SELECT * FROM word_count('http://127.0.0.1:{port}{path}')"),
-        works: true,
-    });
+    let corpora = corpora
+        .map(|path| Attempt { sql: format!("SELECT * FROM word_count('http://127.0.0.1:{port}{path}')"), works: true });
     let options = ["--allow", &allowed, "--allow-private"];
     none_succeeds(&folder, &options, &corpora);
     let csv = format!("SELECT * FROM 'http://127.0.0.1:{port}/private/inside/t.csv'");
@@ -458,8 +446,7 @@ fn no_url_leads_out_of_an_allowed_one() {
         "nosuch://pub/c.tadoc".to_owned(),
         "tadoc-safe://sandbox/c.tadoc".to_owned(),
     ];
-    let others = others
-        .map(|url| Attempt { sql: format!("SELECT * FROM documents('{url}')"), works: false });
+    let others = others.map(|url| Attempt { sql: format!("SELECT * FROM documents('{url}')"), works: false });
     none_succeeds(&folder, &options, &others);
 }
 
@@ -482,8 +469,7 @@ fn endpoints_of_stores_are_checked_too() {
     let port = serve(&folder, &["inside/c.tadoc"]);
     let sql = "SELECT * FROM word_count('s3://bucket/inside/c.tadoc')";
     let run = |options: &[&str]| {
-        let arguments =
-            [&["sql", "-q", "--safe", "--allow", "s3://bucket/"], options, &["-c", sql]];
+        let arguments = [&["sql", "-q", "--safe", "--allow", "s3://bucket/"], options, &["-c", sql]];
         let mut command = folder.command(&arguments.concat());
         command.env("AWS_ENDPOINT", format!("http://127.0.0.1:{port}"));
         command.env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "eu-west-1");
@@ -492,10 +478,7 @@ fn endpoints_of_stores_are_checked_too() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (status, error) = run(&[]);
-    assert!(
-        status == Some(1) && error.starts_with(&format!("error: {REFUSED} the host")),
-        "{error}"
-    );
+    assert!(status == Some(1) && error.starts_with(&format!("error: {REFUSED} the host")), "{error}");
     let (status, error) = run(&["--allow-private"]);
     assert_eq!((status, error.as_str()), (Some(0), ""));
 }
@@ -543,11 +526,7 @@ fn prompts_and_options_are_closed_too() {
     let ran = folder.run(&["sql", "--allow", "inside", "-c", "SELECT 1"]);
     assert!(ran.status == 2 && ran.stderr.contains("--safe"), "{}", ran.stderr);
     let ran = folder.run(&["sql", "--safe", "--permit", "all", "-c", "SELECT 1"]);
-    assert!(
-        ran.status == 2 && ran.stderr.contains("read-text, copy, create or set"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.status == 2 && ran.stderr.contains("read-text, copy, create or set"), "{}", ran.stderr);
     let ran = folder.run(&["sql", "--safe", "--allow", "no/such", "-c", "SELECT 1"]);
     assert!(ran.status == 1 && ran.stderr.contains("no/such: cannot be allowed"), "{}", ran.stderr);
 }

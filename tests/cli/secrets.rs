@@ -11,9 +11,7 @@ fn no_output_has_a_secret() {
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
     folder.write("a.csv", "a\n1\n");
-    let key = format!(
-        "'aws.secret_access_key' '{SECRET}', 'aws.access_key_id' 'AK{SECRET}', 'aws.region' 'eu'"
-    );
+    let key = format!("'aws.secret_access_key' '{SECRET}', 'aws.access_key_id' 'AK{SECRET}', 'aws.region' 'eu'");
     // No store has this scheme, so nothing goes to the network.
     let url = format!("nosuch://ann:{SECRET}@host");
     let copy = "COPY (SELECT 'x' AS text) TO 's3://no-such/x";
@@ -21,18 +19,14 @@ fn no_output_has_a_secret() {
         format!("EXPLAIN {copy}.csv' OPTIONS ({key})"),
         format!("EXPLAIN VERBOSE {copy}.tadoc' OPTIONS ({key})"),
         format!("EXPLAIN FORMAT TREE {copy}.parquet' OPTIONS ({key})"),
-        format!(
-            "EXPLAIN {copy}.tadoc' OPTIONS ({key}, 'aws.session_token' '{SECRET}', 'tadoc.nothing' '1')"
-        ),
+        format!("EXPLAIN {copy}.tadoc' OPTIONS ({key}, 'aws.session_token' '{SECRET}', 'tadoc.nothing' '1')"),
         format!(
             "EXPLAIN {copy}.csv' OPTIONS ('aws.region' 'eu', 'aws.access_key_id' 'AK', 'aws.secret_access_key' = '{SECRET}')"
         ),
         format!(
             "EXPLAIN {copy}.csv' OPTIONS ('aws.region' 'eu', 'aws.access_key_id' 'AK', 'aws.secret_access_key' {SECRET})"
         ),
-        format!(
-            "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 's3://b/x.tadoc' OPTIONS ({key}, 'x.y' 'z')"
-        ),
+        format!("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 's3://b/x.tadoc' OPTIONS ({key}, 'x.y' 'z')"),
         format!("SELECT * FROM documents('{url}/x.tadoc')"),
         format!("EXPLAIN SELECT * FROM word_count('{url}/x.tadoc')"),
         format!("SELECT * FROM read_text('{url}/*.txt')"),
@@ -42,11 +36,7 @@ fn no_output_has_a_secret() {
     for sql in &statements {
         let ran = folder.run(&["sql", "--maxrows", "inf", "-c", sql]);
         let stdout = String::from_utf8(ran.stdout).unwrap();
-        assert!(
-            !stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
-            "{sql}\n{stdout}\n{}",
-            ran.stderr
-        );
+        assert!(!stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{sql}\n{stdout}\n{}", ran.stderr);
         assert!(ran.status < 2, "{sql}: {}", ran.stderr);
     }
 }

@@ -24,11 +24,8 @@ fn corpora_are_asked_by_path() {
 #[test]
 fn parameters_of_prepared_statements_reach_table_functions() {
     let folder = corpus();
-    let prepare =
-        "PREPARE s AS SELECT path, count FROM term_count('c.tadoc', $1) WHERE count >= $2; ";
-    let run = |rest: &str| {
-        folder.run(&["sql", "-q", "--format", "csv", "-c", &format!("{prepare}{rest}")])
-    };
+    let prepare = "PREPARE s AS SELECT path, count FROM term_count('c.tadoc', $1) WHERE count >= $2; ";
+    let run = |rest: &str| folder.run(&["sql", "-q", "--format", "csv", "-c", &format!("{prepare}{rest}")]);
     assert_eq!(run("EXECUTE s('to', 1)").ok(), "path,count\na.txt,2\nb.txt,1\n");
     let twice = run("EXECUTE s('to', 2); EXECUTE s('do', 1)").ok();
     assert_eq!(twice, "path,count\na.txt,2\npath,count\nb.txt,1\n");
@@ -53,9 +50,8 @@ fn text_files_are_tables_by_their_names() {
     let rows = "{\"path\": \"a.txt\", \"stars\": 3}\n{\"path\": \"b.txt\", \"stars\": 5}\n";
     for name in ["x.jsonl", "x.ndjson", "x.json"] {
         folder.write(name, rows);
-        let joined = format!(
-            "SELECT d.path, x.stars FROM documents('c.tadoc') d JOIN '{name}' x ON d.path = x.path ORDER BY 1"
-        );
+        let joined =
+            format!("SELECT d.path, x.stars FROM documents('c.tadoc') d JOIN '{name}' x ON d.path = x.path ORDER BY 1");
         assert_eq!(folder.rows(&joined), ["a.txt,3", "b.txt,5"], "{name}");
     }
     folder.write("x.jsonl.gz", gzip(rows.as_bytes()));
@@ -89,8 +85,7 @@ fn formats() {
     let folder = new_folder();
     let run = |format, sql| folder.ok(&["sql", "-q", "--format", format, "-c", sql]);
     let sql = "SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL ORDER BY a";
-    let table =
-        "+---+------+\n| a | b    |\n+---+------+\n| 1 | x    |\n| 2 | NULL |\n+---+------+\n";
+    let table = "+---+------+\n| a | b    |\n+---+------+\n| 1 | x    |\n| 2 | NULL |\n+---+------+\n";
     assert_eq!(run("table", sql), table);
     assert_eq!(run("automatic", sql), table);
     assert_eq!(run("csv", sql), "a,b\n1,x\n2,\n");
@@ -178,10 +173,7 @@ fn scripts_come_from_files_and_standard_input() {
     let named = ["sql", "-q", "--format", "csv", "-c", "SELECT 0 AS z", "-f", "-"];
     let both = folder.run_with_input(&named, script.as_bytes()).ok();
     assert_eq!(both, format!("z\n0\n{expected}"));
-    folder.fails(
-        &["sql", "-f", "nowhere.sql"],
-        "nowhere.sql: No such file or directory (os error 2)",
-    );
+    folder.fails(&["sql", "-f", "nowhere.sql"], "nowhere.sql: No such file or directory (os error 2)");
 }
 
 #[test]
@@ -250,10 +242,7 @@ fn the_first_failing_statement_ends_the_run() {
 
     let ran = folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT 1 AS a; SELEC 2"]);
     assert_eq!((ran.stdout.as_slice(), ran.status), (b"a\n1\n".as_slice(), 1));
-    assert_eq!(
-        ran.stderr,
-        "error: no valid SQL: Expected: an SQL statement, found: SELEC at Line: 1, Column: 16\n"
-    );
+    assert_eq!(ran.stderr, "error: no valid SQL: Expected: an SQL statement, found: SELEC at Line: 1, Column: 16\n");
 }
 
 #[test]
@@ -325,8 +314,7 @@ fn a_null_text_is_refused_everywhere() {
     folder.write("a.txt", "to be");
     folder.ok(&["ingest", "a.txt", "-o", "living/", "--append"]);
     let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'living/'";
-    let nulls =
-        "SELECT 'p' AS path, CASE WHEN value > 1 THEN 'x' END AS text FROM generate_series(1, 3)";
+    let nulls = "SELECT 'p' AS path, CASE WHEN value > 1 THEN 'x' END AS text FROM generate_series(1, 3)";
     let many = nulls.replace("(1, 3)", "(1, 200)");
     let statements = [
         format!("COPY ({nulls}) TO 'c.tadoc'"),
@@ -339,8 +327,7 @@ fn a_null_text_is_refused_everywhere() {
     for sql in statements {
         let ran = folder.run(&["sql", "-q", "-c", table, "-c", &sql]);
         assert_eq!(ran.status, 1, "{sql}");
-        let way_out =
-            "the text of 1 row(s) is NULL; store them as empty documents with coalesce(text, '')";
+        let way_out = "the text of 1 row(s) is NULL; store them as empty documents with coalesce(text, '')";
         assert!(ran.stderr.contains(way_out), "{sql}: {}", ran.stderr);
     }
     assert!(!folder.join("c.tadoc").exists());
@@ -357,14 +344,8 @@ fn errors_name_the_way_out() {
     let cases = [
         ("SELECT ts FROM documents('t.tadoc')", "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION"),
         ("SELECT d.ts FROM documents('t.tadoc') AS d", "CREATE EXTERNAL TABLE d STORED AS TADOC"),
-        (
-            "SELECT extract('c.tadoc', 0, 0, 2)",
-            "or extract_text(corpus, doc_id, byte_offset, byte_len)",
-        ),
-        (
-            "SELECT Word_Count('c.tadoc')",
-            "'; word_count is a table function: write SELECT … FROM word_count(…)",
-        ),
+        ("SELECT extract('c.tadoc', 0, 0, 2)", "or extract_text(corpus, doc_id, byte_offset, byte_len)"),
+        ("SELECT Word_Count('c.tadoc')", "'; word_count is a table function: write SELECT … FROM word_count(…)"),
         (
             "SELECT * FROM Matches('a', 'b')",
             "Matches is no table function, it answers for each row: write SELECT matches(text, query, ",
@@ -452,11 +433,7 @@ fn a_name_that_is_no_table_and_no_file_is_explained() {
         folder.fails(&["sql", "-q", "-c", sql], text);
     }
     let ran = folder.run(&["sql", "-c", "SELECT * FROM word_count('note.tadoc')"]);
-    assert!(
-        ran.stderr.contains("no table of that name; did you mean notes.tadoc?"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("no table of that name; did you mean notes.tadoc?"), "{}", ran.stderr);
     let ran = folder.run(&["sql", "-c", "SELECT * FROM 'in/notes.txt'"]);
     assert!(ran.stderr.contains("read_text('in/notes.txt') reads plain files"), "{}", ran.stderr);
     // Safe mode tells nothing about files.

@@ -34,8 +34,7 @@ fn a_second_append_of_the_same_files_is_refused() {
     folder.write("in/c.txt", "new");
     for spelled in ["in/", "./in", "in/../in"] {
         let all = ["ingest", spelled, "-o", "notes", "--append"];
-        folder
-            .fails(&all, &format!("notes: 2 of 3 files are there already, first a.txt; {way_out}"));
+        folder.fails(&all, &format!("notes: 2 of 3 files are there already, first a.txt; {way_out}"));
     }
     let one = ["ingest", "in/b.txt", "-o", "notes", "--append", "--path", "b.txt"];
     folder.fails(&one, &format!("notes: b.txt is there already; {way_out}"));

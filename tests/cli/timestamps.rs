@@ -126,8 +126,7 @@ fn members_have_the_years_of_their_own() {
     let packed = |seconds: u64| {
         let mtime = u32::try_from(seconds).unwrap();
         let lines = line.repeat(30);
-        let mut writer =
-            flate2::GzBuilder::new().mtime(mtime).write(Vec::new(), Default::default());
+        let mut writer = flate2::GzBuilder::new().mtime(mtime).write(Vec::new(), Default::default());
         std::io::Write::write_all(&mut writer, lines.as_bytes()).unwrap();
         writer.finish().unwrap()
     };
@@ -154,8 +153,7 @@ fn a_field_has_nothing_behind_its_time() {
     let rows = "text,v\na,May  6 07:08:09 est 2019\nb,2024-05-06 to 2024-05-09\nc,1714979289 seconds\n\
                 d,2024-05-06 07:08:09 GMT +0200\n";
     folder.write("a.csv", rows);
-    let ingest =
-        ["ingest", "a.csv", "--documents", "csv:text", "--timestamp", "v", "-o", "c.tadoc"];
+    let ingest = ["ingest", "a.csv", "--documents", "csv:text", "--timestamp", "v", "-o", "c.tadoc"];
     folder.ok(&ingest);
     let found = folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id");
     assert_eq!(found, [",a", ",b", ",c", "2024-05-06T05:08:09Z,d"]);

@@ -22,12 +22,7 @@ fn responses_of_a_crawl_are_documents() {
     let long = "x".repeat(5 << 20);
     let records = [
         record("warcinfo", "", "application/warc-fields", "software: test\r\n"),
-        record(
-            "request",
-            "http://a.example/1",
-            "application/http; msgtype=request",
-            "GET / HTTP/1.1",
-        ),
+        record("request", "http://a.example/1", "application/http; msgtype=request", "GET / HTTP/1.1"),
         record("response", "http://a.example/1", HTTP, page),
         record("response", "http://a.example/2", HTTP, chunked),
         record("resource", "<http://a.example/3>", "text/plain", ""),
@@ -60,10 +55,7 @@ fn responses_of_a_crawl_are_documents() {
     let ingest = |name| ["ingest", name, "--documents", "warc", "-o", "d.tadoc"];
     folder.fails(&ingest("cut.warc"), "cut.warc: record 1: it is cut: 3 bytes are missing");
     folder.write("no.warc", "From ann\n");
-    folder.fails(
-        &ingest("no.warc"),
-        "no.warc: record 1: expected a line WARC/1.0 or WARC/1.1, found \"From ann\\n\"",
-    );
+    folder.fails(&ingest("no.warc"), "no.warc: record 1: expected a line WARC/1.0 or WARC/1.1, found \"From ann\\n\"");
 }
 
 const MAIL: &str = "From ann@example.com Mon May  6 07:08:09 2024\n\
@@ -151,8 +143,7 @@ fn messages_may_be_stored_as_their_text() {
         From carl@example.com Mon May  6 07:08:11 2024\n\
         Subject: plain\n\nas it is\n";
     folder.write("inbox.mbox", mail);
-    let command =
-        ["ingest", "inbox.mbox", "--documents", "mbox", "--html", "text", "-o", "c.tadoc"];
+    let command = ["ingest", "inbox.mbox", "--documents", "mbox", "--html", "text", "-o", "c.tadoc"];
     folder.ok(&command);
     let text = |id| folder.ok(&["cat", "c.tadoc", "--doc-id", id]);
     let first = text("0");
@@ -196,10 +187,7 @@ fn no_text_of_a_damaged_message_is_lost() {
         (format!("{mixed}--b\n{page}"), vec!["a page"]),
         (format!("{mixed}--b\n{inner}--a\n{page}"), vec!["a page"]),
         (format!("{mixed}--b\n{inner}--a\n\none\n--b\n{page}--b--\n"), vec!["one", "a page"]),
-        (
-            format!("{mixed}--b\n{inner}--a\n\none\n--b\n{inner}--a\n\ntwo\n--b\n\nthree"),
-            vec!["one", "two", "three"],
-        ),
+        (format!("{mixed}--b\n{inner}--a\n\none\n--b\n{inner}--a\n\ntwo\n--b\n\nthree"), vec!["one", "two", "three"]),
         (
             format!(
                 "{mixed}--b\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain\n\n\
@@ -209,15 +197,11 @@ fn no_text_of_a_damaged_message_is_lost() {
         ),
         ("Content-Type: multipart/mixed\n\nthe body\n".to_owned(), vec!["the body"]),
         (format!("{mixed}no boundary here\n"), vec!["no boundary here"]),
-        (
-            format!("{mixed}--b\nContent-Type: multipart/mixed\n\nthe body\n--b--\n"),
-            vec!["the body"],
-        ),
+        (format!("{mixed}--b\nContent-Type: multipart/mixed\n\nthe body\n--b--\n"), vec!["the body"]),
         ("Content-Type: text/x-own\n\nthe body\n".to_owned(), vec!["the body"]),
         ("\nonly a body\n".to_owned(), vec!["only a body"]),
         (
-            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n<p>not *base64*</p>\n"
-                .to_owned(),
+            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n<p>not *base64*</p>\n".to_owned(),
             vec!["not *base64*"],
         ),
     ] {
@@ -267,17 +251,11 @@ fn character_sets_of_mail_that_do_not_fit_are_told() {
     }
     let (found, told) = body("x-none", b"K\xf6ln");
     assert_eq!(found, b"K\xf6ln");
-    assert!(
-        told.contains("1 file with texts in x-none, a character set that is not known"),
-        "{told}"
-    );
+    assert!(told.contains("1 file with texts in x-none, a character set that is not known"), "{told}");
     let (text, told) = read(b"Content-Type: text/html\n\n<meta charset=iso-8859-1><p>caf\xe9</p>");
     assert!(text.ends_with("café\n".as_bytes()), "{told}");
     let (_, told) = read(b"Subject: =?utf-8?Q?=E9?= caf\xe9\n\nx\n");
-    assert!(
-        told.contains("1 file with bytes that mean nothing in utf-8, for which U+FFFD"),
-        "{told}"
-    );
+    assert!(told.contains("1 file with bytes that mean nothing in utf-8, for which U+FFFD"), "{told}");
 
     // Texts and pages, too.
     folder.write("in/a.txt", b"K\xf6ln");
@@ -317,11 +295,7 @@ fn a_file_may_be_one_message() {
     let sql = "SELECT path, \"from\", subject, bytes FROM d ORDER BY path";
     assert_eq!(
         folder.table_rows("c.tadoc", sql),
-        [
-            "B.EML,,two,14".to_owned(),
-            format!("a.eml,Ann <ann@example.com>,one,{}", mail.len()),
-            "c.eml,,,0".to_owned()
-        ]
+        ["B.EML,,two,14".to_owned(), format!("a.eml,Ann <ann@example.com>,one,{}", mail.len()), "c.eml,,,0".to_owned()]
     );
 }
 
@@ -374,9 +348,7 @@ fn pages_are_stored_as_text_on_demand() {
 #[test]
 fn pages_of_a_crawl_are_stored_as_text_on_demand() {
     let folder = new_folder();
-    let response = |kind: &str, more: &str| {
-        format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{more}\r\n{PAGE}")
-    };
+    let response = |kind: &str, more: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{more}\r\n{PAGE}");
     let chunked = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n\
          {:x}\r\n{PAGE}\r\n0\r\n\r\n",
@@ -385,12 +357,7 @@ fn pages_of_a_crawl_are_stored_as_text_on_demand() {
     let records = [
         record("response", "http://a.example/1", HTTP, &response("text/html; charset=utf-8", "")),
         record("response", "http://a.example/2", HTTP, &response("text/plain", "")),
-        record(
-            "response",
-            "http://a.example/3",
-            HTTP,
-            &response("text/html", "Content-Encoding: br\r\n"),
-        ),
+        record("response", "http://a.example/3", HTTP, &response("text/html", "Content-Encoding: br\r\n")),
         record("response", "http://a.example/4", HTTP, &chunked),
         record("resource", "http://a.example/5", "text/html", PAGE),
     ];
@@ -432,8 +399,7 @@ fn pages_of_other_character_sets_become_utf_8() {
     let rows = folder.rows("SELECT path FROM search('c.tadoc', '^café') ORDER BY path");
     assert_eq!(rows, ["marked.txt", "meta.html", "utf8.html"]);
 
-    let response =
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=windows-1251\r\n\r\n<p>\xe9</p>";
+    let response = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=windows-1251\r\n\r\n<p>\xe9</p>";
     let head = record("response", "http://a.example/1", HTTP, &"x".repeat(response.len()));
     let (head, _) = head.split_once("\r\n\r\nx").unwrap();
     folder.write("crawl.warc", [head.as_bytes(), b"\r\n\r\n", response, b"\r\n\r\n"].concat());

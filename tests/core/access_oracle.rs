@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::query::{
-    Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs, candidate_documents,
-    count, count_by_document, kwic, search, search_with,
+    Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs, candidate_documents, count, count_by_document,
+    kwic, search, search_with,
 };
-use tadoc::read::{
-    DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
-};
+use tadoc::read::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::reading::Plain;
@@ -266,15 +264,7 @@ fn rare_and_common_words_are_found_in_many_documents() {
         .collect();
     for seed in 0..20 {
         let case = scrambled::case_of(TokenizerProfile::Word, docs.clone(), seed);
-        for text in [
-            "needle",
-            "the",
-            "\"the needle\"",
-            "\"of the\"",
-            "\"doc 7\"",
-            "needle loss",
-            "loss needle the",
-        ] {
+        for text in ["needle", "the", "\"the needle\"", "\"of the\"", "\"doc 7\"", "needle loss", "loss needle the"] {
             let query = Query::parse(TokenizerProfile::Word, text).unwrap();
             for doc_id in [None, Some(7), Some(8), Some(399)] {
                 let expected = read_query(&case.plain, &query, doc_id);
@@ -324,9 +314,8 @@ fn a_bomb_is_counted_and_read_in_places_but_never_expanded() {
     assert_eq!(count(&corpus, &parse("\"a? /.b|zz/\""), &options).unwrap(), copies + 1);
     let by_doc = count_by_document(&corpus, &parse("ab"), &options).unwrap();
     assert_eq!(by_doc.iter().map(|c| c.count).collect::<Vec<_>>(), [copies, 2]);
-    let is_too_much = |result: Result<Vec<Hit>, Error>| {
-        matches!(result, Err(Error::Capacity { knob: "tadoc.max_hits", .. }))
-    };
+    let is_too_much =
+        |result: Result<Vec<Hit>, Error>| matches!(result, Err(Error::Capacity { knob: "tadoc.max_hits", .. }));
     assert!(is_too_much(search(&corpus, &parse("ab"), None)));
     assert!(is_too_much(search(&corpus, &parse("\"ab ab\""), None)));
     assert!(is_too_much(search(&corpus, &parse("ab"), Some(0))));
@@ -360,8 +349,7 @@ fn a_search_without_end_can_be_stopped() {
     for (hit, at) in hits.iter().zip(0..) {
         assert_eq!(*hit, Hit { doc_id: 0, byte_offset: 3 * at, byte_len: 2, word_index: at });
     }
-    let options =
-        SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, ..Default::default() };
+    let options = SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, ..Default::default() };
     let stopped = search_with(&corpus, &query, &options, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    InvertedIndex, Traversal, Vocabulary, choose_traversal, corpus_statistics, inverted_index,
-    word_count,
+    InvertedIndex, Traversal, Vocabulary, choose_traversal, corpus_statistics, inverted_index, word_count,
 };
 use testkit::reading::Plain;
 use testkit::scrambled::{self, recipes};

@@ -21,8 +21,7 @@ fn read(plain: &Plain, doc_id: u64, word: &str) -> Vec<u64> {
 /// Asks for all words in the order of `queries`, in one batch, and compares the answers with the
 /// plain text.
 fn check_words(case: &Case, queries: &[WordQuery<'_>]) {
-    let expected: Vec<Vec<u64>> =
-        queries.iter().map(|query| read(&case.plain, query.doc_id, query.word)).collect();
+    let expected: Vec<Vec<u64>> = queries.iter().map(|query| read(&case.plain, query.doc_id, query.word)).collect();
     let counts = count_batch(&case.corpus, queries).unwrap();
     assert!(expected.iter().map(|list| list.len() as u64).eq(counts));
     let total: u64 = expected.iter().map(|list| list.len() as u64).sum();
@@ -54,8 +53,7 @@ fn check_single_words(case: &Case, queries: &[WordQuery<'_>]) {
         let expected = read(&case.plain, doc_id, word);
         assert_eq!(living.count(doc_id, word).unwrap(), expected.len() as u64);
         assert_eq!(living.search(doc_id, word).unwrap(), expected);
-        let (query, options) =
-            (Query::for_word(word), SearchOptions { doc_id: Some(doc_id), ..Default::default() });
+        let (query, options) = (Query::for_word(word), SearchOptions { doc_id: Some(doc_id), ..Default::default() });
         assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64);
         let hits = search(&case.corpus, &query, Some(doc_id)).unwrap();
         assert!(hits.iter().map(|hit| hit.byte_offset).eq(expected));
@@ -148,9 +146,7 @@ fn frequent_words_and_long_documents_are_answered_in_groups() {
             check_words(&case, &[*query; 3]);
         }
         keep_words(&case);
-        assert!(
-            case.corpus.segments().iter().any(|it| it.doc_words_or_derive_if_worth().is_some())
-        );
+        assert!(case.corpus.segments().iter().any(|it| it.doc_words_or_derive_if_worth().is_some()));
         check_words(&case, &all);
         check_single_words(&case, &all[..200]);
         let of_long = all.iter().filter(|query| query.doc_id % 4 == 3 && query.word == "power");
@@ -165,13 +161,10 @@ fn the_first_bad_query_is_named() {
     let mut living = LivingCorpus::new(corpus.clone());
     let edits = vec![Edit::AppendText { doc_id: 1, text: b" power".to_vec() }];
     living.apply(&EditBatch { edits, ..Default::default() }).unwrap();
-    let queries =
-        |words: [(u64, &'static str); 3]| words.map(|(doc_id, word)| WordQuery { doc_id, word });
+    let queries = |words: [(u64, &'static str); 3]| words.map(|(doc_id, word)| WordQuery { doc_id, word });
     let two_words = queries([(0, "power"), (1, "power loss"), (9, "a")]);
     let unknown = queries([(1, "power"), (0, "loss"), (2, "a")]);
-    for (queries, expected, what) in
-        [(two_words, 1, "word: got `power loss`"), (unknown, 2, "doc_id 2")]
-    {
+    for (queries, expected, what) in [(two_words, 1, "word: got `power loss`"), (unknown, 2, "doc_id 2")] {
         for (query_idx, error) in [
             of_query(count_batch(&corpus, &queries)),
             of_query(search_batch(&corpus, &queries, NO_LIMIT)),

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    Cooccurrences, CorpusParts, DocSelection, DocumentSequences, Fold, InvertedIndex, LogTemplates,
-    NearDuplicates, OverlapTexts, RankedInvertedIndex, RepeatedPhrases, RepeatedSpans,
-    SegmentRanked, SegmentSequences, SequenceCounts, Sequences, Share, TaskLimits, TemplateOptions,
-    TermVectors, Traversal, Vocabulary, document_counts, document_counts_until, overlap,
+    Cooccurrences, CorpusParts, DocSelection, DocumentSequences, Fold, InvertedIndex, LogTemplates, NearDuplicates,
+    OverlapTexts, RankedInvertedIndex, RepeatedPhrases, RepeatedSpans, SegmentRanked, SegmentSequences, SequenceCounts,
+    Sequences, Share, TaskLimits, TemplateOptions, TermVectors, Traversal, Vocabulary, document_counts,
+    document_counts_until, overlap,
 };
 use tadoc::{Corpus, Error, Result};
 use testkit::scrambled::{self, recipes};
@@ -22,8 +22,7 @@ use testkit::scrambled::{self, recipes};
 /// Memory that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// A question whether the caller has left.
 type Ask<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -109,8 +108,7 @@ fn by_document(counter: &DocumentSequences<'_>, num_docs: u64) -> Result<Vec<(u6
         let chunk = counter.chunk(&docs.collect::<Vec<_>>())?;
         for (at, &doc_id) in chunk.doc_ids().iter().enumerate() {
             let rows_of = chunk.rows_of(at);
-            let words = rows_of
-                .map(|row| (chunk.sequences().words(row).collect::<Vec<_>>(), chunk.counts()[row]));
+            let words = rows_of.map(|row| (chunk.sequences().words(row).collect::<Vec<_>>(), chunk.counts()[row]));
             rows.push((doc_id, format!("{:?}", words.collect::<Vec<_>>())));
         }
     }
@@ -178,8 +176,7 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
         let (vectors, docs) = (TermVectors::new(words(), way), all.clone());
         let expected = shown(vectors.collect(&docs, Some(3)));
         let shared = vectors.clone();
-        let run =
-            move |ask: Ask<'_>| Ok(format!("{:?}", shared.collect_until(&docs, Some(3), ask)?));
+        let run = move |ask: Ask<'_>| Ok(format!("{:?}", shared.collect_until(&docs, Some(3), ask)?));
         tasks.push((format!("term vectors, {way}"), expected, Box::new(run)));
         let expected = shown(document_counts(&vectors));
         let run = move |ask: Ask<'_>| Ok(format!("{:?}", document_counts_until(&vectors, ask)?));
@@ -187,9 +184,7 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
     }
     for (min_words, min_count) in [(1, 2), (3, 2), (20, 3)] {
         let phrases = |phrases: &RepeatedPhrases| -> Vec<(Vec<u32>, u64)> {
-            (0..phrases.len())
-                .map(|row| (phrases.words(row).to_vec(), phrases.count(row)))
-                .collect()
+            (0..phrases.len()).map(|row| (phrases.words(row).to_vec(), phrases.count(row))).collect()
         };
         let docs = all.clone();
         let of = move |words, limits: TaskLimits<'_>| {
@@ -197,8 +192,7 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
         };
         let expected = shown(of(words(), AMPLE.into()).map(|found| phrases(&found)));
         let words = words.clone();
-        let run =
-            move |ask: Ask<'_>| Ok(format!("{:?}", phrases(&of(words(), limits(AMPLE, ask))?)));
+        let run = move |ask: Ask<'_>| Ok(format!("{:?}", phrases(&of(words(), limits(AMPLE, ask))?)));
         tasks.push((format!("phrases of {min_words}"), expected, Box::new(run)));
     }
     tasks.extend(tasks_of_parts(corpus));
@@ -255,16 +249,10 @@ fn joins(corpus: &Corpus, words: Arc<Vocabulary>) -> Vec<(String, String, Run<'_
     let segments = 0..corpus.segments().len();
     let ranks = |at| SegmentRanked::from_segment(corpus, at, 2).unwrap();
     let parts: Vec<SegmentRanked> = segments.map(ranks).collect();
-    let num_pairs = |part: &SegmentRanked| {
-        part.starts.windows(2).map(|ends| u64::from(ends[1] - ends[0])).collect()
-    };
+    let num_pairs = |part: &SegmentRanked| part.starts.windows(2).map(|ends| u64::from(ends[1] - ends[0])).collect();
     let pairs: Vec<SegmentSequences> = parts
         .iter()
-        .map(|part| SegmentSequences {
-            keys: part.keys.clone(),
-            counts: num_pairs(part),
-            word_bits: part.word_bits,
-        })
+        .map(|part| SegmentSequences { keys: part.keys.clone(), counts: num_pairs(part), word_bits: part.word_bits })
         .collect();
     let (all, of) = (DocSelection::all(corpus), words.clone());
     let join = move |limits: TaskLimits<'_>| {
@@ -294,13 +282,9 @@ fn check(name: &str, expected: &str, run: &Run<'_>) -> usize {
     assert_eq!(rows, expected, "{name}: a caller who stays changes rows");
     // If memory is short, threads decide where a walk ends and so how often it asks.
     let all = num_asked.load(Ordering::Relaxed);
-    for stays_for in
-        [0, 1, all / 3, all / 2, all.saturating_sub(1)].into_iter().filter(|&k| k < all)
-    {
+    for stays_for in [0, 1, all / 3, all / 2, all.saturating_sub(1)].into_iter().filter(|&k| k < all) {
         let stopped = until(stays_for);
-        let Some(more) =
-            num_asked.load(Ordering::Relaxed).checked_sub(stays_for).filter(|&n| n > 0)
-        else {
+        let Some(more) = num_asked.load(Ordering::Relaxed).checked_sub(stays_for).filter(|&n| n > 0) else {
             assert_eq!(stopped.unwrap_or_else(|error| kind(&error)), expected, "{name}");
             continue;
         };
@@ -338,8 +322,7 @@ fn long_loops_ask_as_they_go() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         format!("w{} ", (state >> 33) % 700 * (state >> 50 & 3))
     };
-    let texts: Vec<Vec<u8>> =
-        (0..3).map(|_| (0..8_000).map(|_| word()).collect::<String>().into_bytes()).collect();
+    let texts: Vec<Vec<u8>> = (0..3).map(|_| (0..8_000).map(|_| word()).collect::<String>().into_bytes()).collect();
     let case = scrambled::case_of(tadoc::text::TokenizerProfile::Word, texts, 5);
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
     for (name, expected, run) in tasks(&case.corpus, 1 << 18, [2, 5, 40]) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    DocSelection, InvertedIndex, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal,
-    Vocabulary, document_counts, term_vector, word_count,
+    DocSelection, InvertedIndex, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal, Vocabulary,
+    document_counts, term_vector, word_count,
 };
 use tadoc::grammar::Grammar;
 use tadoc::segment::{Dag, Paths, Segment};
@@ -16,8 +16,7 @@ use tadoc::{Corpus, Error};
 use testkit::reading::{Term, best, terms};
 use testkit::scrambled::{self, Case, recipes};
 
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 fn rows_of(vocabulary: &Vocabulary, chunk: &TermVectorChunk) -> Vec<Term> {
     assert_eq!(chunk.offsets().len(), chunk.num_docs() + 1);
@@ -39,12 +38,8 @@ fn drain(vectors: &TermVectors, docs: &DocSelection, top: Option<usize>) -> Vec<
 fn selections(case: &Case, picks: u64) -> [(Vec<u64>, DocSelection); 2] {
     let num_docs = case.plain.docs.len() as u64;
     let range = picks % 5..picks % 5 + picks / 5 % 6;
-    let list: Vec<u64> =
-        (0..num_docs + 3).filter(|doc_id| picks >> (doc_id % 64) & 1 != 0).collect();
-    [
-        (range.clone().collect(), DocSelection::range(range)),
-        (list.clone(), DocSelection::list(list).unwrap()),
-    ]
+    let list: Vec<u64> = (0..num_docs + 3).filter(|doc_id| picks >> (doc_id % 64) & 1 != 0).collect();
+    [(range.clone().collect(), DocSelection::range(range)), (list.clone(), DocSelection::list(list).unwrap())]
 }
 
 proptest! {
@@ -152,8 +147,7 @@ proptest! {
 /// There are enough documents and words for several chunks.
 #[test]
 fn versions_are_counted_by_their_differences() {
-    let line =
-        |at: usize| format!("line {at} of {} has w{} and w{}\n", at % 7, at * at % 997, at % 31);
+    let line = |at: usize| format!("line {at} of {} has w{} and w{}\n", at % 7, at * at % 997, at % 31);
     let mut lines: Vec<String> = (0..150).map(line).collect();
     let mut docs: Vec<Vec<u8>> = Vec::new();
     for version in 0..120 {
@@ -168,9 +162,7 @@ fn versions_are_counted_by_their_differences() {
             docs.push(b"something else altogether".to_vec());
         }
     }
-    let mut builder =
-        tadoc::build::CorpusBuilder::new(Vec::new(), tadoc::build::IngestOptions::default())
-            .unwrap();
+    let mut builder = tadoc::build::CorpusBuilder::new(Vec::new(), tadoc::build::IngestOptions::default()).unwrap();
     docs.iter().for_each(|doc| builder.push_document("", doc).unwrap());
     let (file, _) = builder.finish(None).unwrap();
     let limits = tadoc::format::OpenLimits::default();
@@ -241,9 +233,7 @@ fn documents_of_any_size_are_counted() {
     rules.extend((1..40).map(|rule| vec![num_terminals + rule + 1; 2]));
     rules.push(vec![0, 1]);
     let mut rule_offsets = vec![0];
-    rules
-        .iter()
-        .for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
+    rules.iter().for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
     let (symbols, doc_offsets) = (rules.concat(), vec![0, 2, 5]);
     let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
     let num_words = block.dictionary.num_words();
@@ -253,8 +243,7 @@ fn documents_of_any_size_are_counted() {
     let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
     let many = 1u64 << 39;
     let row = |doc_id, word: &str, count| (doc_id, word.to_owned(), count);
-    let expected =
-        [row(0, "a", many + 1), row(0, "b", many), row(1, "a", many), row(1, "b", many + 2)];
+    let expected = [row(0, "a", many + 1), row(0, "b", many), row(1, "a", many), row(1, "b", many + 2)];
     for way in [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp] {
         let found = term_vector(&corpus, way).unwrap();
         assert_eq!(rows_of(&vocabulary, &found), expected, "{way}");

@@ -100,13 +100,7 @@ fn documents(texts: &[Vec<u8>]) -> Vec<Document> {
     numbered(texts.iter().cloned())
 }
 
-fn check_documents(
-    living: &LivingCorpus,
-    model: &Model,
-    profile: TokenizerProfile,
-    random: &mut Random,
-    what: &str,
-) {
+fn check_documents(living: &LivingCorpus, model: &Model, profile: TokenizerProfile, random: &mut Random, what: &str) {
     assert_eq!(living.num_docs(), model.docs.len() as u64, "{what}");
     check_batches(living, model, profile, random, what);
     for (doc_id, doc) in (0..).zip(&model.docs) {
@@ -129,26 +123,16 @@ fn check_documents(
 }
 
 /// Asks every existing document in one batch.
-fn check_batches(
-    living: &LivingCorpus,
-    model: &Model,
-    profile: TokenizerProfile,
-    random: &mut Random,
-    what: &str,
-) {
+fn check_batches(living: &LivingCorpus, model: &Model, profile: TokenizerProfile, random: &mut Random, what: &str) {
     let alive: Vec<(u64, &Vec<u8>)> =
         (0..).zip(&model.docs).filter_map(|(doc_id, doc)| Some((doc_id, doc.as_ref()?))).collect();
     let word = model.word(random, profile);
     let byte_offset = |text: &Vec<u8>| text.len() as u64 / 3;
-    let passage = |&(doc_id, text): &(u64, &Vec<u8>)| ExtractQuery {
-        doc_id,
-        byte_offset: byte_offset(text),
-        byte_len: 20,
-    };
+    let passage =
+        |&(doc_id, text): &(u64, &Vec<u8>)| ExtractQuery { doc_id, byte_offset: byte_offset(text), byte_len: 20 };
     let passages: Vec<ExtractQuery> = alive.iter().map(passage).collect();
     let texts = living.extract_batch(&passages, u64::MAX).unwrap();
-    let words: Vec<WordQuery<'_>> =
-        alive.iter().map(|&(doc_id, _)| WordQuery { doc_id, word: &word }).collect();
+    let words: Vec<WordQuery<'_>> = alive.iter().map(|&(doc_id, _)| WordQuery { doc_id, word: &word }).collect();
     let counts = living.count_batch(&words).unwrap();
     let lists = living.search_batch(&words, u64::MAX).unwrap();
     for (query_idx, (doc_id, text)) in alive.into_iter().enumerate() {
@@ -161,17 +145,10 @@ fn check_batches(
     }
 }
 
-fn check_snapshot(
-    living: &LivingCorpus,
-    model: &Model,
-    profile: TokenizerProfile,
-    random: &mut Random,
-    what: &str,
-) {
+fn check_snapshot(living: &LivingCorpus, model: &Model, profile: TokenizerProfile, random: &mut Random, what: &str) {
     let snapshot = living.snapshot().unwrap();
     assert_eq!(snapshot.num_docs(), model.docs.len() as u64, "{what}");
-    let texts: Vec<Vec<u8>> =
-        model.docs.iter().map(|doc| doc.clone().unwrap_or_default()).collect();
+    let texts: Vec<Vec<u8>> = model.docs.iter().map(|doc| doc.clone().unwrap_or_default()).collect();
     let documents = documents(&texts);
     for (doc_id, text) in (0..).zip(&texts) {
         let bytes = document_bytes(&snapshot, doc_id, u64::MAX).unwrap();
@@ -185,13 +162,11 @@ fn check_snapshot(
         assert!(!weights.contains(&0), "{what}: a word that nothing uses");
     }
     let counts = word_count(&snapshot).unwrap();
-    let counts: BTreeMap<String, u64> =
-        counts.iter().map(|(word, count)| (word.to_owned(), count)).collect();
+    let counts: BTreeMap<String, u64> = counts.iter().map(|(word, count)| (word.to_owned(), count)).collect();
     assert_eq!(counts, naive::word_count(profile, &documents), "{what}");
     let index = inverted_index(&snapshot, Traversal::Auto).unwrap();
-    let index: BTreeMap<String, Vec<u64>> = (0..index.len())
-        .map(|row| (index.word(row).to_owned(), index.doc_ids(row).collect()))
-        .collect();
+    let index: BTreeMap<String, Vec<u64>> =
+        (0..index.len()).map(|row| (index.word(row).to_owned(), index.doc_ids(row).collect())).collect();
     assert_eq!(index, naive::inverted_index(profile, &documents), "{what}");
     for num_words in [1, 2] {
         let words: Vec<String> = (0..num_words).map(|_| model.word(random, profile)).collect();
@@ -214,8 +189,7 @@ fn an_edit_that_cannot_be_made_leaves_all_as_it_was() {
     let mut living = LivingCorpus::new(corpus_of(&documents(&texts), &options));
     let drop = Edit::DropDocument { doc_id: 1 };
     living.apply(&EditBatch { edits: vec![drop.clone()], ..Default::default() }).unwrap();
-    let insert =
-        |doc_id, offset_bytes| Edit::InsertText { doc_id, offset_bytes, text: b"x".into() };
+    let insert = |doc_id, offset_bytes| Edit::InsertText { doc_id, offset_bytes, text: b"x".into() };
     let delete = |offset_bytes, len_bytes| Edit::DeleteText { doc_id: 0, offset_bytes, len_bytes };
     let faults = [
         (insert(0, 14), "offset_bytes 14 is behind the end of document 0, which has 13 bytes"),
@@ -223,10 +197,7 @@ fn an_edit_that_cannot_be_made_leaves_all_as_it_was() {
         (insert(3, 0), "doc_id 3 is out of range, there are 3"),
         (insert(u64::MAX, 0), "doc_id 18446744073709551615 is out of range"),
         (insert(2, 1), "offset_bytes 1 is behind the end of document 2, which has 0 bytes"),
-        (
-            delete(13, 1),
-            "end of the deleted bytes 14 is behind the end of document 0, which has 13 bytes",
-        ),
+        (delete(13, 1), "end of the deleted bytes 14 is behind the end of document 0, which has 13 bytes"),
         (delete(0, u64::MAX), "end of the deleted bytes"),
         (delete(u64::MAX, 1), "offset_bytes 18446744073709551615 is behind the end of document 0"),
         (drop, "1, a document that was dropped"),
@@ -267,8 +238,7 @@ fn clones_do_not_see_later_edits_and_share_segments() {
     living.run(EditMode::InSequence, &[append(b"one two")]).unwrap();
     let before = living.clone();
     let count = Operation::Count { doc_id: 3, word: "two".into() };
-    let answers =
-        living.run(EditMode::InSequence, &[count.clone(), append(b" two"), count]).unwrap();
+    let answers = living.run(EditMode::InSequence, &[count.clone(), append(b" two"), count]).unwrap();
     assert_eq!(answers, [Answer::Count(1), Answer::Edited, Answer::Count(2)]);
     assert_eq!(before.count(3, "two").unwrap(), 1);
     assert_eq!(before.extract(3, 0, 99).unwrap(), b"doc 3 of many\none two");

@@ -13,8 +13,7 @@ use tadoc::format::{OpenLimits, SectionKind};
 use tadoc::query::{Query, search};
 use tadoc::read::document_bytes;
 
-const FIXTURES: [(&str, &[u8]); 1] =
-    [("2026-11-23", include_bytes!("fixtures/2026-11-23.tadoc").as_slice())];
+const FIXTURES: [(&str, &[u8]); 1] = [("2026-11-23", include_bytes!("fixtures/2026-11-23.tadoc").as_slice())];
 const DOCUMENTS: [(&str, &[u8]); 4] = [
     ("empty.txt", b""),
     ("hamlet.txt", b"to be or not to be, that is the question\n"),
@@ -27,14 +26,12 @@ const DOCUMENTS: [(&str, &[u8]); 4] = [
 fn recurring_documents() -> Vec<(String, String)> {
     let mut state = 1u64;
     let mut below = |end: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % end
     };
     let document = |doc: u64| {
         let lines = (0..250).map(|line| {
-            let words: Vec<String> =
-                (0..6 + below(8)).map(|_| format!("w{}", 900 / (1 + below(900)))).collect();
+            let words: Vec<String> = (0..6 + below(8)).map(|_| format!("w{}", 900 / (1 + below(900)))).collect();
             format!("{doc}.{line} level={} at {}: {}\n", below(4), below(60), words.join(" "))
         });
         (format!("{doc}.log"), lines.collect())

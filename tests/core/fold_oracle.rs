@@ -5,24 +5,21 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
-    RepeatedPhrases, SequenceCounts, Sequences, TermVectors, Tfidf, TokenCursor, Traversal,
-    Vocabulary, WordCounts,
+    Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex, RepeatedPhrases,
+    SequenceCounts, Sequences, TermVectors, Tfidf, TokenCursor, Traversal, Vocabulary, WordCounts,
 };
 use tadoc::text::{Synonyms, TokenizerProfile};
 use testkit::scrambled::{self, Case, recipes};
 
 /// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// Returns folds of each kind.
 fn folds() -> impl Strategy<Value = Fold> {
     let names = ["none", "case", "accents", "case,accents", "stem:english", "accents,stem:french"];
     let plain = prop::sample::select(names.map(|name| name.parse().unwrap()).to_vec());
-    let words =
-        || prop::sample::select(vec!["a", "b", "ab", "aa", "power", "loss", "c1", "A", "Power"]);
+    let words = || prop::sample::select(vec!["a", "b", "ab", "aa", "power", "loss", "c1", "A", "Power"]);
     let meanings = prop::collection::btree_map(words(), words(), 0..6);
     (plain, meanings).prop_map(|(fold, meanings): (Fold, _)| {
         // Two words of one stem may have two meanings.
@@ -36,8 +33,7 @@ fn folds() -> impl Strategy<Value = Fold> {
 /// Returns the words of `case` after `fold`, and the words of its text after `fold`.
 fn both(case: &Case, fold: Fold) -> [Arc<Vocabulary>; 2] {
     let docs = case.plain.words.iter().map(|words| {
-        let folded: Vec<String> =
-            words.iter().map(|word| fold.text(&word.text).into_owned()).collect();
+        let folded: Vec<String> = words.iter().map(|word| fold.text(&word.text).into_owned()).collect();
         folded.join(" ").into_bytes()
     });
     let plain = scrambled::case_of(TokenizerProfile::Whitespace, docs.collect(), 7);
@@ -46,10 +42,7 @@ fn both(case: &Case, fold: Fold) -> [Arc<Vocabulary>; 2] {
 }
 
 /// Checks that both vocabularies give the same answer.
-fn agree<T: PartialEq + std::fmt::Debug>(
-    both: &[Arc<Vocabulary>; 2],
-    answer: impl Fn(Arc<Vocabulary>) -> T,
-) {
+fn agree<T: PartialEq + std::fmt::Debug>(both: &[Arc<Vocabulary>; 2], answer: impl Fn(Arc<Vocabulary>) -> T) {
     let [folded, plain] = both.clone().map(answer);
     assert_eq!(folded, plain);
 }
@@ -163,9 +156,8 @@ fn many_words_are_folded() {
         1 => format!("w{:X} ", number / 3 % 5000),
         _ => format!("É{:x} ", number % 4999),
     };
-    let docs: Vec<Vec<u8>> = (0..30u32)
-        .map(|doc| (0..1000).map(|at| word(doc * 617 + at)).collect::<String>().into_bytes())
-        .collect();
+    let docs: Vec<Vec<u8>> =
+        (0..30u32).map(|doc| (0..1000).map(|at| word(doc * 617 + at)).collect::<String>().into_bytes()).collect();
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 3);
     let both = both(&case, Fold::CASE);
     agree(&both, |words| {

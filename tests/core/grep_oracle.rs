@@ -5,9 +5,7 @@ use std::ops::{ControlFlow, Range};
 use proptest::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 use tadoc::build::BuilderKind;
-use tadoc::query::{
-    GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep,
-};
+use tadoc::query::{GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::documents::{PROFILES, corpus_of, numbered, options};
@@ -133,8 +131,7 @@ const PIECES: &[&[u8]] = &[
 ];
 
 /// Words that no piece has.
-const RARE: &[&str] =
-    &["needle", " needle1", "a needle", "Needle2 error", "thread\n", "needle\n\n"];
+const RARE: &[&str] = &["needle", " needle1", "a needle", "Needle2 error", "thread\n", "needle\n\n"];
 
 fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let text = prop::collection::vec(prop::sample::select(PIECES), 0..40);
@@ -320,8 +317,7 @@ fn long_documents_are_read_in_pieces() {
 #[test]
 fn limits_and_the_end_of_a_search() {
     let (_, corpus) = large();
-    let pattern =
-        |source| LinePattern::new(&LineExpression { source, ..LineExpression::default() }).unwrap();
+    let pattern = |source| LinePattern::new(&LineExpression { source, ..LineExpression::default() }).unwrap();
     let mut num_rows = 0;
     let mut run = |source, options: &GrepOptions<'_>, max: u64| {
         num_rows = 0;

@@ -5,9 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use tadoc::query::{
-    LeafLists, Query, QueryLimits, RankOptions, Ranker, SearchOptions, count, count_by_document,
-};
+use tadoc::query::{LeafLists, Query, QueryLimits, RankOptions, Ranker, SearchOptions, count, count_by_document};
 use tadoc::text::{Fold, TokenizerProfile};
 use tadoc::{Corpus, Error};
 use testkit::documents::{BUILDERS, corpus_of, numbered, options};
@@ -86,10 +84,9 @@ fn a_hundred_thousand_words_are_answered() {
 #[test]
 fn a_megabyte_is_answered_or_the_limit_is_named() {
     let max_bytes = QueryLimits::default().max_bytes as usize;
-    for (text, knob) in [
-        ("a ".repeat(max_bytes / 2), "tadoc.max_query_terms"),
-        ("a".repeat(max_bytes + 1), "tadoc.max_query_bytes"),
-    ] {
+    for (text, knob) in
+        [("a ".repeat(max_bytes / 2), "tadoc.max_query_terms"), ("a".repeat(max_bytes + 1), "tadoc.max_query_bytes")]
+    {
         let fault = parse(&text).unwrap_err();
         assert!(matches!(fault, Error::Capacity { .. }) && fault.to_string().contains(knob));
     }

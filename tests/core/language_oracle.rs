@@ -9,8 +9,8 @@ use std::ops::{ControlFlow, Range};
 use proptest::prelude::*;
 use tadoc::edits::{EditMode, LivingCorpus};
 use tadoc::query::{
-    DocumentCount, Hit, LeafLists, Query, QueryLimits, RankOptions, Ranker, SearchOptions,
-    SegmentWords, count, count_by_document, search, search_with, segments_for_query, text_hits,
+    DocumentCount, Hit, LeafLists, Query, QueryLimits, RankOptions, Ranker, SearchOptions, SegmentWords, count,
+    count_by_document, search, search_with, segments_for_query, text_hits,
 };
 use tadoc::text::{Fold, TokenizerProfile};
 use testkit::documents::numbered;
@@ -141,9 +141,7 @@ fn near_stretches(parts: &[(Vec<usize>, usize)], max_between: u64) -> Vec<Range<
 fn leaf_stretches(words: &[&str], node: &Node) -> Option<Vec<Range<usize>>> {
     let all: Vec<Range<usize>> = match node {
         Node::Phrase(phrase) => {
-            return Some(
-                starts(words, phrase).into_iter().map(|at| at..at + phrase.len()).collect(),
-            );
+            return Some(starts(words, phrase).into_iter().map(|at| at..at + phrase.len()).collect());
         }
         Node::First(phrase) => {
             let first = starts(words, phrase).into_iter().filter(|&at| at == 0);
@@ -268,11 +266,9 @@ fn check_texts(case: &Case, node: &Node, seed: u64) {
     let all = search(&case.corpus, &query, None).unwrap();
     for (doc_id, text) in (0..).zip(&case.plain.docs) {
         let found = text_hits(&query, case.plain.profile, text);
-        let found =
-            found.iter().map(|hit| (hit.byte_range.start as u64, hit.byte_range.len() as u64));
+        let found = found.iter().map(|hit| (hit.byte_range.start as u64, hit.byte_range.len() as u64));
         let expected = all.iter().filter(|hit| hit.doc_id == doc_id);
-        let expected: Vec<(u64, u64)> =
-            expected.map(|hit| (hit.byte_offset, hit.byte_len)).collect();
+        let expected: Vec<(u64, u64)> = expected.map(|hit| (hit.byte_offset, hit.byte_len)).collect();
         assert_eq!(found.collect::<Vec<_>>(), expected, "{query}");
     }
 }
@@ -419,8 +415,7 @@ fn counts_by_lists(case: &Case, lists: &LeafLists, query: &Query) -> Vec<Documen
 fn check_ranks(case: &Case, ranker: &Ranker, node: &Node, top: usize, k1: f64, b: f64) {
     let query = Query::parse(case.plain.profile, &text_of(node, 0)).unwrap();
     let (options, search) = (RankOptions { top, k1, b }, SearchOptions::default());
-    let found =
-        ranker.rank(&case.corpus, &LeafLists::default(), &query, &options, &search).unwrap();
+    let found = ranker.rank(&case.corpus, &LeafLists::default(), &query, &options, &search).unwrap();
     let expected = expected_ranks(&case.plain, node, k1, b);
     assert_eq!(found.len(), expected.len().min(top), "{query}");
     for (found, expected) in found.iter().zip(&expected) {

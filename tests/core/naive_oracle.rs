@@ -10,8 +10,7 @@ use tadoc::Corpus;
 use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
 use tadoc::build::BuilderKind;
 use tadoc::query::{
-    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count,
-    count_by_document, search,
+    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count, count_by_document, search,
 };
 use tadoc::read::{document_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
@@ -19,8 +18,7 @@ use testkit::documents::{BUILDERS, Document, PROFILES, corpus_of, numbered, opti
 use testkit::naive;
 use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds};
 
-const TRAVERSALS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const TRAVERSALS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// Compares counts, indexes and the documents' own numbers.
 #[track_caller]
@@ -145,8 +143,7 @@ fn assert_candidates_suffice(corpus: &Corpus, documents: &[Document], literal: &
     ];
     let texts: Vec<_> = documents.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
     for (pattern, holds) in patterns {
-        let holding: Vec<u64> =
-            (0..).zip(&texts).filter(|(_, text)| holds(text)).map(|(doc_id, _)| doc_id).collect();
+        let holding: Vec<u64> = (0..).zip(&texts).filter(|(_, text)| holds(text)).map(|(doc_id, _)| doc_id).collect();
         if let Some(candidates) = candidate_documents(corpus, &pattern) {
             assert!(candidates.is_sorted());
             let missing = holding.iter().find(|id| candidates.binary_search(id).is_err());
@@ -164,11 +161,8 @@ fn assert_candidates_suffice(corpus: &Corpus, documents: &[Document], literal: &
 /// Returns items to search for: one to three consecutive words of the documents, and words of no
 /// document.
 fn items_from(documents: &[Document], profile: TokenizerProfile, picks: &[Index]) -> Vec<String> {
-    let words: Vec<&str> = documents
-        .iter()
-        .flat_map(|(_, text)| naive::words(profile, text))
-        .map(|word| word.text)
-        .collect();
+    let words: Vec<&str> =
+        documents.iter().flat_map(|(_, text)| naive::words(profile, text)).map(|word| word.text).collect();
     let item = |(i, pick): (usize, &Index)| match words.len() {
         0 => "absent".to_owned(),
         len => {
@@ -187,9 +181,7 @@ fn seeds_are_counted_and_found() {
                 let documents = numbered(seeds().into_iter().chain([seeds().concat()]));
                 let corpus = corpus_of(&documents, &options(profile, builder, block_bytes));
                 assert_counts_equal(&corpus, &documents);
-                for item in
-                    ["one", "a b a", "ab ab", "line", "日本語", "can't", "absent", "e\u{301}"]
-                {
+                for item in ["one", "a b a", "ab ab", "line", "日本語", "can't", "absent", "e\u{301}"] {
                     assert_search_equals(&corpus, &documents, &[item.to_owned()]);
                     assert_candidates_suffice(&corpus, &documents, item);
                 }
@@ -205,21 +197,12 @@ fn seeds_are_counted_and_found() {
 fn own_sources_are_counted_and_found() {
     let documents = own_sources();
     for profile in PROFILES {
-        for (builder, block_bytes) in [
-            (BuilderKind::Rounds, 16 << 20),
-            (BuilderKind::Rounds, 20_000),
-            (BuilderKind::Sequitur, 100_000),
-        ] {
+        for (builder, block_bytes) in
+            [(BuilderKind::Rounds, 16 << 20), (BuilderKind::Rounds, 20_000), (BuilderKind::Sequitur, 100_000)]
+        {
             let corpus = corpus_of(&documents, &options(profile, builder, block_bytes));
             assert_counts_equal(&corpus, &documents);
-            for item in [
-                "use",
-                "pub fn",
-                "Result<Self>",
-                "crate::error::{Error, Result}",
-                "the file",
-                "no such",
-            ] {
+            for item in ["use", "pub fn", "Result<Self>", "crate::error::{Error, Result}", "the file", "no such"] {
                 assert_search_equals(&corpus, &documents, &[item.to_owned()]);
                 assert_candidates_suffice(&corpus, &documents, item);
             }
@@ -233,8 +216,7 @@ fn the_corpora_are_counted_and_found() {
     for (name, documents) in real_corpora() {
         let num_bytes: usize = documents.iter().map(|(_, text)| text.len()).sum();
         for profile in PROFILES {
-            let block_bytes =
-                if profile == TokenizerProfile::Word { num_bytes / 5 + 1 } else { 64 << 20 };
+            let block_bytes = if profile == TokenizerProfile::Word { num_bytes / 5 + 1 } else { 64 << 20 };
             let options = options(profile, BuilderKind::Rounds, block_bytes);
             let corpus = corpus_of(&documents, &options);
             assert_counts_equal(&corpus, &documents);
@@ -251,8 +233,7 @@ fn the_corpora_are_counted_and_found() {
 fn candidates_leave_out_what_they_can() {
     let text = |i: u32| format!("document {i} says hello, and number {} answers\n", i + 1000);
     let documents = numbered((0..200).map(|i| text(i).into_bytes()));
-    let corpus =
-        corpus_of(&documents, &options(TokenizerProfile::Word, BuilderKind::Rounds, 1 << 20));
+    let corpus = corpus_of(&documents, &options(TokenizerProfile::Word, BuilderKind::Rounds, 1 << 20));
     for pattern in [
         TextPattern::contains("document 42 says"),
         TextPattern::contains("er 1042 ans"),
@@ -270,8 +251,8 @@ fn candidates_leave_out_what_they_can() {
 #[test]
 fn both_builders_give_the_same_answers() {
     let documents = own_sources();
-    let [rounds, sequitur] = BUILDERS
-        .map(|builder| corpus_of(&documents, &options(TokenizerProfile::Word, builder, 70_000)));
+    let [rounds, sequitur] =
+        BUILDERS.map(|builder| corpus_of(&documents, &options(TokenizerProfile::Word, builder, 70_000)));
     let counts = [&rounds, &sequitur].map(|corpus| word_count(corpus).unwrap());
     assert!(counts[0].iter().eq(counts[1].iter()));
     let query = Query::parse(TokenizerProfile::Word, "self \"let mut\"").unwrap();

@@ -21,8 +21,7 @@ type Grams<'a> = BTreeSet<&'a [String]>;
 /// Evaluates the definition.
 fn slow(docs: &[Vec<String>], threshold: f64, num_words: usize) -> Vec<SimilarPair> {
     let sets = (0..).zip(docs).map(|(doc_id, words)| (doc_id, words.windows(num_words).collect()));
-    let sets: Vec<(u64, Grams<'_>)> =
-        sets.filter(|(_, grams): &(u64, Grams<'_>)| !grams.is_empty()).collect();
+    let sets: Vec<(u64, Grams<'_>)> = sets.filter(|(_, grams): &(u64, Grams<'_>)| !grams.is_empty()).collect();
     let mut pairs = Vec::new();
     for (at, (doc_id_a, a)) in sets.iter().enumerate() {
         if sets[..at].iter().any(|(_, earlier)| earlier == a) {
@@ -174,8 +173,7 @@ fn limits_and_the_end_of_a_search() {
         assert!(matches!(invalid, Error::InvalidArgument { .. }), "{invalid}");
         assert!(check_similarity(how.0, how.1).is_err());
     }
-    let texts: Vec<Vec<u8>> =
-        (0..100).map(|at| format!("a b c d {}", at % 7).into_bytes()).collect();
+    let texts: Vec<Vec<u8>> = (0..100).map(|at| format!("a b c d {}", at % 7).into_bytes()).collect();
     let corpus = &scrambled::case_of(TokenizerProfile::Word, texts, 1).corpus;
     let watched = |is_cancelled| Watched { corpus, is_cancelled, most_bytes: AtomicU64::new(0) };
     let cancelled = try_fast(&watched(true), (0.5, 1), &Fold::NONE, AMPLE);

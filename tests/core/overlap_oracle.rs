@@ -15,13 +15,7 @@ use crate::parts::Parts;
 const AMPLE: u64 = 1 << 30;
 
 /// Returns the overlap of `text` by the definition.
-fn slow_overlap(
-    plain: &Plain,
-    profile: TokenizerProfile,
-    fold: &Fold,
-    text: &[u8],
-    n: usize,
-) -> TextOverlap {
+fn slow_overlap(plain: &Plain, profile: TokenizerProfile, fold: &Fold, text: &[u8], n: usize) -> TextOverlap {
     let mut docs_of: BTreeMap<Vec<String>, BTreeSet<u64>> = BTreeMap::new();
     for (doc_id, words) in (0..).zip(&plain.words) {
         let words: Vec<String> = words.iter().map(|word| fold.text(&word.text).into()).collect();
@@ -34,8 +28,7 @@ fn slow_overlap(
     let found: Vec<bool> = words.windows(n).map(|words| docs_of.contains_key(words)).collect();
     let stretches = found.split(|found| !found).map(<[bool]>::len);
     let longest = stretches.max().filter(|&len| len > 0).map_or(0, |len| len + n - 1);
-    let docs: BTreeSet<u64> =
-        words.windows(n).filter_map(|words| docs_of.get(words)).flatten().copied().collect();
+    let docs: BTreeSet<u64> = words.windows(n).filter_map(|words| docs_of.get(words)).flatten().copied().collect();
     TextOverlap {
         num_ngrams: found.len() as u64,
         num_found: found.iter().filter(|&&found| found).count() as u64,

@@ -56,8 +56,7 @@ fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> 
             && differ(&occurrences.behind)
             && !is_periodic(words)
     });
-    let mut rows: Vec<Row> =
-        sequences.into_iter().map(|(words, occurrences)| (words, occurrences.count)).collect();
+    let mut rows: Vec<Row> = sequences.into_iter().map(|(words, occurrences)| (words, occurrences.count)).collect();
     // The sort is stable, so rows with the same cover stay in the order of their words.
     rows.sort_by_key(|(words, count)| Reverse(words.len() as u64 * count));
     rows
@@ -65,9 +64,7 @@ fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> 
 
 fn rows(phrases: &RepeatedPhrases) -> Vec<Row<'_>> {
     let word = |&row: &u32| phrases.vocabulary().word(row as usize);
-    (0..phrases.len())
-        .map(|row| (phrases.words(row).iter().map(word).collect(), phrases.count(row)))
-        .collect()
+    (0..phrases.len()).map(|row| (phrases.words(row).iter().map(word).collect(), phrases.count(row))).collect()
 }
 
 proptest! {
@@ -141,8 +138,7 @@ fn long_words_are_repeated() {
     let docs = (0..4).map(|doc| text(3 * doc).into_bytes()).collect();
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 5);
     let docs = case.plain.words.iter();
-    let docs: Vec<Vec<&str>> =
-        docs.map(|words| words.iter().map(|word| word.text.as_str()).collect()).collect();
+    let docs: Vec<Vec<&str>> = docs.map(|words| words.iter().map(|word| word.text.as_str()).collect()).collect();
     assert!(docs.iter().flatten().any(|&word| word == "yy"));
     for min_words in [1, 2, 5] {
         let phrases = repeated_phrases(&case.corpus, min_words, 2, AMPLE).unwrap();

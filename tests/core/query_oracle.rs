@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use tadoc::analytics::Vocabulary;
 use tadoc::query::{
-    ContextForm, DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, Window, count,
-    count_by_document, count_neighbours, kwic, search, search_with, term_count,
+    ContextForm, DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, Window, count, count_by_document,
+    count_neighbours, kwic, search, search_with, term_count,
 };
 use tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
 use tadoc::{Corpus, Error};
@@ -89,11 +89,7 @@ fn pairs(counts: &[DocumentCount]) -> Vec<(u64, u64)> {
     counts.iter().map(|counted| (counted.doc_id, counted.count)).collect()
 }
 
-fn term_counts(
-    corpus: &Corpus,
-    query: &Query,
-    docs: Option<&[u64]>,
-) -> Result<Vec<(u64, u64)>, Error> {
+fn term_counts(corpus: &Corpus, query: &Query, docs: Option<&[u64]>) -> Result<Vec<(u64, u64)>, Error> {
     let mut found = Vec::new();
     let options = SearchOptions { docs, ..Default::default() };
     term_count(corpus, query, &options, &mut |counts| {
@@ -216,8 +212,7 @@ fn picked(plain: &Plain, picks: &[Pick]) -> Vec<Vec<String>> {
         let words = plain.words.get(doc.index(plain.words.len().max(1)))?;
         let start = start.index(words.len().max(1));
         let phrase = words.iter().skip(start).zip(ways);
-        let phrase: Vec<String> =
-            phrase.map(|(word, &way)| widened(&word.text, way, plain.profile)).collect();
+        let phrase: Vec<String> = phrase.map(|(word, &way)| widened(&word.text, way, plain.profile)).collect();
         (!phrase.is_empty()).then_some(phrase)
     });
     picked.collect()
@@ -236,14 +231,8 @@ fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
             let hit = expected.next().unwrap();
             assert_eq!(context.hit, hit, "{text}");
             let [left, right] = reading::context_words(&case.plain, &hit, width);
-            assert!(
-                context.left_words.iter().eq(left.iter().map(|word| word.as_bytes())),
-                "{text}"
-            );
-            assert!(
-                context.right_words.iter().eq(right.iter().map(|word| word.as_bytes())),
-                "{text}"
-            );
+            assert!(context.left_words.iter().eq(left.iter().map(|word| word.as_bytes())), "{text}");
+            assert!(context.right_words.iter().eq(right.iter().map(|word| word.as_bytes())), "{text}");
             let found = [context.left, context.matched, context.right];
             assert_eq!(found, reading::context(&case.plain, &hit, width), "{text}");
         }
@@ -456,9 +445,9 @@ fn contexts_are_bounded() {
         let options = SearchOptions::default();
         kwic(&case.corpus, &query, 9, limit, &options, &mut |batch| {
             let owned = |part: &[u8]| String::from_utf8(part.to_vec()).unwrap();
-            found.extend(batch.iter().map(|context| {
-                [owned(context.left), owned(context.matched), owned(context.right)]
-            }));
+            found.extend(
+                batch.iter().map(|context| [owned(context.left), owned(context.matched), owned(context.right)]),
+            );
             ControlFlow::Continue(())
         })
         .map(|()| found)

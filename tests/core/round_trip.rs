@@ -8,14 +8,10 @@ use rayon::ThreadPoolBuilder;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
 use tadoc::grammar::{Dedup, Effort};
-use tadoc::read::{
-    DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
-};
+use tadoc::read::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
-use testkit::documents::{
-    BUILDERS, Document, PROFILES, compress, corpus_of, numbered, open, options, path_of,
-};
+use testkit::documents::{BUILDERS, Document, PROFILES, compress, corpus_of, numbered, open, options, path_of};
 use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds, unbroken};
 
 const DEFAULT: IngestOptions = IngestOptions {

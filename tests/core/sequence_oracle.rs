@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
-    Share, Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
+    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Share, Traversal,
+    Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
 use tadoc::text::{TokenizerProfile, for_each_token};
 use tadoc::{Corpus, Error};
@@ -18,8 +18,7 @@ use testkit::scrambled::{self, doubled, recipes};
 /// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 fn vocabulary(corpus: &Corpus) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(corpus).unwrap())
@@ -212,8 +211,7 @@ fn counts_beyond_32_bits_are_exact() {
     let index = ranked_inverted_index(&corpus, 3, AMPLE).unwrap();
     assert_eq!((index.doc_ids(), index.counts()), (&[0, 0][..], &[times - 1; 2][..]));
     let pairs = cooccurrence(&corpus, 3, 1, AMPLE).unwrap();
-    let expected =
-        [(vec!["a", "a"], times - 1), (vec!["a", "b"], 2 * times - 1), (vec!["b", "b"], times - 1)];
+    let expected = [(vec!["a", "a"], times - 1), (vec!["a", "b"], 2 * times - 1), (vec!["b", "b"], times - 1)];
     assert_eq!(rows(pairs.pairs(), pairs.counts()), expected);
 }
 
@@ -252,8 +250,7 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
         let mut num_rows = 0;
         let (docs, mut num_ranges) = (DocSelection::all(&case.corpus), 0);
         RankedInvertedIndex::in_ranges(words.clone(), &docs, 3, way, 1 << 18, |some| {
-            let expected =
-                all.entries_of(num_rows).start..all.entries_of(num_rows + some.len() - 1).end;
+            let expected = all.entries_of(num_rows).start..all.entries_of(num_rows + some.len() - 1).end;
             assert_eq!(some.doc_ids(), &all.doc_ids()[expected.clone()], "{way}");
             assert_eq!(some.counts(), &all.counts()[expected], "{way}");
             assert_eq!(sequence(some.sequences(), 0), sequence(all.sequences(), num_rows));

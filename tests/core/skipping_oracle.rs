@@ -8,13 +8,12 @@ use proptest::sample::{select, subsequence};
 use tadoc::Corpus;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::{
-    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, StoredGrammar, read_segment,
-    read_segment_if, read_segment_with,
+    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
+    read_segment_with,
 };
 use tadoc::query::{
-    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count,
-    count_by_document, kwic, may_match, may_match_rules, may_match_rules_with, search,
-    segments_for_query, segments_for_texts,
+    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count, count_by_document, kwic,
+    may_match, may_match_rules, may_match_rules_with, search, segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -39,8 +38,7 @@ const QUERIES: [&str; 14] = [
     "\"the power\" plant",
     "the *",
 ];
-const FRAGMENTS: [&str; 9] =
-    ["storm", "power loss", "er, lo", "the", "x1\n", "absent", "nt", " ", "oss of"];
+const FRAGMENTS: [&str; 9] = ["storm", "power loss", "er, lo", "the", "x1\n", "absent", "nt", " ", "oss of"];
 
 /// A file and what is read of it.
 struct Opened {

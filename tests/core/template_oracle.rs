@@ -47,9 +47,7 @@ impl SlowMask {
             always: regex(r"[0-9]|^[0-9A-Fa-f]{8,}$"),
             hex: regex("^[0-9A-Fa-f]+$"),
             links: regex("^[:-]+$"),
-            name: regex(
-                "^(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)$",
-            ),
+            name: regex("^(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)$"),
             joined: regex(&format!("{MARK}(?:[.:,+/-]+{MARK})+")),
             signed: regex(&format!("(^|[\\x00-/:-@\\[-^`{{-\\x7F])[+-]{MARK}")),
         }
@@ -58,14 +56,11 @@ impl SlowMask {
     fn mask(&self, line: &str) -> String {
         let line = self.padding.replace_all(line, "$1$2");
         let words: Vec<_> = self.word.find_iter(&line).collect();
-        let mut variable: Vec<bool> =
-            words.iter().map(|word| self.always.is_match(word.as_str())).collect();
+        let mut variable: Vec<bool> = words.iter().map(|word| self.always.is_match(word.as_str())).collect();
         loop {
             let before = variable.clone();
             for at in 0..words.len() {
-                let is_linked = |a: usize, b: usize| {
-                    self.links.is_match(&line[words[a].end()..words[b].start()])
-                };
+                let is_linked = |a: usize, b: usize| self.links.is_match(&line[words[a].end()..words[b].start()]);
                 let after_variable = at > 0 && before[at - 1];
                 let before_variable = at + 1 < words.len() && before[at + 1];
                 let is_hex = self.hex.is_match(words[at].as_str());
@@ -109,12 +104,8 @@ fn first_words(tokens: &[String], num_words: usize) -> Option<&[String]> {
 }
 
 /// Returns the template of each masked line.
-fn slow_merge(
-    counts: &BTreeMap<String, u64>,
-    options: &TemplateOptions,
-) -> BTreeMap<String, String> {
-    let mut lines: Vec<(&String, u64)> =
-        counts.iter().map(|(line, &count)| (line, count)).collect();
+fn slow_merge(counts: &BTreeMap<String, u64>, options: &TemplateOptions) -> BTreeMap<String, String> {
+    let mut lines: Vec<(&String, u64)> = counts.iter().map(|(line, &count)| (line, count)).collect();
     lines.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     let mut templates: Vec<Vec<String>> = Vec::new();
     let mut template_of = Vec::new();
@@ -123,10 +114,7 @@ fn slow_merge(
         let first = first_words(&tokens, options.depth - 3);
         let mut best: Option<(usize, usize)> = None;
         for (at, template) in templates.iter().enumerate() {
-            if first.is_none()
-                || template.len() != tokens.len()
-                || first_words(template, options.depth - 3) != first
-            {
+            if first.is_none() || template.len() != tokens.len() || first_words(template, options.depth - 3) != first {
                 continue;
             }
             let pairs = template.iter().zip(&tokens);
@@ -204,8 +192,7 @@ fn of_documents(templates: &LogTemplates, docs: &DocSelection) -> OfDocuments {
     let mut found = Vec::new();
     templates.for_each_document(docs, &mut |doc_id, rows| {
         assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
-        let named =
-            |&(row, count): &(u32, u64)| (templates.rows()[row as usize].text.clone(), count);
+        let named = |&(row, count): &(u32, u64)| (templates.rows()[row as usize].text.clone(), count);
         found.push((doc_id, rows.iter().map(named).collect()));
         ControlFlow::Continue(())
     });
@@ -214,11 +201,10 @@ fn of_documents(templates: &LogTemplates, docs: &DocSelection) -> OfDocuments {
 
 /// Pieces of texts.
 const PIECES: &[&str] = &[
-    "usb", "usb", "error", "user", "alice", "bob", "disk", "on", "from", "logged", "in", "1", "27",
-    "0x1F", "deadbeef", "dead", "cafe", "a", "Jan", "Dec", "May", "Mon", "é", "x1", "sda1",
-    "10.0.0.1", "12:30:01", "_", "<*>", " ", " ", " ", " ", "  ", "\t", "\r\n", "\n", "\n", "\n",
-    "\n\n", "\n \n", "\n--\n", "[", "( ", "]", ")", "=", "-", "+", ":", ".", ",", "/", "%",
-    "\u{0}",
+    "usb", "usb", "error", "user", "alice", "bob", "disk", "on", "from", "logged", "in", "1", "27", "0x1F", "deadbeef",
+    "dead", "cafe", "a", "Jan", "Dec", "May", "Mon", "é", "x1", "sda1", "10.0.0.1", "12:30:01", "_", "<*>", " ", " ",
+    " ", " ", "  ", "\t", "\r\n", "\n", "\n", "\n", "\n\n", "\n \n", "\n--\n", "[", "( ", "]", ")", "=", "-", "+", ":",
+    ".", ",", "/", "%", "\u{0}",
 ];
 
 /// Generates documents of lines that recur, with other words in some of their places.
@@ -245,12 +231,7 @@ fn template_options() -> impl Strategy<Value = TemplateOptions> {
 }
 
 /// Builds a corpus of `docs` under arbitrary grammars. The text is cut into segments at `cuts`.
-fn scrambled_corpus(
-    profile: TokenizerProfile,
-    docs: &[Vec<u8>],
-    cuts: &BTreeSet<usize>,
-    seed: u64,
-) -> Corpus {
+fn scrambled_corpus(profile: TokenizerProfile, docs: &[Vec<u8>], cuts: &BTreeSet<usize>, seed: u64) -> Corpus {
     let mut segments: Vec<Arc<Segment>> = Vec::new();
     let (mut parts, mut continues, mut at): (Vec<Vec<u8>>, _, _) = (Vec::new(), false, 0);
     let mut close = |parts: &mut Vec<Vec<u8>>, continues| {
@@ -322,8 +303,7 @@ fn large_texts_are_read_in_parts() {
     let mut docs: Vec<Vec<u8>> = Vec::new();
     let mut random = 7_u64;
     let mut below = |end: u64| {
-        random =
-            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % end
     };
     for doc in 0..6 {
@@ -331,25 +311,11 @@ fn large_texts_are_read_in_parts() {
         for line in 0..20_000_u64 {
             let (a, b) = (below(1000), below(40));
             match below(5) {
-                0 => {
-                    text += &format!(
-                        "[{line:6}.{a}] usb {b}-1: new device {}\n",
-                        ["x", "y"][b as usize % 2]
-                    )
-                }
+                0 => text += &format!("[{line:6}.{a}] usb {b}-1: new device {}\n", ["x", "y"][b as usize % 2]),
                 1 => text += &format!("user u{} logged in from 10.0.{a}.{b}\n", below(9)),
                 2 => text += "the same line again and again\n",
-                3 => {
-                    text +=
-                        &format!("state {} of unit {}\n", ["up", "down", "lost"][a as usize % 3], b)
-                }
-                _ => {
-                    text += &format!(
-                        "word{} {}\n",
-                        ["a", "b", "c"][b as usize % 3],
-                        "z ".repeat(b as usize)
-                    )
-                }
+                3 => text += &format!("state {} of unit {}\n", ["up", "down", "lost"][a as usize % 3], b),
+                _ => text += &format!("word{} {}\n", ["a", "b", "c"][b as usize % 3], "z ".repeat(b as usize)),
             }
         }
         if doc == 2 {

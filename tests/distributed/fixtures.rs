@@ -41,9 +41,7 @@ impl Scene {
         let ctx = session(1);
         let folder = self.dir.path().join("living").display().to_string();
         for statement in [
-            format!(
-                "CREATE EXTERNAL TABLE living STORED AS TADOC LOCATION '{folder}' OPTIONS ('tadoc.create' 'true')"
-            ),
+            format!("CREATE EXTERNAL TABLE living STORED AS TADOC LOCATION '{folder}' OPTIONS ('tadoc.create' 'true')"),
             "INSERT INTO living (path, text) VALUES ('a', 'red and green'), ('b', 'green, and blue')".into(),
             "INSERT INTO living (path, text) VALUES ('c', 'the red scan of the file')".into(),
             "DELETE FROM living WHERE path = 'a'".into(),

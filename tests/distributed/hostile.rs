@@ -25,8 +25,7 @@ fn messages(runtime: &Runtime) -> (Scene, Vec<Vec<u8>>) {
             (spreading_session(2), "SELECT * FROM search(@, 'scan')"),
             (session(1), "SELECT * FROM read_lines('~/notes/*.md')"),
         ] {
-            let plan =
-                ctx.sql(&scene.call(sql)).await.unwrap().create_physical_plan().await.unwrap();
+            let plan = ctx.sql(&scene.call(sql)).await.unwrap().create_physical_plan().await.unwrap();
             let mut leaf = plan;
             while let Some(child) = leaf.children().first().map(|&child| child.clone()) {
                 leaf = child;
@@ -101,11 +100,9 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     // Portions are read one after another where memory is short.
     rows(&small, "SET tadoc.max_memory_bytes = '100KiB'").await.unwrap();
     let mut found = Vec::new();
-    for (from, call) in [
-        (&small, "inverted_index(@)"),
-        (&small, "term_vector(@)"),
-        (&spreading_session(2), "inverted_index(@)"),
-    ] {
+    for (from, call) in
+        [(&small, "inverted_index(@)"), (&small, "term_vector(@)"), (&spreading_session(2), "inverted_index(@)")]
+    {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let plan = from.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         operators(&plan, &mut found);
@@ -123,8 +120,7 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     ] {
         let input = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         for (name, bytes, num_inputs) in &found {
-            let (inputs, converter) =
-                (vec![input.clone(); *num_inputs], DefaultPhysicalProtoConverter {});
+            let (inputs, converter) = (vec![input.clone(); *num_inputs], DefaultPhysicalProtoConverter {});
             match TadocCodec.try_decode(bytes, &inputs, &ctx.task_ctx(), &converter) {
                 Ok(plan) => drop(rows_of(plan, &ctx).await),
                 Err(error) if name == "TadocJoinedLists" => {

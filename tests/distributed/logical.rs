@@ -17,9 +17,7 @@ use datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
-use datafusion_tadoc::distributed::{
-    EngineHome, TadocLogicalCodec, TravelError, is_message, resolve_tables,
-};
+use datafusion_tadoc::distributed::{EngineHome, TadocLogicalCodec, TravelError, is_message, resolve_tables};
 use proptest::prelude::*;
 use testkit::calls::CALLS;
 use tokio::runtime::Runtime;
@@ -145,10 +143,7 @@ async fn files_of_columns_travel() {
         );
         rows(&from, &scene.call(&copy)).await.unwrap();
     }
-    let create = format!(
-        "CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{}/*.parquet'",
-        folder.display()
-    );
+    let create = format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{}/*.parquet'", folder.display());
     rows(&from, &create).await.unwrap();
     for sql in [
         "SELECT * FROM columns",

@@ -142,14 +142,9 @@ async fn plans_show_stages_and_no_stage_where_all_segments_are_needed() {
     };
     let spread = explained("search(@, 'scan')").await;
     assert!(spread.contains("TadocRunsExec") && spread.contains("NetworkCoalesceExec"), "{spread}");
-    for call in
-        ["repeated_phrases(@)", "repeated_spans(@)", "near_duplicates(@)", "doc_term_matrix(@)"]
-    {
+    for call in ["repeated_phrases(@)", "repeated_spans(@)", "near_duplicates(@)", "doc_term_matrix(@)"] {
         let whole = explained(call).await;
-        assert!(
-            whole.contains("one task on this machine") && !whole.contains("Network"),
-            "{whole}"
-        );
+        assert!(whole.contains("one task on this machine") && !whole.contains("Network"), "{whole}");
     }
 }
 
@@ -192,8 +187,7 @@ async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
         );
         rows(&alone, &copy).await.unwrap();
         for ctx in [&alone, &together] {
-            let create =
-                format!("CREATE EXTERNAL TABLE {table} STORED AS {read_as} LOCATION '{file}'");
+            let create = format!("CREATE EXTERNAL TABLE {table} STORED AS {read_as} LOCATION '{file}'");
             rows(ctx, &create).await.unwrap();
         }
         for sql in [
@@ -214,27 +208,20 @@ async fn workers_write_the_segments_of_a_copy() {
     let (alone, cluster) = (session(2), Cluster::start(2).await);
     let together = cluster.session(2);
     let living = scene.dir.path().join("written").display().to_string();
-    let create = format!(
-        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"
-    );
+    let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')");
     rows(&together, &create).await.unwrap();
     rows(&together, "SET tadoc.workers_write = true").await.unwrap();
     let query = scene.call("SELECT path, text, length(text) AS len FROM documents(@)");
     let copy = format!("COPY ({query}) TO '{living}/' STORED AS TADOC");
     let plan = rows(&together, &format!("EXPLAIN {copy}")).await.unwrap().join("\n");
-    assert!(
-        plan.contains("TadocSegmentsSink") && plan.contains("TadocWriteSegmentsExec"),
-        "{plan}"
-    );
+    assert!(plan.contains("TadocSegmentsSink") && plan.contains("TadocWriteSegmentsExec"), "{plan}");
     assert!(plan.contains("Stage 1"), "{plan}");
     let versions = async |table: &str| {
         let history = format!("SELECT count(*) FROM \"{table}$history\"");
         let count = rows(&alone, &history).await.unwrap().pop().unwrap();
         count.trim_matches(['|', ' ']).to_owned()
     };
-    for (times, table, expected) in
-        [(2, "once", query.clone()), (3, "twice", format!("{query} UNION ALL {query}"))]
-    {
+    for (times, table, expected) in [(2, "once", query.clone()), (3, "twice", format!("{query} UNION ALL {query}"))] {
         rows(&together, &copy).await.unwrap();
         let table_of = format!("CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION '{living}'");
         rows(&alone, &table_of).await.unwrap();
@@ -266,15 +253,11 @@ async fn writes_of_divided_queries_are_whole() {
     let (alone, cluster) = (session(2), Cluster::start(2).await);
     let together = cluster.session(2);
     for (name, ctx) in [("alone", &alone), ("together", &together)] {
-        let path =
-            |what: &str| scene.dir.path().join(format!("{name}_{what}")).display().to_string();
+        let path = |what: &str| scene.dir.path().join(format!("{name}_{what}")).display().to_string();
         let (living, copy) = (path("living"), path("copy.tadoc"));
         for statement in [
-            format!(
-                "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"
-            ),
-            "INSERT INTO d (path, text) SELECT path, text FROM documents(@) ORDER BY doc_id"
-                .to_owned(),
+            format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"),
+            "INSERT INTO d (path, text) SELECT path, text FROM documents(@) ORDER BY doc_id".to_owned(),
             "DELETE FROM d WHERE path IN (SELECT path FROM search(@, 'repartition'))".to_owned(),
             "UPDATE d SET text = 'short' WHERE doc_id = 2".to_owned(),
             format!("COPY (SELECT path, text FROM documents(@) ORDER BY path) TO '{copy}'"),

@@ -17,11 +17,7 @@ use testkit::calls::CALLS;
 use super::fixtures::{Scene, arrival, rows, rows_of, session, sorted, spreading_session};
 
 /// Returns the plan of `sql` as it arrives in another session.
-async fn travelled(
-    from: &SessionContext,
-    to: &SessionContext,
-    sql: &str,
-) -> Result<Arc<dyn ExecutionPlan>> {
+async fn travelled(from: &SessionContext, to: &SessionContext, sql: &str) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = from.sql(sql).await?.create_physical_plan().await?;
     let converter = DeduplicatingProtoConverter {};
     let bytes = physical_plan_to_bytes_with_proto_converter(plan, &TadocCodec, &converter)?;
@@ -106,8 +102,7 @@ async fn user_columns_travel() {
 async fn synonyms_travel() {
     let scene = Scene::new().await;
     let table = "CREATE TABLE alike AS VALUES ('scan', 'file'), ('files', 'file')";
-    let sql =
-        scene.call("SELECT path, count FROM term_count(@, 'file', fold => 'case,synonyms:alike')");
+    let sql = scene.call("SELECT path, count FROM term_count(@, 'file', fold => 'case,synonyms:alike')");
     let (from, to) = (spreading_session(2), arrival());
     rows(&from, table).await.unwrap();
     let expected = rows(&from, &sql).await.unwrap();
@@ -170,10 +165,7 @@ async fn a_file_that_was_replaced_is_refused() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         fs::write(&path, &bytes).unwrap();
         let error = rows_of(plan, &to).await.unwrap_err();
-        assert!(
-            matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))),
-            "{error}"
-        );
+        assert!(matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))), "{error}");
         let plan = travelled(&from, &to, &sql).await.unwrap();
         rows_of(plan, &to).await.unwrap();
         let plan = travelled(&from, &to, &sql).await.unwrap();

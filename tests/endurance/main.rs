@@ -108,9 +108,8 @@ async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for batch in &batches {
         let columns = batch.columns().iter();
-        let columns: Vec<ArrayFormatter<'_>> = columns
-            .map(|column| ArrayFormatter::try_new(column, &options))
-            .collect::<std::result::Result<_, _>>()?;
+        let columns: Vec<ArrayFormatter<'_>> =
+            columns.map(|column| ArrayFormatter::try_new(column, &options)).collect::<std::result::Result<_, _>>()?;
         for row in 0..batch.num_rows() {
             let cells = columns.iter().map(|column| column.value(row).to_string());
             rows.push(cells.collect::<Vec<_>>().join(","));
@@ -183,13 +182,7 @@ impl Scene {
 
     /// Runs the binary, which changes the corpus to `after`, and may kill it. Returns the documents
     /// that are there then.
-    async fn run(
-        &self,
-        arguments: &[&str],
-        kill_after: Option<Duration>,
-        before: Model,
-        after: Model,
-    ) -> Model {
+    async fn run(&self, arguments: &[&str], kill_after: Option<Duration>, before: Model, after: Model) -> Model {
         self.history.lock().unwrap().begin(&after);
         let mut command = self.folder.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -202,19 +195,12 @@ impl Scene {
             Ran::from(child.wait_with_output().unwrap())
         });
         let ran = ran.await.unwrap();
-        assert!(
-            ran.status == 0 || kill_after.is_some() && ran.status == -1,
-            "{arguments:?}\n{}",
-            ran.stderr
-        );
+        assert!(ran.status == 0 || kill_after.is_some() && ran.status == -1, "{arguments:?}\n{}", ran.stderr);
         self.count(if ran.status == 0 { "run of the binary" } else { "kill" });
         let found = rows(&self.plenty, &Question::Documents.sql(&self.place)).await.unwrap();
         let happened = found == Question::Documents.answer(&after);
         let kept = Question::Documents.answer(&before);
-        assert!(
-            happened || ran.status != 0 && found == kept,
-            "{arguments:?}\n{found:#?}\n{kept:#?}"
-        );
+        assert!(happened || ran.status != 0 && found == kept, "{arguments:?}\n{found:#?}\n{kept:#?}");
         let now = if happened { after } else { before };
         let mut history = self.history.lock().unwrap();
         history.begin(&now);
@@ -268,9 +254,7 @@ impl Scene {
             }
             6..9 => {
                 model.documents.get_mut(&id).unwrap().1 += &appended;
-                let sql = format!(
-                    "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES ({id}, NULL, '{appended}')"
-                );
+                let sql = format!("INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES ({id}, NULL, '{appended}')");
                 self.change("edit", &sql, &model).await;
             }
             9 => {
@@ -298,8 +282,7 @@ impl Scene {
     async fn ask_the_binary(&self, model: &Model, random: &mut Random) {
         let question = Question::any(random);
         let sql = question.sql("notes");
-        let arguments =
-            ["sql", "--quiet", "--memory-limit", "64MiB", "--format", "csv", "-c", &sql];
+        let arguments = ["sql", "--quiet", "--memory-limit", "64MiB", "--format", "csv", "-c", &sql];
         let mut command = self.folder.command(&arguments);
         let ran = tokio::task::spawn_blocking(move || Ran::from(command.output().unwrap()));
         let text = ran.await.unwrap().ok();
@@ -334,8 +317,7 @@ async fn load(scene: Arc<Scene>, run: Duration) {
 fn memory_and_files_stay_flat_and_answers_right() {
     let seconds = std::env::var("ENDURANCE_SECONDS").map_or(5, |text| text.parse().unwrap());
     let run = Duration::from_secs(seconds);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let usage = Usage::start(run);
     let scene = Arc::new(Scene::new());
     let runtime = runtime.unwrap();
@@ -346,9 +328,5 @@ fn memory_and_files_stay_flat_and_answers_right() {
     usage.assert_flat();
     drop(runtime);
     drop(scene);
-    assert_eq!(
-        pools.map(|pool| pool.reserved()),
-        [0, 0],
-        "bytes in the accounts of sessions that are gone"
-    );
+    assert_eq!(pools.map(|pool| pool.reserved()), [0, 0], "bytes in the accounts of sessions that are gone");
 }

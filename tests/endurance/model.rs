@@ -119,9 +119,7 @@ impl Question {
             }
             Self::InvertedIndex => {
                 let index = index(model);
-                let row = |(word, ids): (&&str, &Vec<u64>)| {
-                    format!("{word},{},{}", ids.len(), ids[ids.len() - 1])
-                };
+                let row = |(word, ids): (&&str, &Vec<u64>)| format!("{word},{},{}", ids.len(), ids[ids.len() - 1]);
                 index.iter().map(row).collect()
             }
             Self::TermVector => {
@@ -140,14 +138,12 @@ impl Question {
                 model.words().flat_map(rows).collect()
             }
             Self::Pairs => {
-                let pairs = model.words().flat_map(|(_, words)| {
-                    words.windows(2).map(|pair| pair.join(" ")).collect::<Vec<_>>()
-                });
+                let pairs = model
+                    .words()
+                    .flat_map(|(_, words)| words.windows(2).map(|pair| pair.join(" ")).collect::<Vec<_>>());
                 shown(&counted(pairs))
             }
-            Self::Search(word) => {
-                model.words().flat_map(|(id, words)| places(id, &words, word)).collect()
-            }
+            Self::Search(word) => model.words().flat_map(|(id, words)| places(id, &words, word)).collect(),
             Self::TermCount(word) => {
                 let row = |(id, words): (u64, Vec<&str>)| {
                     let count = words.iter().filter(|found| *found == word).count();

@@ -63,8 +63,7 @@ impl Usage {
         let samples = self.samples.join().unwrap();
         let run = samples.last().unwrap().after;
         let third = |number: u32| {
-            let is_in =
-                |s: &&Sample| s.after * 3 >= run * number && s.after * 3 <= run * (number + 1);
+            let is_in = |s: &&Sample| s.after * 3 >= run * number && s.after * 3 <= run * (number + 1);
             samples.iter().filter(is_in).copied().collect::<Vec<_>>()
         };
         let (before, after) = (third(1), third(2));
@@ -74,11 +73,8 @@ impl Usage {
         let tenths = samples.chunks(samples.len().div_ceil(10)).map(median_kib);
         let tenths: Vec<String> = tenths.map(|kib| format!("{:.1}", kib / 1024.0)).collect();
         println!("MiB resident, by tenths of the run: {}", tenths.join(" "));
-        let limit_kib = if run < SHORT {
-            SHORT_GROWTH_KIB
-        } else {
-            GROWTH_KIB + GROWTH_KIB_PER_HOUR * run.as_secs_f64() / 3600.0
-        };
+        let limit_kib =
+            if run < SHORT { SHORT_GROWTH_KIB } else { GROWTH_KIB + GROWTH_KIB_PER_HOUR * run.as_secs_f64() / 3600.0 };
         println!(
             "{:.0} s: {:.1} MiB resident, {:+.2} MiB from the second third to the last; {files_after} \
              open files, {files_before} before",

@@ -7,12 +7,8 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, BinaryViewArray, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
-use gsst::parquet::{
-    GsstFooter, GsstParquetOptions, GsstParquetReader, GsstParquetWriter, INDEX_KEY, ReadOptions,
-};
-use gsst::{
-    Block, BlockOptions, CodeWidth, DecodedRows, Error, SealedBlock, write_block, write_block_with,
-};
+use gsst::parquet::{GsstFooter, GsstParquetOptions, GsstParquetReader, GsstParquetWriter, INDEX_KEY, ReadOptions};
+use gsst::{Block, BlockOptions, CodeWidth, DecodedRows, Error, SealedBlock, write_block, write_block_with};
 use testkit::random::Random;
 
 use super::living::{changed, seeds_of};
@@ -47,11 +43,7 @@ fn blocks() -> &'static [Vec<u8>] {
         for width in [CodeWidth::Eight, CodeWidth::Twelve] {
             for rows in [&all[..], &texts, &repeated[..1_200], &[]] {
                 for has_text_lengths in [false, true] {
-                    let options = BlockOptions {
-                        has_text_lengths,
-                        split_codes: 512,
-                        ..BlockOptions::new(width)
-                    };
+                    let options = BlockOptions { has_text_lengths, split_codes: 512, ..BlockOptions::new(width) };
                     blocks.push(write_block(rows, &options).unwrap());
                 }
             }
@@ -82,9 +74,7 @@ pub fn block(input: &Input<'_>) -> Verdict {
     check_sealed(&block, &sealed);
     let decoded = block.decode_all();
     assert_eq!(decoded.offsets.len(), block.num_rows() + 1);
-    let row_of = |row: usize| {
-        &decoded.text[decoded.offsets[row] as usize..decoded.offsets[row + 1] as usize]
-    };
+    let row_of = |row: usize| &decoded.text[decoded.offsets[row] as usize..decoded.offsets[row + 1] as usize];
     let rows: Vec<Option<&[u8]>> =
         (0..block.num_rows()).map(|row| (!block.is_null(row)).then(|| row_of(row))).collect();
     for (row, expected) in rows.iter().enumerate().take(MAX_ROWS) {
@@ -171,8 +161,7 @@ fn parquet_sample() -> &'static ParquetSample {
         let text = |i: i64| (i % 5 != 0).then(|| format!("http://host{}.example/{i}", i % 3));
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..300));
         let texts: ArrayRef = Arc::new((0..300).map(text).collect::<StringArray>());
-        let binary: ArrayRef =
-            Arc::new((0..300).map(|i| Some(vec![i as u8, 0xff])).collect::<BinaryViewArray>());
+        let binary: ArrayRef = Arc::new((0..300).map(|i| Some(vec![i as u8, 0xff])).collect::<BinaryViewArray>());
         let columns = [("n", numbers), ("text", texts), ("binary", binary)];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let options = GsstParquetOptions::default();
@@ -183,8 +172,7 @@ fn parquet_sample() -> &'static ParquetSample {
         let values = footer.file_metadata().key_value_metadata().unwrap();
         let value = values.iter().find(|value| value.key == INDEX_KEY).unwrap();
         let digits = value.value.as_ref().unwrap().as_bytes();
-        let byte =
-            |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
         let index = vec![digits.chunks(2).map(byte).collect()];
         ParquetSample { file, footer, index, num_rows: 300 }
     });
@@ -238,9 +226,7 @@ fn verdict_of(error: &Error) -> Verdict {
 fn verdict(error: &Error) -> Verdict {
     match error {
         Error::Checksum { .. } => Verdict::StoppedByChecksum,
-        Error::Format { section: "footer", reason, .. } if reason.contains("from a copy") => {
-            Verdict::StoppedByChecksum
-        }
+        Error::Format { section: "footer", reason, .. } if reason.contains("from a copy") => Verdict::StoppedByChecksum,
         Error::Format { .. } | Error::Version { .. } | Error::Capacity { .. } => Verdict::Refused,
         other => panic!("an error of another kind: {other:?}"),
     }

@@ -6,9 +6,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
 use tadoc::text::TokenizerProfile;
-use tadoc_store::{
-    Bookmark, CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
-};
+use tadoc_store::{Bookmark, CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest};
 use testkit::malformed::mutations::changed_bytes;
 use testkit::random::Random;
 
@@ -39,8 +37,7 @@ fn batches() -> Vec<EditBatch> {
 }
 
 fn records() -> &'static [Vec<u8>] {
-    static RECORDS: LazyLock<Vec<Vec<u8>>> =
-        LazyLock::new(|| batches().iter().map(encode_batch).collect());
+    static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| batches().iter().map(encode_batch).collect());
     &RECORDS
 }
 
@@ -63,12 +60,8 @@ fn manifests() -> &'static [Vec<u8>] {
             sets_columns: false,
             bookmarks: Vec::new(),
         };
-        let file =
-            |byte, num_docs| Part::File { id: id(byte), len_bytes: 900, crc32c: 7, num_docs };
-        let bookmark = |source: &str, place: &str| Bookmark {
-            source: source.to_owned(),
-            place: place.to_owned(),
-        };
+        let file = |byte, num_docs| Part::File { id: id(byte), len_bytes: 900, crc32c: 7, num_docs };
+        let bookmark = |source: &str, place: &str| Bookmark { source: source.to_owned(), place: place.to_owned() };
         let later = Version {
             number: 9,
             kind: CommitKind::Edit,
@@ -86,10 +79,7 @@ fn manifests() -> &'static [Vec<u8>] {
             bytes
         };
         let bytes = |edits: &'static Vec<u8>| of(&later, Some(edits));
-        [of(&first, None), of(&later, None)]
-            .into_iter()
-            .chain(records().iter().map(bytes))
-            .collect()
+        [of(&first, None), of(&later, None)].into_iter().chain(records().iter().map(bytes)).collect()
     });
     &MANIFESTS
 }

@@ -67,9 +67,7 @@ mod stable {
         let entries = fs::read_dir(seeds_folder(target)).unwrap();
         let mut seeds: Vec<_> = entries
             .map(|entry| entry.unwrap().path())
-            .map(|path| {
-                (path.file_name().unwrap().to_str().unwrap().into(), fs::read(path).unwrap())
-            })
+            .map(|path| (path.file_name().unwrap().to_str().unwrap().into(), fs::read(path).unwrap()))
             .collect();
         seeds.sort();
         seeds
@@ -126,9 +124,8 @@ mod stable {
         assert!(!(target.seeds)().is_empty());
         let seeds = seeds(&target);
         let mut tally = Tally::default();
-        let num_answered = seeds.iter().filter(|(name, seed)| {
-            checked(&target, seed, &format!("seed {name}")) == Verdict::Answered
-        });
+        let num_answered =
+            seeds.iter().filter(|(name, seed)| checked(&target, seed, &format!("seed {name}")) == Verdict::Answered);
         let num_answered = num_answered.count();
         assert!(num_answered > 0, "no seed of {name} is right: write them anew, see the README");
         let time = Duration::from_secs(number_from("TADOC_FUZZ_SECONDS", 1));
@@ -143,9 +140,7 @@ mod stable {
             }
         }
         let Tally { num_cases, num_stopped, num_answered } = tally;
-        println!(
-            "{name}: {num_cases} cases, {num_stopped} stopped by a checksum, {num_answered} answered"
-        );
+        println!("{name}: {num_cases} cases, {num_stopped} stopped by a checksum, {num_answered} answered");
         let num_past = num_cases - num_stopped;
         assert!(num_past * 100 >= num_cases * MIN_PAST_CHECKSUMS, "{num_past} of {num_cases}");
     }

@@ -59,8 +59,7 @@ fn whole(format: &'static str) -> Whole {
 /// Returns all rows of `table.parquet` and validates their arrays.
 fn rows_of_file(engine: &Engine, table: &str, format: &str) -> Result<RecordBatch> {
     let location = format!("memory:///{table}.parquet");
-    engine
-        .rows(&format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION '{location}'"))?;
+    engine.rows(&format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION '{location}'"))?;
     let frame = engine.frame(&format!("SELECT * FROM {table}"));
     let rows = frame.and_then(|frame| {
         let schema = frame.schema().inner().clone();

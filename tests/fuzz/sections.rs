@@ -3,8 +3,7 @@
 //! and the corpus is the same after it is written and read once more.
 
 use tadoc::format::{
-    CorpusWriter, FileFooter, FooterOutcome, read_columns, read_document_facts, read_paths,
-    read_words,
+    CorpusWriter, FileFooter, FooterOutcome, read_columns, read_document_facts, read_paths, read_words,
 };
 use tadoc::segment::{DocumentLength, Segment, SegmentFacts};
 use tadoc::{Corpus, Error};
@@ -73,8 +72,7 @@ pub fn footer(input: &Input<'_>) -> Verdict {
         Input::Number(number) => mutant_of_footer(number, corpora()),
         Input::Part { pick, bytes } => {
             let sample = &corpora()[pick % corpora().len()].file;
-            let (body, postscript) =
-                (&sample[..footer_start(sample)], &sample[sample.len() - POSTSCRIPT_BYTES..]);
+            let (body, postscript) = (&sample[..footer_start(sample)], &sample[sample.len() - POSTSCRIPT_BYTES..]);
             let mut file = [body, bytes, postscript].concat();
             let len_at = file.len() - POSTSCRIPT_BYTES + 8;
             file[len_at..len_at + 4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
@@ -92,8 +90,7 @@ pub fn footer_seeds() -> Vec<Vec<u8>> {
 
 /// Returns inputs of the shortest of `parts`. The parts come from the samples, in their order.
 fn smallest(parts: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
-    let mut inputs: Vec<Vec<u8>> =
-        parts.enumerate().map(|(pick, bytes)| part_input(pick, &bytes)).collect();
+    let mut inputs: Vec<Vec<u8>> = parts.enumerate().map(|(pick, bytes)| part_input(pick, &bytes)).collect();
     inputs.sort_by_key(Vec::len);
     inputs.dedup_by(|a, b| a[2..] == b[2..]);
     inputs.truncate(MAX_SEEDS);
@@ -183,11 +180,8 @@ fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
         let segment = corpus.map(|corpus| &corpus.segments()[i]);
         let bytes = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
         let paths = read_paths("mutant", &footer, i, bytes(meta.paths_range()), &LIMITS);
-        let words =
-            meta.words_range().map(|range| read_words("mutant", &footer, i, bytes(range), &LIMITS));
-        let facts = meta
-            .facts_range()
-            .map(|range| read_document_facts("mutant", &footer, i, bytes(range), &LIMITS));
+        let words = meta.words_range().map(|range| read_words("mutant", &footer, i, bytes(range), &LIMITS));
+        let facts = meta.facts_range().map(|range| read_document_facts("mutant", &footer, i, bytes(range), &LIMITS));
         let Some(segment) = segment else { continue };
         assert_eq!(paths.unwrap(), segment.paths);
         if let Some(facts) = facts {

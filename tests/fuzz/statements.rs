@@ -210,9 +210,7 @@ fn samples() -> &'static [Sample] {
                         ('a', 'to be', 1, 'x', TIMESTAMP '2026-01-02 03:04:05', [1, 2]), \
                         ('b', 'or not', NULL, 'y', NULL, []), ('c', '', 3, NULL, NULL, NULL)) \
                         AS t(path, text, n, name, at, tags)";
-            let sql = format!(
-                "COPY (SELECT {columns} FROM ({rows})) TO 'memory:///c.tadoc' STORED AS TADOC"
-            );
+            let sql = format!("COPY (SELECT {columns} FROM ({rows})) TO 'memory:///c.tadoc' STORED AS TADOC");
             engine.rows(&sql).unwrap();
             let file = engine.get("c.tadoc");
             let path = Path::from("c.tadoc");

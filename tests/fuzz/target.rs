@@ -64,11 +64,7 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "grammar", seeds: sections::grammar_seeds, run: sections::grammar },
     Target { name: "documents", seeds: sections::documents_seeds, run: sections::documents },
     Target { name: "word_counts", seeds: sections::word_counts_seeds, run: sections::word_counts },
-    Target {
-        name: "document_lengths",
-        seeds: sections::document_lengths_seeds,
-        run: sections::document_lengths,
-    },
+    Target { name: "document_lengths", seeds: sections::document_lengths_seeds, run: sections::document_lengths },
     Target { name: "user_columns", seeds: statements::columns_seeds, run: statements::columns },
     Target { name: "manifest", seeds: living::manifest_seeds, run: living::manifest },
     Target { name: "edit_records", seeds: living::edits_seeds, run: living::edits },

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
-    Tfidf, Traversal, Vocabulary, segment_word_counts,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors, Tfidf, Traversal,
+    Vocabulary, segment_word_counts,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
@@ -20,8 +20,8 @@ use tadoc::ids::DocId;
 use tadoc::read::extract;
 use tadoc::segment::{Measure, Segment};
 use tadoc_cuda::{
-    CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
-    RankedRows, SequenceRows, WordDocuments, WordOffsets,
+    CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages, RankedRows,
+    SequenceRows, WordDocuments, WordOffsets,
 };
 use testkit::device::{POISONS, Random, open_device};
 use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
@@ -30,12 +30,7 @@ use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
 const AMPLE: u64 = 4 << 30;
 
 /// Returns a random grammar whose rules refer to one of the next `span` rules.
-fn random_rules(
-    random: &mut Random,
-    num_words: u32,
-    num_rules: usize,
-    span: usize,
-) -> Vec<Vec<u32>> {
+fn random_rules(random: &mut Random, num_words: u32, num_rules: usize, span: usize) -> Vec<Vec<u32>> {
     let first_rule = num_words + NUM_SEPARATORS;
     let max_rules_of_six = if num_rules < 100 { 2 } else { 1 };
     let mut rules: Vec<Vec<u32>> = (0..num_rules)
@@ -98,8 +93,7 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
         all.push((name.to_owned(), segment(&rules, doc_offsets, 2).unwrap()));
     };
     let doubling = |levels: u32| -> Vec<Vec<u32>> {
-        let mut rules: Vec<Vec<u32>> =
-            (1..=levels).map(|next| vec![first_rule + next, first_rule + next]).collect();
+        let mut rules: Vec<Vec<u32>> = (1..=levels).map(|next| vec![first_rule + next, first_rule + next]).collect();
         rules.push(vec![0, 3, 1]);
         rules
     };
@@ -113,8 +107,7 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
         },
         vec![0, 2],
     );
-    let mut chain: Vec<Vec<u32>> =
-        (1..5_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
+    let mut chain: Vec<Vec<u32>> = (1..5_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
     chain.push(vec![0, 1]);
     add("a chain of 5,000 rules", chain, vec![0, 1, 4]);
     let mut chain: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
@@ -127,21 +120,13 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     held.extend((0..7).map(|rule| vec![1; rule + 2]));
     add("rules that are held thousands of times", held, vec![0, 100, 19_999]);
     let long: Vec<u32> = (0..1_000_000).map(|at| at * 7 % 11 % 6).collect();
-    add(
-        "a rule of 1,000,000 elements",
-        vec![vec![first_rule + 1, 0, first_rule + 1], long.clone()],
-        vec![0, 3],
-    );
+    add("a rule of 1,000,000 elements", vec![vec![first_rule + 1, 0, first_rule + 1], long.clone()], vec![0, 3]);
     let len = long.len() as u32;
     add("one document", vec![long.clone()], vec![0, len]);
     add("100,000 documents", vec![long.clone()], (0..=100_000).map(|doc| doc * 10).collect());
     add("1,000,000 documents", vec![long.clone()], (0..=1_000_000).collect());
     add("empty documents only", vec![vec![]], vec![0; 10]);
-    add(
-        "separators only",
-        vec![vec![2, 3, 4, 5, 3, first_rule + 1, first_rule + 1], vec![3; 500]],
-        vec![0, 3, 7],
-    );
+    add("separators only", vec![vec![2, 3, 4, 5, 3, first_rule + 1, first_rule + 1], vec![3; 500]], vec![0, 3, 7]);
     all.push(("built".to_owned(), built(5, 400)));
     all.retain(|(_, segment)| segment.dag.grammar().symbols.len() <= max_elements());
     all
@@ -272,8 +257,7 @@ fn passages_are_the_cpus() {
         let corpus = upload(&device, &segment);
         let cpu = corpus_of(&segment);
         let queries = queries(&segment, &mut random, 400);
-        let expected =
-            |q: &PassageQuery| extract(&cpu, q.doc.into(), q.offset, q.len_bytes).unwrap();
+        let expected = |q: &PassageQuery| extract(&cpu, q.doc.into(), q.offset, q.len_bytes).unwrap();
         let expected: Vec<_> = queries.iter().map(expected).collect();
         for chunk_bytes in [8, 32, 256] {
             let reader = corpus.passages().unwrap().with_chunk_bytes(chunk_bytes);
@@ -419,8 +403,7 @@ fn words_and_documents_are_the_cpus() {
         let index = InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::TopDown).unwrap();
         let tfidf = Tfidf::new(TermVectors::new(vocabulary.clone(), Traversal::TopDown)).unwrap();
         let vectors = tfidf.vectors().collect(&DocSelection::all(&cpu), None).unwrap();
-        let ids: Vec<u32> =
-            (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
+        let ids: Vec<u32> = (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
         let mut terms = corpus.terms().unwrap();
         // The second run uses the same memory again.
         for _ in POISONS {
@@ -434,8 +417,7 @@ fn words_and_documents_are_the_cpus() {
                 assert_eq!(doc_counts[id as usize], tfidf.doc_counts()[row], "{name}, {row}");
             }
             let num_docs = segment.dag.grammar().num_docs() as f64;
-            let weights: Vec<f64> =
-                doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
+            let weights: Vec<f64> = doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
             let by_document = found.by_document().unwrap();
             let scores = by_document.scores(&weights).unwrap().to_host().unwrap();
             let words = by_document.to_host().unwrap();
@@ -513,12 +495,7 @@ struct Answers {
     found: Result<(Vec<u64>, WordOffsets), GpuError>,
 }
 
-fn answers(
-    copies: &mut CorpusCopies,
-    segment: &Arc<Segment>,
-    queries: &[PassageQuery],
-    words: &[DocWord],
-) -> Answers {
+fn answers(copies: &mut CorpusCopies, segment: &Arc<Segment>, queries: &[PassageQuery], words: &[DocWord]) -> Answers {
     let mut found = || {
         let counts = copies.document_word_counts(segment, words)?;
         Ok((counts, copies.document_word_offsets(segment, words, 1 << 20)?))
@@ -553,8 +530,7 @@ fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
         let mut copies = [device.clone(), shared.clone()].map(CorpusCopies::new);
         // The first run makes the data, the second uses the kept data.
         for _ in POISONS {
-            let [expected, got] =
-                copies.each_mut().map(|copies| answers(copies, &segment, &queries, &words));
+            let [expected, got] = copies.each_mut().map(|copies| answers(copies, &segment, &queries, &words));
             assert!(got.counts == expected.counts, "{name}: counts of words");
             assert!(got.rows == expected.rows, "{name}: sequences, pairs");
             assert!(got.documents == expected.documents, "{name}: documents of words");

@@ -48,9 +48,7 @@ fn random_segment(seed: u64, num_words: u32, num_rules: usize) -> Arc<Segment> {
             elements.push(rule as u32 % num_words);
             rules.push(elements);
         }
-        let is_used = |rule: usize| {
-            rules.iter().flatten().any(|&element| element == first_rule + rule as u32)
-        };
+        let is_used = |rule: usize| rules.iter().flatten().any(|&element| element == first_rule + rule as u32);
         let unused: Vec<usize> = (1..num_rules).filter(|&rule| !is_used(rule)).collect();
         rules[0].extend(unused.iter().map(|&rule| first_rule + rule as u32));
         let root_len = rules[0].len() as u32;
@@ -92,8 +90,7 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     let mut add = |name: &str, rules: Vec<Vec<u32>>, doc_offsets: Vec<u32>| {
         all.push((name.to_owned(), segment(&rules, doc_offsets, 2).unwrap()));
     };
-    let mut chain: Vec<Vec<u32>> =
-        (1..2_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
+    let mut chain: Vec<Vec<u32>> = (1..2_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
     chain.push(vec![0, 1]);
     add("a chain of 2,000 rules", chain, vec![0, 1, 4]);
     let long: Vec<u32> = (0..300_000).map(|at| at * 7 % 11 % 6).collect();
@@ -112,11 +109,7 @@ fn words_of(device: &Device, segment: &Arc<Segment>) -> (CorpusText, CorpusWords
 }
 
 /// Returns queries for words of the dictionary and other words. Some ask one document twice.
-fn word_queries(
-    segment: &Segment,
-    random: &mut Random,
-    num_queries: usize,
-) -> Vec<(DocId, String)> {
+fn word_queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<(DocId, String)> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
         let doc = DocId::from_index(random.below(num_docs));
@@ -305,12 +298,7 @@ impl<'a> Edits<'a> {
 fn assert_same_texts(name: &str, text: &CorpusText, living: &LivingCorpus) {
     let docs: Vec<DocId> = match text.num_docs() {
         num_docs @ ..MANY_DOCUMENTS => DocId::range(0..num_docs).collect(),
-        _ => living
-            .edited_docs()
-            .into_iter()
-            .chain([0])
-            .map(|doc| DocId::from_index(doc as usize))
-            .collect(),
+        _ => living.edited_docs().into_iter().chain([0]).map(|doc| DocId::from_index(doc as usize)).collect(),
     };
     let query = |&doc: &DocId| PassageQuery { doc, offset: 0, len_bytes: u64::MAX };
     let queries: Vec<PassageQuery> = docs.iter().map(query).collect();
@@ -329,8 +317,7 @@ fn assert_same_texts(name: &str, text: &CorpusText, living: &LivingCorpus) {
 /// Compares counts and places of old and new words.
 fn assert_same_words(name: &str, text: &CorpusText, living: &LivingCorpus, random: &mut Random) {
     const WORDS: [&str; 8] = ["the", "a", "sleep", "12345678", "furiously", "aa", "0a", "regulara"];
-    let query =
-        |_| (DocId::from_index(random.below(text.num_docs())), WORDS[random.below(8)].to_owned());
+    let query = |_| (DocId::from_index(random.below(text.num_docs())), WORDS[random.below(8)].to_owned());
     let queries: Vec<(DocId, String)> = (0..500).map(query).collect();
     let words = text.words().unwrap();
     let mut batch = words.batch(&of_device(text, &queries)).unwrap();
@@ -356,10 +343,7 @@ fn texts_after_edits_are_the_cpus() {
     check_texts_after_edits(&shared, built_segments().into_iter());
 }
 
-fn check_texts_after_edits(
-    device: &Device,
-    segments: impl Iterator<Item = (String, Arc<Segment>)>,
-) {
+fn check_texts_after_edits(device: &Device, segments: impl Iterator<Item = (String, Arc<Segment>)>) {
     let mut random = Random(7);
     for (name, segment) in segments {
         for mode in MODES {
@@ -463,12 +447,7 @@ fn edits_that_cannot_be_made_are_refused() {
     // This word of a dictionary contains a place at which its tokenizer would cut it, and the
     // insert is at that place.
     let dictionary = Dictionary::from_parts(1, vec![0, 4], b"a, b".to_vec().into()).unwrap();
-    let grammar = Grammar {
-        num_terminals: 1,
-        rule_offsets: vec![0, 1],
-        symbols: vec![0],
-        doc_offsets: vec![0, 1],
-    };
+    let grammar = Grammar { num_terminals: 1, rule_offsets: vec![0, 1], symbols: vec![0], doc_offsets: vec![0, 1] };
     let dag = Dag::new(grammar, 1, dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
     paths.push("odd");

@@ -4,13 +4,10 @@
 //! Without a device these tests say that they are skipped; `REQUIRE_GPU=1` makes that a failure.
 
 use gsst::{
-    Block, BlockOptions, CodeWidth, Pattern, RowMask, SealedBlock, Symbol, SymbolTable,
-    num_rows_that_fit, write_block, write_block_with,
+    Block, BlockOptions, CodeWidth, Pattern, RowMask, SealedBlock, Symbol, SymbolTable, num_rows_that_fit, write_block,
+    write_block_with,
 };
-use tadoc_cuda::{
-    Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate,
-    ScanOptions,
-};
+use tadoc_cuda::{Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate, ScanOptions};
 use testkit::device::{POISONS, Random, WIDTHS, open_device};
 
 type Rows = Vec<Option<Vec<u8>>>;
@@ -92,14 +89,11 @@ impl Answer {
         let mut answer = Self { offsets: vec![0], ..Self::default() };
         let mut first_row = 0;
         for block in blocks {
-            let masks: Vec<_> = questions
-                .iter()
-                .map(|(question, is_negated)| (question.on_cpu(block), *is_negated))
-                .collect();
+            let masks: Vec<_> =
+                questions.iter().map(|(question, is_negated)| (question.on_cpu(block), *is_negated)).collect();
             let is_selected = |row: &u32| {
                 let row = *row as usize;
-                masks.iter().all(|(mask, is_negated)| mask.is_set(row) != *is_negated)
-                    && !block.is_null(row)
+                masks.iter().all(|(mask, is_negated)| mask.is_set(row) != *is_negated) && !block.is_null(row)
             };
             let rows: Vec<_> = (0..block.num_rows() as u32).filter(is_selected).collect();
             let decoded = block.decode_selected(&rows).unwrap();
@@ -134,12 +128,7 @@ impl Answer {
 /// Compares both answers to all questions and their negations, with and without the filter. A
 /// selection is filled for the first time and again.
 #[track_caller]
-fn assert_same(
-    scanner: &GsstScanner,
-    blocks: &[Block<Vec<u8>>],
-    questions: &[Question<'_>],
-    case: &str,
-) {
+fn assert_same(scanner: &GsstScanner, blocks: &[Block<Vec<u8>>], questions: &[Question<'_>], case: &str) {
     let matcher = scanner.matcher();
     assert_runs_are_same(scanner, blocks, questions, case);
     let rows = matcher.upload(blocks).unwrap();
@@ -147,11 +136,8 @@ fn assert_same(
     let mut selection = matcher.selection().unwrap();
     for question in questions {
         let predicate = question.on_device(matcher);
-        let variants = [
-            (predicate.clone(), false),
-            (predicate.clone().without_filter(), false),
-            (predicate.negated(), true),
-        ];
+        let variants =
+            [(predicate.clone(), false), (predicate.clone().without_filter(), false), (predicate.negated(), true)];
         let expected = [false, true].map(|is_negated| Answer::of_cpu(blocks, question, is_negated));
         for (variant, (predicate, is_negated)) in variants.iter().enumerate() {
             for poison in POISONS {
@@ -178,20 +164,11 @@ fn assert_same(
 /// Compares the answers of runs whose blocks the device checks, with several runs under way at a
 /// time: each question, its negation, and the negation together with the question before.
 #[track_caller]
-fn assert_runs_are_same(
-    scanner: &GsstScanner,
-    blocks: &[Block<Vec<u8>>],
-    questions: &[Question<'_>],
-    case: &str,
-) {
+fn assert_runs_are_same(scanner: &GsstScanner, blocks: &[Block<Vec<u8>>], questions: &[Question<'_>], case: &str) {
     let sealed: Vec<_> = blocks.iter().map(SealedBlock::from_valid).collect();
     let mut before = &questions[0];
     for question in questions {
-        let asked = [
-            vec![(question, false)],
-            vec![(question, true)],
-            vec![(before, false), (question, true)],
-        ];
+        let asked = [vec![(question, false)], vec![(question, true)], vec![(before, false), (question, true)]];
         let submit = |asked: &Vec<(&Question<'_>, bool)>, is_text_wanted| {
             let predicate = |(question, is_negated): &(&Question<'_>, bool)| {
                 let predicate = question.on_device(scanner.matcher());
@@ -200,8 +177,7 @@ fn assert_runs_are_same(
             let predicates: Vec<_> = asked.iter().map(predicate).collect();
             scanner.submit_matching(&sealed, &predicates, is_text_wanted).unwrap()
         };
-        let pending: Vec<_> =
-            asked.iter().map(|asked| (submit(asked, true), submit(asked, false))).collect();
+        let pending: Vec<_> = asked.iter().map(|asked| (submit(asked, true), submit(asked, false))).collect();
         for (asked, (with_text, without)) in asked.iter().zip(pending) {
             let (with_text, without) = (with_text.wait().unwrap(), without.wait().unwrap());
             let expected = Answer::of_all(blocks, asked);
@@ -233,8 +209,7 @@ fn like(pattern: &str) -> Question<'static> {
 fn few_rows() {
     let Some(scanner) = scanner() else { return };
     let mut random = Random(1);
-    let questions: Vec<_> =
-        [&b""[..], b"a", b"the ", b"the f"].into_iter().flat_map(about).collect();
+    let questions: Vec<_> = [&b""[..], b"a", b"the ", b"the f"].into_iter().flat_map(about).collect();
     assert_same(&scanner, &[], &questions, "no blocks");
     for width in WIDTHS {
         for num_rows in [0, 1, 31, 32, 33, 127, 128, 129] {
@@ -284,8 +259,7 @@ fn patterns_of_all_forms() {
     for width in WIDTHS {
         for max_len in [3, 40, 300] {
             let rows = random_rows(&mut random, 3000, max_len);
-            let options =
-                BlockOptions { has_text_lengths: max_len != 40, ..BlockOptions::new(width) };
+            let options = BlockOptions { has_text_lengths: max_len != 40, ..BlockOptions::new(width) };
             let block = block_of(&rows, &options);
             let case = format!("{width:?}, rows of up to {max_len} bytes");
             assert_same(&scanner, &[block], &questions, &case);
@@ -298,9 +272,8 @@ fn literals_across_symbols_and_escapes() {
     let Some(scanner) = scanner() else { return };
     let mut random = Random(3);
     let alphabet = [b'a', b'b', b'c', 255];
-    let rows: Rows = (0..4000)
-        .map(|_| Some((0..random.below(30)).map(|_| alphabet[random.below(4)]).collect()))
-        .collect();
+    let rows: Rows =
+        (0..4000).map(|_| Some((0..random.below(30)).map(|_| alphabet[random.below(4)]).collect())).collect();
     let eight: [&[&[u8]]; 4] =
         [&[], &[b"a", b"b", b"c"], &[b"ab", b"abc", b"bca", b"a"], &[b"abcabcab", b"ca", b"\xff"]];
     let twelve: [&[&[u8]]; 2] = [
@@ -340,10 +313,8 @@ fn runs_that_look_like_escapes() {
         Some(row)
     }));
     let block = block_by(&table, &rows);
-    let questions: Vec<_> = [&b"\xff"[..], b"\xff\xff\xff", b"z", b"z\xff", &[255; 70]]
-        .into_iter()
-        .flat_map(about)
-        .collect();
+    let questions: Vec<_> =
+        [&b"\xff"[..], b"\xff\xff\xff", b"z", b"z\xff", &[255; 70]].into_iter().flat_map(about).collect();
     assert_same(&scanner, &[block], &questions, "runs of 255");
 }
 
@@ -356,8 +327,7 @@ fn all_rows_no_rows_and_only_nulls() {
         let same: Rows = vec![Some(b"furiously regular".to_vec()); 5000];
         let nulls: Rows = vec![None; 700];
         let ones: Rows = (0..5000).map(|_| Some(random.words(1))).collect();
-        let blocks =
-            [&same, &nulls, &Vec::new(), &ones, &same].map(|rows| block_of(rows, &options));
+        let blocks = [&same, &nulls, &Vec::new(), &ones, &same].map(|rows| block_of(rows, &options));
         let mut questions = about(b"furiously regular");
         questions.extend(about(b"a"));
         questions.extend(about(b"not there"));
@@ -395,10 +365,7 @@ fn many_blocks_of_both_widths() {
             let num_rows = random.below(2500);
             let max_len = random.below(60) + 1;
             let rows = random_rows(&mut random, num_rows, max_len);
-            let options = BlockOptions {
-                has_text_lengths: i % 3 != 1,
-                ..BlockOptions::new(WIDTHS[i / 2 % 2])
-            };
+            let options = BlockOptions { has_text_lengths: i % 3 != 1, ..BlockOptions::new(WIDTHS[i / 2 % 2]) };
             block_of(&rows, &options)
         })
         .collect();

@@ -6,10 +6,7 @@
 
 mod scan;
 
-use gsst::{
-    Block, BlockOptions, CodeWidth, Symbol, SymbolTable, num_rows_that_fit, write_block,
-    write_block_with,
-};
+use gsst::{Block, BlockOptions, CodeWidth, Symbol, SymbolTable, num_rows_that_fit, write_block, write_block_with};
 use tadoc::Error;
 use tadoc_cuda::{Device, GpuError, GsstDecoder, num_devices};
 use testkit::device::{POISONS, Random, WIDTHS, open_device};
@@ -161,8 +158,7 @@ fn all_bytes_nulls_and_extreme_rows() {
         ];
         assert_parity(&decoder, &blocks, &format!("{width:?}"));
         let texts: Vec<_> = (0..3000).map(|row| random.words(row % 50)).collect();
-        let rows: Vec<_> =
-            texts.iter().enumerate().map(|(i, text)| (i % 3 != 1).then_some(&text[..])).collect();
+        let rows: Vec<_> = texts.iter().enumerate().map(|(i, text)| (i % 3 != 1).then_some(&text[..])).collect();
         let block = Block::open(write_block(&rows, &options).unwrap()).unwrap();
         assert!(block.num_nulls() > 0);
         assert_parity(&decoder, &[block], "nulls");

@@ -83,36 +83,32 @@ fn a_full_device_leaves_the_rows_to_the_cpu() {
 
 #[test]
 fn a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu() {
-    alone_on_device(
-        "a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu",
-        &[ONE_DEVICE],
-        async {
-            let scene = Scene::new(1, usize::MAX).await;
-            let plan = scene.plan(SCAN).await;
-            let mut rows = plan.execute(0, scene.context.task_ctx()).unwrap();
-            let mut batches = vec![rows.next().await.unwrap().unwrap()];
-            // A row group on the device is counted before its rows are returned.
-            let (num_on_device, _) = scene.counted(&plan);
-            assert!(num_on_device > 0, "{}", log::all());
-            break_device(0, Fault::IllegalAddress);
-            while let Some(batch) = rows.next().await {
-                batches.push(batch.unwrap());
-            }
-            scene.assert_all_rows(&batches);
-            let (num_on_device, num_fallbacks) = scene.counted(&plan);
-            assert!(num_fallbacks > 0, "{num_on_device} on the device");
-            assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
-            log::assert_said("decoding on the CPU", "CUDA error 700");
-            // The plans of later queries know the lost device.
-            let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
-            assert!(plan.contains("device=cpu: device 0 is lost since an earlier fault"), "{plan}");
-            assert_eq!(scene.scan(SCAN).await, (0, 0));
-            scene.answer("SET tadoc.device = 'gpu'").await;
-            let error = scene.error(SCAN).await.to_string();
-            assert!(error.contains("tadoc.device = gpu: device 0 is lost"), "{error}");
-            assert!(error.contains("SET tadoc.device = 'auto'"), "{error}");
-        },
-    );
+    alone_on_device("a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu", &[ONE_DEVICE], async {
+        let scene = Scene::new(1, usize::MAX).await;
+        let plan = scene.plan(SCAN).await;
+        let mut rows = plan.execute(0, scene.context.task_ctx()).unwrap();
+        let mut batches = vec![rows.next().await.unwrap().unwrap()];
+        // A row group on the device is counted before its rows are returned.
+        let (num_on_device, _) = scene.counted(&plan);
+        assert!(num_on_device > 0, "{}", log::all());
+        break_device(0, Fault::IllegalAddress);
+        while let Some(batch) = rows.next().await {
+            batches.push(batch.unwrap());
+        }
+        scene.assert_all_rows(&batches);
+        let (num_on_device, num_fallbacks) = scene.counted(&plan);
+        assert!(num_fallbacks > 0, "{num_on_device} on the device");
+        assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
+        log::assert_said("decoding on the CPU", "CUDA error 700");
+        // The plans of later queries know the lost device.
+        let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
+        assert!(plan.contains("device=cpu: device 0 is lost since an earlier fault"), "{plan}");
+        assert_eq!(scene.scan(SCAN).await, (0, 0));
+        scene.answer("SET tadoc.device = 'gpu'").await;
+        let error = scene.error(SCAN).await.to_string();
+        assert!(error.contains("tadoc.device = gpu: device 0 is lost"), "{error}");
+        assert!(error.contains("SET tadoc.device = 'auto'"), "{error}");
+    });
 }
 
 #[test]

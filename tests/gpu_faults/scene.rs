@@ -40,12 +40,7 @@ pub fn alone_on_device(name: &str, variables: &[(&str, &str)], case: impl Future
 }
 
 /// Runs `case` as [`alone`] does if `can_run` returns true.
-fn alone_if(
-    can_run: impl FnOnce() -> bool,
-    name: &str,
-    variables: &[(&str, &str)],
-    case: impl Future<Output = ()>,
-) {
+fn alone_if(can_run: impl FnOnce() -> bool, name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
     if is_alone(name) {
         return tokio::runtime::Runtime::new().unwrap().block_on(heard(case));
     }

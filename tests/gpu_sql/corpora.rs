@@ -25,12 +25,7 @@ pub fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
 }
 
 /// Writes a corpus with blocks of this size to `folder` and returns its location.
-pub fn write_corpus(
-    folder: &Path,
-    name: &str,
-    block_bytes: usize,
-    documents: &[Vec<u8>],
-) -> String {
+pub fn write_corpus(folder: &Path, name: &str, block_bytes: usize, documents: &[Vec<u8>]) -> String {
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
     for (doc, text) in documents.iter().enumerate() {
@@ -57,12 +52,9 @@ pub fn create_living(folder: &Path) -> [String; 2] {
 pub fn living_statements(source: &str, inserted: &str) -> [String; 5] {
     [
         format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{source}')"),
-        format!(
-            "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (3, 0, '{inserted}'), (4, NULL, ' x y')"
-        ),
+        format!("INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (3, 0, '{inserted}'), (4, NULL, ' x y')"),
         "DELETE FROM d WHERE doc_id IN (5, 6, 40)".to_owned(),
-        "INSERT INTO d (path, text) VALUES ('new', 'furiously regular furiously regular')"
-            .to_owned(),
+        "INSERT INTO d (path, text) VALUES ('new', 'furiously regular furiously regular')".to_owned(),
         "UPDATE d SET text = upper(text) WHERE doc_id = 20".to_owned(),
     ]
 }

@@ -81,8 +81,7 @@ async fn copies_stay_for_the_next_query() {
     let terms = format!("SELECT * FROM term_vector('{location}')");
     let first = scene.check(&terms).await;
     assert!(first.upload_bytes > 0 && first.fallbacks == 0);
-    for sql in [terms.clone(), terms.replace("term_vector", "tfidf"), terms.replace("')", "', 5)")]
-    {
+    for sql in [terms.clone(), terms.replace("term_vector", "tfidf"), terms.replace("')", "', 5)")] {
         assert_eq!(scene.check(&sql).await, first.resident(), "{sql}");
     }
     let index = scene.check(&terms.replace("term_vector", "inverted_index")).await;
@@ -104,8 +103,7 @@ async fn copies_stay_for_the_next_query() {
 async fn rows_go_out_of_all_partitions_and_each_step_has_its_time() {
     let Some(scene) = Scene::new().await else { return };
     let location = scene.corpus("spread", 16 << 10, &documents(21, 400, 900));
-    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"]
-    {
+    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"] {
         let sql = format!("SELECT count(*), sum(count) FROM {task}").replace("{}", &location);
         scene.check(&sql).await;
         let (plan, ..) = scene.rows("gpu", &sql).await;
@@ -128,8 +126,7 @@ async fn little_device_memory_is_used_for_one_segment_after_the_other() {
         "cooccurrence('{}', 3)",
         "ranked_inverted_index('{}', 2)",
     ] {
-        check_little_memory(&scene, &format!("SELECT * FROM {task}").replace("{}", &location))
-            .await;
+        check_little_memory(&scene, &format!("SELECT * FROM {task}").replace("{}", &location)).await;
     }
 }
 
@@ -265,8 +262,7 @@ async fn small_corpora_are_left_to_the_cores() {
 async fn repeated_tasks_are_tried_on_a_device_and_then_run_where_they_are_faster() {
     let Some(scene) = Scene::new().await else { return };
     let location = scene.corpus("repeated", 16 << 10, &documents(25, 800, 600));
-    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"]
-    {
+    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"] {
         let sql = format!("SELECT * FROM {task}").replace("{}", &location);
         // A device that has all copies is tried after any run on the cores.
         let (_, expected, _) = scene.rows("gpu", &sql).await;

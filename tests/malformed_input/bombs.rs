@@ -66,10 +66,7 @@ fn a_chain_of_a_million_rules_needs_no_stack() {
     assert_eq!(word_count(&corpus).unwrap().iter().collect::<Vec<_>>(), [("a", num_words)]);
     let text = "a ".repeat(num_words as usize);
     assert_eq!(document_bytes(&corpus, 0, 1 << 30).unwrap(), text.trim_end().as_bytes());
-    assert_eq!(
-        extract(&corpus, 0, num_words, 100).unwrap(),
-        text.as_bytes()[num_words as usize..][..100]
-    );
+    assert_eq!(extract(&corpus, 0, num_words, 100).unwrap(), text.as_bytes()[num_words as usize..][..100]);
 }
 
 #[test]
@@ -94,12 +91,7 @@ fn written(bodies: &[Vec<u32>]) -> Result<(), Error> {
         rule_offsets.push(rule_offsets[rule_offsets.len() - 1] + body.len() as u32);
     }
     let root_len = bodies[0].len() as u32;
-    let grammar = Grammar {
-        num_terminals: 1,
-        rule_offsets,
-        symbols: bodies.concat(),
-        doc_offsets: vec![0, root_len],
-    };
+    let grammar = Grammar { num_terminals: 1, rule_offsets, symbols: bodies.concat(), doc_offsets: vec![0, root_len] };
     let mut paths = Paths::default();
     paths.push("hostile");
     let draft = Draft { dictionary: dictionary(&["a"], &[]), grammar, paths, continues: false };
@@ -139,8 +131,7 @@ fn more_than_can_be_counted_is_refused() {
         assert!(written(&doubling(log2)).is_err(), "2^{log2}");
     }
     // Each segment can be counted, but all of them together cannot.
-    let mut parts =
-        Anatomy::from_file(&file_of(dictionary(&["a"], &[]), &doubling(61), vec![0, 2]));
+    let mut parts = Anatomy::from_file(&file_of(dictionary(&["a"], &[]), &doubling(61), vec![0, 2]));
     assert!(Corpus::from_bytes("one", &parts.assemble(), &LIMITS).is_ok());
     parts.segments = vec![parts.segments[0].clone(); 8];
     let refused = Corpus::from_bytes("four", &parts.assemble(), &LIMITS).unwrap_err().to_string();

@@ -57,12 +57,9 @@ fn try_mutant(seed: u64, mutant: &Mutant<'_>) -> bool {
     let bytes = &mutant.bytes;
     let (footer, corpus) = match Corpus::from_bytes("mutant", bytes, &LIMITS) {
         Ok(opened) => opened,
-        Err(
-            Error::Format { .. }
-            | Error::Checksum { .. }
-            | Error::Version { .. }
-            | Error::Capacity { .. },
-        ) => return false,
+        Err(Error::Format { .. } | Error::Checksum { .. } | Error::Version { .. } | Error::Capacity { .. }) => {
+            return false;
+        }
         Err(other) => panic!("an error of another kind: {other:?}"),
     };
     if let Allowed::Error(contents) = &mutant.allowed {
@@ -88,18 +85,12 @@ fn check_tail(bytes: &[u8], footer: &FileFooter) {
 fn try_case(seed: u64, samples: &[Sample]) -> Result<(&'static str, bool), String> {
     let mutant = mutant(seed, samples);
     let (kind, sample) = (mutant.kind, mutant.sample);
-    let failed = |what: &str| {
-        format!("TADOC_FIRST_MUTATION={seed} TADOC_MUTATIONS=1: {what} ({kind} of {sample})")
-    };
+    let failed = |what: &str| format!("TADOC_FIRST_MUTATION={seed} TADOC_MUTATIONS=1: {what} ({kind} of {sample})");
     let before = busy_time();
     let outcome = catch_unwind(AssertUnwindSafe(|| try_mutant(seed, &mutant)));
     let is_open = outcome.map_err(|_| failed("panicked, see above"))?;
     let taken = busy_time() - before;
-    if taken <= MAX_CASE_TIME {
-        Ok((kind, is_open))
-    } else {
-        Err(failed(&format!("took {taken:?} of a processor")))
-    }
+    if taken <= MAX_CASE_TIME { Ok((kind, is_open)) } else { Err(failed(&format!("took {taken:?} of a processor"))) }
 }
 
 /// Returns the result of `work` and its processor time.

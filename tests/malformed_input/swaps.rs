@@ -53,8 +53,7 @@ fn open(file: &[u8]) -> Result<Corpus, Error> {
 fn a_section_of_another_file_is_found_whatever_its_checksums() {
     let [mut one, mut two] = twins();
     assert!([&one, &two].iter().all(|twin| open(&twin.assemble()).is_ok()));
-    let records =
-        |twin: &Anatomy| twin.segments.iter().map(|s| s.record.clone()).collect::<Vec<_>>();
+    let records = |twin: &Anatomy| twin.segments.iter().map(|s| s.record.clone()).collect::<Vec<_>>();
     assert_eq!(records(&one), records(&two), "their sums are the same");
     let mut kinds = BTreeSet::new();
     for i in 0..one.clone().sections_mut().len() {
@@ -126,8 +125,7 @@ fn lengths_of_documents_are_compared_with_the_grammar() {
         sections.position(|section| section.kind == DOCUMENT_LENGTHS).unwrap()
     };
     let mut swapped = one.clone();
-    swapped.segments[0].sections[lengths(&one)] =
-        other.segments[0].sections[lengths(&other)].clone();
+    swapped.segments[0].sections[lengths(&one)] = other.segments[0].sections[lengths(&other)].clone();
     let error = open(&swapped.assemble()).unwrap_err().to_string();
     assert!(error.contains("from a copy"), "{error}");
     for lying in [swapped.clone().tied(), without_ties(&swapped)] {

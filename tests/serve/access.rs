@@ -163,9 +163,7 @@ fn bad_certificates_are_named() {
     let folder = corpora();
     folder.write("cert.pem", include_str!("tls/cert.pem"));
     folder.write("bad.pem", "no key");
-    let serve = |cert: &str, key: &str| {
-        folder.run(&["serve", "--tls-cert", cert, "--tls-key", key, "notes.tadoc"])
-    };
+    let serve = |cert: &str, key: &str| folder.run(&["serve", "--tls-cert", cert, "--tls-key", key, "notes.tadoc"]);
     for (cert, key, named) in [
         ("cert.pem", "bad.pem", "bad.pem"),
         ("missing.pem", "bad.pem", "missing.pem"),

@@ -36,18 +36,12 @@ const FEW: &[Case] = &[
         "SELECT sum(length(extract_text('long', value % 2, 0, 9223372036854775807))) FROM range(0, 4000)",
         "12000000000",
     ),
-    Case(
-        "SELECT sum(length(t)) FROM (SELECT repeat('x', 900000) AS t FROM range(0, 100000))",
-        "90000000000",
-    ),
+    Case("SELECT sum(length(t)) FROM (SELECT repeat('x', 900000) AS t FROM range(0, 100000))", "90000000000"),
     Case(
         "SELECT sum(length(s['a'])) FROM (SELECT named_struct('a', T900K, 'b', value) AS s FROM range(0, 20000))",
         "18000000000",
     ),
-    Case(
-        "SELECT sum(length(CASE WHEN value > 0 THEN T900K ELSE T30 END)) FROM range(0, 20000)",
-        "18029100000",
-    ),
+    Case("SELECT sum(length(CASE WHEN value > 0 THEN T900K ELSE T30 END)) FROM range(0, 20000)", "18029100000"),
     Case(
         "SELECT sum(length(a.t)) FROM (SELECT repeat('x', 500000 + value) AS t FROM range(0, 2)) a CROSS JOIN range(0, 100000) b",
         "100000100000",
@@ -56,10 +50,7 @@ const FEW: &[Case] = &[
         "SELECT sum(length(t)) FROM (SELECT unnest(range(0, 3000000)) AS n, concat('y', T900K) AS t)",
         "2700003000000",
     ),
-    Case(
-        "SELECT length(string_agg(concat('word', value), ',')) FROM range(0, 30000000)",
-        "378888889",
-    ),
+    Case("SELECT length(string_agg(concat('word', value), ',')) FROM range(0, 30000000)", "378888889"),
 ];
 
 /// Statements of the whole table beside those.
@@ -85,19 +76,13 @@ const MORE: &[Case] = &[
     Case("SELECT cardinality(regexp_match(T30, '(a)(b)( .*)'))", "3"),
     Case("SELECT cardinality(string_to_array(T30, ' '))", "10000001"),
     Case("SELECT length(array_to_string(range(0, 8000000), T900K)) > 0", "true"),
-    Case(
-        "SELECT length(split_part(T30, 'x', 1)) + length(substr(T30, 2)) + length(btrim(T30))",
-        "89999998",
-    ),
+    Case("SELECT length(split_part(T30, 'x', 1)) + length(substr(T30, 2)) + length(btrim(T30))", "89999998"),
     Case("SELECT length(initcap(T30)) + length(lower(T30))", "60000000"),
     Case("SELECT length(md5(T30)) + length(encode(digest(T30, 'sha512'), 'hex'))", "160"),
     Case("SELECT length(chr(65)) + length(to_hex(255)) + length(T30)", "30000003"),
     Case("SELECT length(T30 || T30 || T30 || T30 || T30 || T30)", "180000000"),
     Case("SELECT length(concat_ws(T900K, T30, T30, T30, T30))", "122700000"),
-    Case(
-        "SELECT sum(length(upper(t))) FROM (SELECT concat(T900K, value) AS t FROM range(0, 10000))",
-        "9000038890",
-    ),
+    Case("SELECT sum(length(upper(t))) FROM (SELECT concat(T900K, value) AS t FROM range(0, 10000))", "9000038890"),
     Case("SELECT count(*) FROM range(0, 100000) WHERE length(concat(T900K, value)) > 5", "100000"),
     Case("SELECT levenshtein(T30, concat(T30, 'x'))", "1"),
     Case(
@@ -109,40 +94,22 @@ const MORE: &[Case] = &[
     Case("SELECT cardinality(map(range(0, 4000000), range(0, 4000000)))", "4000000"),
     // Functions of lists and structs.
     Case("SELECT cardinality(array_concat(R5, R5, R5, R5))", "20000000"),
-    Case(
-        "SELECT cardinality(array_repeat(array_repeat(array_repeat(1, 1000), 1000), 1000))",
-        "1000",
-    ),
+    Case("SELECT cardinality(array_repeat(array_repeat(array_repeat(1, 1000), 1000), 1000))", "1000"),
     Case("SELECT cardinality(array_sort(R5)) + cardinality(array_reverse(R5))", "10000000"),
     Case("SELECT cardinality(flatten(array_repeat(range(0, 1000), 20000)))", "20000000"),
-    Case(
-        "SELECT cardinality(array_union(R5, R5)) + cardinality(array_intersect(R5, R5))",
-        "10000000",
-    ),
+    Case("SELECT cardinality(array_union(R5, R5)) + cardinality(array_intersect(R5, R5))", "10000000"),
     Case("SELECT cardinality(array_except(R5, R5))", "0"),
-    Case(
-        "SELECT sum(cardinality(make_array(T900K, T900K, concat('', value)))) FROM range(0, 20000)",
-        "60000",
-    ),
+    Case("SELECT sum(cardinality(make_array(T900K, T900K, concat('', value)))) FROM range(0, 20000)", "60000"),
     Case("SELECT sum(length(struct(T900K, value)['c0'])) FROM range(0, 20000)", "18000000000"),
-    Case(
-        "SELECT cardinality(array_append(R5, 1)) + cardinality(array_remove_all(R5, 3))",
-        "9999999",
-    ),
-    Case(
-        "SELECT sum(cardinality(generate_series(0, value * 1000))) FROM range(0, 5000)",
-        "12497505000",
-    ),
+    Case("SELECT cardinality(array_append(R5, 1)) + cardinality(array_remove_all(R5, 3))", "9999999"),
+    Case("SELECT sum(cardinality(generate_series(0, value * 1000))) FROM range(0, 5000)", "12497505000"),
     Case(
         "SELECT cardinality(generate_series(TIMESTAMP '1970-01-01', TIMESTAMP '2026-01-01', INTERVAL '1 second')) > 0",
         "true",
     ),
     // Casts and operators.
     Case("SELECT length(CAST(R5 AS text))", "43888890"),
-    Case(
-        "SELECT length(arrow_cast(T30, 'LargeUtf8')) + length(arrow_cast(T30, 'Utf8'))",
-        "60000000",
-    ),
+    Case("SELECT length(arrow_cast(T30, 'LargeUtf8')) + length(arrow_cast(T30, 'Utf8'))", "60000000"),
     Case("SELECT cardinality(arrow_cast(range(0, 10000000), 'List(Utf8)'))", "10000000"),
     Case("SELECT length(encode(CAST(T30 AS bytea), 'hex'))", "60000000"),
     Case(
@@ -150,24 +117,15 @@ const MORE: &[Case] = &[
         "18000077780",
     ),
     Case("SELECT CAST(repeat('1', 100000000) AS decimal) IS NULL", "false"),
-    Case(
-        "SELECT length(coalesce(NULL, T30)) + length(nullif(T30, 'x')) + length(greatest(T30, 'a'))",
-        "90000000",
-    ),
+    Case("SELECT length(coalesce(NULL, T30)) + length(nullif(T30, 'x')) + length(greatest(T30, 'a'))", "90000000"),
     Case("SELECT count(*) FROM range(0, 20000) WHERE concat(T900K, value) LIKE '%b 19%'", "1111"),
     // Aggregates, windows, sets.
-    Case(
-        "SELECT cardinality(array_agg(concat('word', value))) FROM range(0, 30000000)",
-        "30000000",
-    ),
+    Case("SELECT cardinality(array_agg(concat('word', value))) FROM range(0, 30000000)", "30000000"),
     Case(
         "SELECT sum(length(s)) FROM (SELECT string_agg(T900K, ',') AS s FROM range(0, 100000) GROUP BY value % 7)",
         "90000099993",
     ),
-    Case(
-        "SELECT count(*) FROM (SELECT DISTINCT concat('word', value) FROM range(0, 30000000))",
-        "30000000",
-    ),
+    Case("SELECT count(*) FROM (SELECT DISTINCT concat('word', value) FROM range(0, 30000000))", "30000000"),
     Case(
         "SELECT count(*) FROM (SELECT concat('w', value) FROM range(0, 10000000) UNION SELECT concat('v', value) FROM range(0, 10000000))",
         "20000000",
@@ -194,22 +152,13 @@ const MORE: &[Case] = &[
         "WITH RECURSIVE r AS (SELECT 1 AS n, repeat('x', 1000) AS t UNION ALL SELECT n + 1, t || t FROM r WHERE n < 40) SELECT max(length(t)) FROM r",
         "549755813888000",
     ),
-    Case(
-        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
-        "0",
-    ),
+    Case("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r", "0"),
     Case(
         "WITH t AS (SELECT concat(T900K, value) AS t FROM range(0, 5000)) SELECT count(*) FROM t a JOIN t b ON a.t = b.t",
         "5000",
     ),
-    Case(
-        "SELECT count(*) FROM range(0, 30000000) a JOIN range(0, 30000000) b ON a.value = b.value",
-        "30000000",
-    ),
-    Case(
-        "SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value < b.value",
-        "499999500000",
-    ),
+    Case("SELECT count(*) FROM range(0, 30000000) a JOIN range(0, 30000000) b ON a.value = b.value", "30000000"),
+    Case("SELECT count(*) FROM range(0, 1000000) a JOIN range(0, 1000000) b ON a.value < b.value", "499999500000"),
     Case(
         "SELECT sum(length(t)) FROM (SELECT value, T900K AS t FROM range(0, 100000) ORDER BY value % 7)",
         "90000000000",
@@ -217,57 +166,27 @@ const MORE: &[Case] = &[
     // Table functions.
     Case("SELECT sum(length(\"left\")) > 0 FROM kwic('lines', 'says', width => 100000)", "true"),
     Case("SELECT count(*) >= 0 FROM sequence_count('lines', n => 1000)", "true"),
-    Case(
-        "SELECT count(*) >= 0 FROM collocates('lines', 'says', \"left\" => 1000, \"right\" => 1000)",
-        "true",
-    ),
+    Case("SELECT count(*) >= 0 FROM collocates('lines', 'says', \"left\" => 1000, \"right\" => 1000)", "true"),
     Case(
         "SELECT sum(length(extract_text('lines', a.doc_id, 0, 9223372036854775807))) > 0 FROM lines a, lines b",
         "true",
     ),
-    Case(
-        "SELECT sum(cardinality(search_word('lines', a.doc_id, 'line'))) > 0 FROM lines a, lines b",
-        "true",
-    ),
-    Case(
-        "SELECT count(*) FROM lines a, lines b WHERE matches(concat(a.text, b.text), 'line AND nothing')",
-        "0",
-    ),
+    Case("SELECT sum(cardinality(search_word('lines', a.doc_id, 'line'))) > 0 FROM lines a, lines b", "true"),
+    Case("SELECT count(*) FROM lines a, lines b WHERE matches(concat(a.text, b.text), 'line AND nothing')", "0"),
     // Rows of the answer.
-    Case(
-        "SELECT count(d) FROM (SELECT T900K AS a, concat('x', T900K) AS d FROM range(0, 20000) LIMIT 100)",
-        "100",
-    ),
+    Case("SELECT count(d) FROM (SELECT T900K AS a, concat('x', T900K) AS d FROM range(0, 20000) LIMIT 100)", "100"),
     Case("SELECT cardinality(split_part(T30, ' ', 5) || array_repeat('x', 5))", "6"),
-    Case(
-        "SELECT sum(length(t)) FROM (SELECT repeat('x', 20000) AS t FROM range(0, 100000))",
-        "2000000000",
-    ),
-    Case(
-        "SELECT length(t) FROM (SELECT concat(T900K, value) AS t FROM range(0, 10000) LIMIT 1)",
-        "900001",
-    ),
+    Case("SELECT sum(length(t)) FROM (SELECT repeat('x', 20000) AS t FROM range(0, 100000))", "2000000000"),
+    Case("SELECT length(t) FROM (SELECT concat(T900K, value) AS t FROM range(0, 10000) LIMIT 1)", "900001"),
 ];
 
 /// Statements that a server refuses, and the last line of their answer in CSV.
 const OF_COMMAND: &[Case] = &[
     Case("COPY (SELECT value, concat(T900K, value) AS t FROM range(0, 5000)) TO 'x.csv'", "5000"),
-    Case(
-        "COPY (SELECT value, concat(repeat('x', 20000), value) AS t FROM range(0, 20000)) TO 'x.parquet'",
-        "20000",
-    ),
-    Case(
-        "CREATE VIEW v AS SELECT T900K AS t FROM range(0, 20000); SELECT sum(length(t)) FROM v",
-        "18000000000",
-    ),
-    Case(
-        "CREATE TABLE t AS SELECT concat(T900K, value) AS t FROM range(0, 5000); SELECT count(*) FROM t",
-        "5000",
-    ),
-    Case(
-        "SELECT cardinality(array_transform(range(0, 20000000), x -> concat('a', x)))",
-        "20000000",
-    ),
+    Case("COPY (SELECT value, concat(repeat('x', 20000), value) AS t FROM range(0, 20000)) TO 'x.parquet'", "20000"),
+    Case("CREATE VIEW v AS SELECT T900K AS t FROM range(0, 20000); SELECT sum(length(t)) FROM v", "18000000000"),
+    Case("CREATE TABLE t AS SELECT concat(T900K, value) AS t FROM range(0, 5000); SELECT count(*) FROM t", "5000"),
+    Case("SELECT cardinality(array_transform(range(0, 20000000), x -> concat('a', x)))", "20000000"),
     Case("SELECT cardinality(array_filter(range(0, 20000000), x -> x % 2 = 0))", "10000000"),
     Case("SELECT cardinality(array_transform(range(0, 3000), x -> repeat('x', 100000)))", "3000"),
     Case("PREPARE p AS SELECT length(repeat($1, $2)); EXECUTE p('ab', 400000000)", "800000000"),
@@ -289,9 +208,7 @@ fn written(sql: &str) -> String {
 
 /// Returns true if an error says which limit holds.
 fn names_limit(error: &str) -> bool {
-    ["limit", "--timeout", "--statement-memory", "max_output_bytes", "at most"]
-        .iter()
-        .any(|name| error.contains(name))
+    ["limit", "--timeout", "--statement-memory", "max_output_bytes", "at most"].iter().any(|name| error.contains(name))
 }
 
 fn is_whole() -> bool {
@@ -372,8 +289,7 @@ fn faults(server: &Server, case: &Case) -> Vec<String> {
 
 #[test]
 fn statements_keep_their_limits() {
-    let cases: Vec<&Case> =
-        if is_whole() { FEW.iter().chain(MORE).collect() } else { FEW.iter().collect() };
+    let cases: Vec<&Case> = if is_whole() { FEW.iter().chain(MORE).collect() } else { FEW.iter().collect() };
     let mut server = started();
     let mut wrong = Vec::new();
     for case in cases {
@@ -394,18 +310,7 @@ fn statements_of_the_command_keep_their_limit() {
     let mut wrong = Vec::new();
     for &Case(sql, right) in cases {
         let script = written(sql);
-        let arguments = [
-            "sql",
-            "--quiet",
-            "--format",
-            "csv",
-            "--memory-limit",
-            &limit,
-            "-c",
-            LAMBDAS,
-            "-c",
-            &script,
-        ];
+        let arguments = ["sql", "--quiet", "--format", "csv", "--memory-limit", &limit, "-c", LAMBDAS, "-c", &script];
         let (ran, peak_kib) = folder.run_measured(&arguments);
         let (answer, peak_mib) = (String::from_utf8(ran.stdout).unwrap(), peak_kib >> 10);
         let is_right = match ran.status {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_flight::sql::{
-    CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTableTypes, CommandGetTables, SqlInfo,
-};
+use arrow_flight::sql::{CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTableTypes, CommandGetTables, SqlInfo};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::DataType;
 
@@ -39,8 +37,7 @@ async fn rows_are_those_of_the_command() {
     let list = "SELECT right_words FROM kwic('notes', 'note', width => 3) WHERE doc_id = 0";
     assert_eq!(rows(&mut client, list).await, ["[0, power, loss]"]);
     let count = rows(&mut client, "SELECT count(*), sum(length(text)) FROM lines").await;
-    let lines =
-        server.folder.table_rows("lines.tadoc", "SELECT count(*), sum(length(text)) FROM d");
+    let lines = server.folder.table_rows("lines.tadoc", "SELECT count(*), sum(length(text)) FROM d");
     assert_eq!(count, [lines[0].replace(',', "|")]);
     let texts = batches(&mut client, "SELECT text FROM lines").await.unwrap();
     assert_eq!(texts.iter().map(RecordBatch::num_rows).sum::<usize>() as u64, NUM_LINES);
@@ -124,10 +121,8 @@ async fn notices_come_with_the_answer() {
     assert!(answer["notices"][0].as_str().unwrap().starts_with(notice), "{answer}");
     assert!(server.query("SELECT 1").json().get("notices").is_none());
     // The client of this crate hides headers, so the service is asked itself.
-    let command =
-        arrow_flight::sql::CommandStatementQuery { query: sql.to_owned(), transaction_id: None };
-    let command =
-        prost::Message::encode_to_vec(&arrow_flight::sql::ProstMessageExt::as_any(&command));
+    let command = arrow_flight::sql::CommandStatementQuery { query: sql.to_owned(), transaction_id: None };
+    let command = prost::Message::encode_to_vec(&arrow_flight::sql::ProstMessageExt::as_any(&command));
     let descriptor = arrow_flight::FlightDescriptor::new_cmd(command);
     let info = client.inner_mut().get_flight_info(descriptor).await.unwrap();
     let header = info.metadata().get("tadoc-notice").unwrap().to_str().unwrap();
@@ -185,19 +180,18 @@ async fn parameters_reach_the_arguments_of_functions() {
     let server = Server::start(&[]);
     let mut client = server.client().await;
     let texts = |texts: &[&str]| {
-        let columns = texts.iter().enumerate().map(|(at, text)| {
-            (at.to_string(), Arc::new(StringArray::from(vec![*text])) as ArrayRef)
-        });
+        let columns = texts
+            .iter()
+            .enumerate()
+            .map(|(at, text)| (at.to_string(), Arc::new(StringArray::from(vec![*text])) as ArrayRef));
         RecordBatch::try_from_iter(columns).unwrap()
     };
     let count = "SELECT count(*) FROM search('notes', $1) WHERE path <> $2".to_owned();
     let mut prepared = client.prepare(count, None).await.unwrap();
     assert_eq!(prepared.parameter_schema().unwrap().fields().len(), 2);
-    for (query, path, expected) in [
-        ("\"power loss\"", "none", "40"),
-        ("\"power loss\"", "note00.txt", "39"),
-        ("x'y", "z", "0"),
-    ] {
+    for (query, path, expected) in
+        [("\"power loss\"", "none", "40"), ("\"power loss\"", "note00.txt", "39"), ("x'y", "z", "0")]
+    {
         prepared.set_parameters(texts(&[query, path])).unwrap();
         let info = prepared.execute().await.unwrap();
         let found = rows_of(&fetch(&mut client, info).await.unwrap());
@@ -246,10 +240,8 @@ async fn clients_find_catalogs_tables_and_facts() {
     };
     let info = client.get_tables(tables).await.unwrap();
     let tables = fetch(&mut client, info).await.unwrap();
-    let names: Vec<String> = rows_of(&tables)
-        .iter()
-        .map(|row| row.split('|').take(4).collect::<Vec<_>>().join("|"))
-        .collect();
+    let names: Vec<String> =
+        rows_of(&tables).iter().map(|row| row.split('|').take(4).collect::<Vec<_>>().join("|")).collect();
     let expected = ["law", "lines", "notes"].map(|name| format!("datafusion|public|{name}|TABLE"));
     assert_eq!(names, expected);
     let info = client.get_table_types().await.unwrap();

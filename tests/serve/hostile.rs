@@ -18,10 +18,7 @@ const SOON: Duration = Duration::from_secs(10);
 async fn is_served(server: &Server) {
     let asked = async {
         let mut client = server.client().await;
-        assert_eq!(
-            rows(&mut client, "SELECT count(*) FROM search('notes', 'power')").await,
-            ["81"]
-        );
+        assert_eq!(rows(&mut client, "SELECT count(*) FROM search('notes', 'power')").await, ["81"]);
     };
     assert!(tokio::time::timeout(SOON, asked).await.is_ok(), "no answer within 10 s");
 }
@@ -129,8 +126,7 @@ async fn huge_statements_are_refused_or_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_statements_let_others_pass() {
     let server = Server::start(&["--timeout", "15s"]);
-    let endless =
-        "SELECT count(*) FROM lines a, lines b, lines c WHERE a.doc_id + b.doc_id = c.doc_id";
+    let endless = "SELECT count(*) FROM lines a, lines b, lines c WHERE a.doc_id + b.doc_id = c.doc_id";
     let mut tasks = Vec::new();
     for _ in 0..16 {
         let mut client = server.client().await;

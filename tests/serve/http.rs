@@ -11,8 +11,7 @@ fn the_page_allows_no_script_but_its_own() {
     assert_eq!(page.status, 200);
     let policy = page.head.lines().find(|line| line.starts_with("content-security-policy:"));
     let policy = policy.unwrap();
-    for part in ["default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'", "base-uri"]
-    {
+    for part in ["default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'", "base-uri"] {
         assert!(policy.contains(part), "{part} in {policy}");
     }
     assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
@@ -24,26 +23,18 @@ fn the_page_allows_no_script_but_its_own() {
 #[test]
 fn statements_have_rows_in_json() {
     let server = Server::start(&[]);
-    let answer = server.query(
-        "SELECT 1 AS one, NULL AS nothing, 'é\"\\' AS text, 1.5 AS x, [1, 2] AS list, 2 AS one2",
-    );
+    let answer = server.query("SELECT 1 AS one, NULL AS nothing, 'é\"\\' AS text, 1.5 AS x, [1, 2] AS list, 2 AS one2");
     let json = answer.json();
     assert_eq!(json["rows"], json!([[1, null, "é\"\\", 1.5, [1, 2], 2]]));
     assert_eq!(json["columns"][2], json!({"name": "text", "type": "Utf8"}));
     assert_eq!(json["truncated"], false);
     let sql = "SELECT {a: 1, b: ['x\ny']} AS s, 9007199254740993 AS n, 1 AS x, NULL AS y";
     let nested = server.query(sql);
-    assert_eq!(
-        nested.json()["rows"],
-        json!([[{"a": 1, "b": ["x\ny"]}, 9_007_199_254_740_993_i64, 1, null]])
-    );
+    assert_eq!(nested.json()["rows"], json!([[{"a": 1, "b": ["x\ny"]}, 9_007_199_254_740_993_i64, 1, null]]));
     assert!(answer.head.contains("content-type: application/json"));
     assert!(answer.head.contains("nosniff"));
     let none = server.query("SELECT * FROM notes WHERE false").json();
-    assert_eq!(
-        (none["rows"].clone(), none["columns"][1]["name"].clone()),
-        (json!([]), "path".into())
-    );
+    assert_eq!((none["rows"].clone(), none["columns"][1]["name"].clone()), (json!([]), "path".into()));
     // HTML stays a text.
     let script = server.query("SELECT text FROM notes WHERE path LIKE '%script.html'").json();
     assert_eq!(script["rows"][0][0], format!("power {SCRIPT} loss"));
@@ -114,8 +105,7 @@ fn a_server_that_cannot_start_says_why() {
     let ran = server.folder.run(&["serve", "--listen", "127.0.0.1:0", "missing.tadoc"]);
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("missing.tadoc"), "{}", ran.stderr);
-    let ran =
-        server.folder.run(&["serve", "--listen", "127.0.0.1:0", "notes.tadoc", "notes.tadoc"]);
+    let ran = server.folder.run(&["serve", "--listen", "127.0.0.1:0", "notes.tadoc", "notes.tadoc"]);
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("write NAME=notes.tadoc"), "{}", ran.stderr);
     assert_eq!(server.folder.run(&["serve"]).status, 2);

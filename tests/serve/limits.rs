@@ -9,8 +9,7 @@ use prost::Message;
 use crate::server::{Server, batches, fetch, rows};
 
 /// A statement that computes for hours.
-const ENDLESS: &str =
-    "SELECT count(*) FROM lines a, lines b, lines c WHERE a.doc_id + b.doc_id = c.doc_id + 1";
+const ENDLESS: &str = "SELECT count(*) FROM lines a, lines b, lines c WHERE a.doc_id + b.doc_id = c.doc_id + 1";
 const RUNNING: &str = "tadoc_statements";
 const SOON: Duration = Duration::from_secs(10);
 
@@ -77,10 +76,7 @@ async fn a_statement_ends_when_it_is_cancelled() {
     server.wait_for_metric(RUNNING, 1.0, SOON);
     tokio::time::sleep(Duration::from_millis(200)).await;
     let body = ActionCancelQueryRequest { info: info.encode_to_vec().into() };
-    let action = arrow_flight::Action {
-        r#type: "CancelQuery".to_owned(),
-        body: body.as_any().encode_to_vec().into(),
-    };
+    let action = arrow_flight::Action { r#type: "CancelQuery".to_owned(), body: body.as_any().encode_to_vec().into() };
     other.do_action(action.clone()).await.unwrap().message().await.unwrap().unwrap();
     let outcome = rows.await.unwrap();
     assert!(outcome.unwrap_err().to_string().contains("cancelled"));

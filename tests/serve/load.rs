@@ -14,15 +14,9 @@ use crate::server::{Server, rows};
 
 /// Statements, of which each client asks one at random, and how often among 100.
 const STATEMENTS: &[(&str, usize)] = &[
-    (
-        "SELECT path, byte_offset FROM search('CORPUS', 'line 7 says') ORDER BY doc_id, byte_offset LIMIT 20",
-        25,
-    ),
+    ("SELECT path, byte_offset FROM search('CORPUS', 'line 7 says') ORDER BY doc_id, byte_offset LIMIT 20", 25),
     ("SELECT word, count FROM word_count('CORPUS') ORDER BY count DESC, word LIMIT 10", 20),
-    (
-        "SELECT \"left\", match, \"right\" FROM kwic('CORPUS', 'says', width => 3) ORDER BY doc_id LIMIT 20",
-        15,
-    ),
+    ("SELECT \"left\", match, \"right\" FROM kwic('CORPUS', 'says', width => 3) ORDER BY doc_id LIMIT 20", 15),
     ("SELECT text FROM documents('CORPUS') WHERE doc_id = 4711", 20),
     ("SELECT count(*) AS n, sum(length(text)) AS bytes FROM documents('CORPUS')", 10),
     ("SELECT path, score FROM rank('CORPUS', 'line AND 96', top => 5)", 10),

@@ -48,8 +48,7 @@ impl Browser {
             let rest = line.split("successfully on port ").nth(1)?;
             rest.trim_end_matches('.').parse().ok()
         });
-        let mut browser =
-            Self { driver, port: port.unwrap(), session: String::new(), _folder: folder };
+        let mut browser = Self { driver, port: port.unwrap(), session: String::new(), _folder: folder };
         let options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
         });
@@ -198,10 +197,8 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
     assert_eq!(server.query(copied.trim_end_matches(';')).status, 200, "{copied}");
 
     // A document with a script in it, in every way in which the page shows texts.
-    for (view, query) in [("search", "power AND loss AND script"), ("kwic", "script"), ("sql", "")]
-    {
-        let sql =
-            "SELECT text, path AS \"<b onclick=x>name</b>\" FROM notes WHERE path LIKE '%script%'";
+    for (view, query) in [("search", "power AND loss AND script"), ("kwic", "script"), ("sql", "")] {
+        let sql = "SELECT text, path AS \"<b onclick=x>name</b>\" FROM notes WHERE path LIKE '%script%'";
         browser.run(&format!(
             "document.getElementById('status').textContent = ''; \
              document.querySelector('input[value={view}]').click(); \
@@ -213,17 +210,14 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
         ));
         browser.wait(DONE);
         assert!(browser.text("#result").contains("window.pwned"), "{view}");
-        let elements =
-            "return document.querySelectorAll('#result img, #result script, #result b').length";
+        let elements = "return document.querySelectorAll('#result img, #result script, #result b').length";
         assert_eq!(browser.run(elements), 0, "{view}");
     }
     assert_eq!(browser.run("return window.pwned === undefined"), true);
     // The policy stops what the page would not do.
     let injected = "const made = document.createElement('script'); made.text = 'window.pwned = 1';";
     browser.run(&format!("try {{ {injected} document.body.append(made) }} catch {{}}"));
-    browser.run(
-        "try { document.body.innerHTML += '<img src=x onerror=\"window.pwned=1\">' } catch {}",
-    );
+    browser.run("try { document.body.innerHTML += '<img src=x onerror=\"window.pwned=1\">' } catch {}");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(browser.run("return window.pwned === undefined"), true);
 
@@ -247,9 +241,7 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
     let is_expected = |entry: &&&Value| {
         let text = entry["message"].as_str().unwrap_or_default();
         // The refusals above.
-        ["Trusted", "TrustedScript", "Content Security Policy", "400"]
-            .iter()
-            .any(|t| text.contains(t))
+        ["Trusted", "TrustedScript", "Content Security Policy", "400"].iter().any(|t| text.contains(t))
     };
     let others: Vec<_> = errors.iter().filter(|entry| !is_expected(entry)).collect();
     assert!(others.is_empty(), "{others:?}");

@@ -55,12 +55,7 @@ impl Server {
     }
 
     /// Variant of [`Server::start_in`] that listens at `address`.
-    pub fn start_at(
-        address: &str,
-        folder: Folder,
-        arguments: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Self {
+    pub fn start_at(address: &str, folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let serve = ["serve", "--listen", address, "notes.tadoc", "lines.tadoc"];
         let mut command = folder.command(&[&serve, arguments].concat());
         command.env_remove("TADOC_TOKEN").envs(variables.iter().copied());
@@ -181,8 +176,7 @@ pub async fn fetch(client: &mut Client, info: FlightInfo) -> Result<Vec<RecordBa
     let schema = info.clone().try_decode_schema().unwrap();
     let ticket = info.endpoint[0].ticket.clone().unwrap();
     let stream = client.do_get(ticket).await.map_err(|error| error.to_string())?;
-    let batches: Vec<RecordBatch> =
-        stream.try_collect().await.map_err(|error| error.to_string())?;
+    let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| error.to_string())?;
     for batch in &batches {
         assert_eq!(batch.schema().as_ref(), &schema, "the plan and the rows have one schema");
     }
@@ -197,14 +191,10 @@ pub async fn rows(client: &mut Client, sql: &str) -> Vec<String> {
 pub fn rows_of(batches: &[RecordBatch]) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let of_batch = |batch: &RecordBatch| {
-        let columns: Vec<ArrayFormatter<'_>> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
-            .collect();
+        let columns: Vec<ArrayFormatter<'_>> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
         let row = |row| {
-            let values: Vec<String> =
-                columns.iter().map(|column| column.value(row).to_string()).collect();
+            let values: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
             values.join("|")
         };
         (0..batch.num_rows()).map(row).collect::<Vec<_>>()

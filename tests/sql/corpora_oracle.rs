@@ -15,9 +15,8 @@ use datafusion::prelude::SessionContext;
 use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
-    TermVectors, Tfidf, TokenCursor, Traversal, Vocabulary, document_counts, term_vector,
-    word_count,
+    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, TermVectors, Tfidf,
+    TokenCursor, Traversal, Vocabulary, document_counts, term_vector, word_count,
 };
 use tadoc::build::BuilderKind;
 use tadoc::query::{Query, SearchOptions, kwic, search, term_count};
@@ -33,8 +32,7 @@ const NUM_SEGMENTS: usize = 5;
 /// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// The beginning of a corpus, as text and in segments.
 struct Beginning {
@@ -63,8 +61,7 @@ impl Beginning {
         assert!(corpus.segments().len() >= NUM_SEGMENTS.min(num_bytes), "{name}");
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
         let plain = Plain::from_documents(profile, &documents);
-        let words: BTreeSet<&str> =
-            plain.words.iter().flatten().map(|word| word.text.as_str()).collect();
+        let words: BTreeSet<&str> = plain.words.iter().flatten().map(|word| word.text.as_str()).collect();
         assert!((0..vocabulary.len()).map(|row| vocabulary.word(row)).eq(words.iter().copied()));
         let ranks: BTreeMap<&str, u32> = words.into_iter().zip(0..).collect();
         let rank = |words: &Vec<&str>| words.iter().map(|word| ranks[word]).collect();
@@ -183,9 +180,8 @@ fn tokens_are_those_of_the_corpora() {
             let places = chunk.doc_ids().iter().zip(chunk.word_indexes());
             tokens.extend(places.zip(chunk.rows()).map(|((&id, &at), &row)| (id, at, row)));
         }
-        let of_doc = |(doc_id, words): (u64, &Vec<u32>)| {
-            (0..).zip(words.clone()).map(move |(at, word)| (doc_id, at, word))
-        };
+        let of_doc =
+            |(doc_id, words): (u64, &Vec<u32>)| (0..).zip(words.clone()).map(move |(at, word)| (doc_id, at, word));
         assert_same(tokens, (0..).zip(docs).flat_map(of_doc), name);
     }
 }
@@ -306,8 +302,7 @@ async fn matrices_of_sql_are_those_of_the_corpora() {
         std::fs::write(&path, &beginning.file).unwrap();
         for way in WAYS {
             rows_of(&format!("SET tadoc.traversal = '{way}'")).await;
-            let sql =
-                format!("SELECT * FROM doc_term_matrix('{}') ORDER BY doc_id", path.display());
+            let sql = format!("SELECT * FROM doc_term_matrix('{}') ORDER BY doc_id", path.display());
             let batches = rows_of(&sql).await;
             let what = format!("{}, {way}", beginning.name);
             let num_rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -322,8 +317,8 @@ fn terms_of(batch: &RecordBatch) -> Vec<(u64, u32, u64)> {
     let [words, counts] = [1, 2].map(|column| batch.column(column).as_list::<i32>());
     let mut terms = Vec::new();
     for (row, &id) in ids.iter().enumerate() {
-        let [words, counts] = [words, counts]
-            .map(|lists| lists.value(row).as_primitive::<Int64Type>().values().to_vec());
+        let [words, counts] =
+            [words, counts].map(|lists| lists.value(row).as_primitive::<Int64Type>().values().to_vec());
         assert_eq!(words.len(), counts.len());
         let row = words.iter().zip(&counts);
         terms.extend(row.map(|(&word, &count)| (id as u64, word as u32, count as u64)));

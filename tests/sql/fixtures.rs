@@ -70,8 +70,7 @@ pub fn write_all(dir: &Path) {
     write_corpus(&dir.join("empty.tadoc"), default(), &[]);
     let parts = IngestOptions { block_bytes: 32, ..default() };
     let long = "one two three four five six seven eight nine ten ".repeat(3);
-    let documents: [(&str, &[u8]); 3] =
-        [("first", b"one two"), ("long", long.as_bytes()), ("last", b"ten")];
+    let documents: [(&str, &[u8]); 3] = [("first", b"one two"), ("long", long.as_bytes()), ("last", b"ten")];
     write_corpus(&dir.join("parts.tadoc"), parts, &documents);
     write_corpus(&dir.join("shelf/a.tadoc"), default(), &[("a", b"red green"), ("b", b"green")]);
     write_corpus(&dir.join("shelf/b.tadoc"), default(), &[("c", b"green blue")]);

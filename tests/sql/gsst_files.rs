@@ -16,8 +16,7 @@ use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use tempfile::TempDir;
 use url::Url;
 
-const FIRST_VERSION: &[u8] =
-    include_bytes!("../../src/gsst/parquet/golden/first_version_12_bits.parquet");
+const FIRST_VERSION: &[u8] = include_bytes!("../../src/gsst/parquet/golden/first_version_12_bits.parquet");
 
 fn session() -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(2).with_information_schema(true);
@@ -67,18 +66,9 @@ async fn every_name_of_a_file_gives_its_rows() {
     let (dir, path) = folder();
     let ctx = session();
     write(&ctx, &dir.path().join("g/x.parquet"), "GSST").await;
-    answer(
-        &ctx,
-        &format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{path}/g/x.parquet'"),
-    )
-    .await;
-    answer(
-        &ctx,
-        &format!(
-            "CREATE EXTERNAL TABLE typed (level VARCHAR, n INT) STORED AS PARQUET LOCATION '{path}/g/'"
-        ),
-    )
-    .await;
+    answer(&ctx, &format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{path}/g/x.parquet'")).await;
+    answer(&ctx, &format!("CREATE EXTERNAL TABLE typed (level VARCHAR, n INT) STORED AS PARQUET LOCATION '{path}/g/'"))
+        .await;
     let names = [
         format!("'{path}/g/x.parquet'"),
         format!("'{path}/g/'"),
@@ -89,8 +79,7 @@ async fn every_name_of_a_file_gives_its_rows() {
     for name in names {
         let errors = format!("SELECT count(*) FROM {name} WHERE level = 'ERROR'");
         assert_eq!(cells(&ctx, &errors).await, ["100"], "{name}");
-        let sql =
-            format!("SELECT count(level), sum(n) FROM {name} WHERE level LIKE 'I%' AND n > 9");
+        let sql = format!("SELECT count(level), sum(n) FROM {name} WHERE level LIKE 'I%' AND n > 9");
         assert_eq!(cells(&ctx, &sql).await[0], "167", "{name}");
         let nulls = format!("SELECT count(*) FROM {name} WHERE level IS NULL");
         assert_eq!(cells(&ctx, &nulls).await, ["28"], "{name}");
@@ -202,9 +191,7 @@ async fn plans_do_not_depend_on_the_settings_for_writing() {
         write(&ctx, &target, &format).await;
         let mut plans = Vec::new();
         for (setting, rows) in [("8", "10"), ("12", "1000000")] {
-            for set in
-                [format!("gsst_code_bits = '{setting}'"), format!("gsst_row_group_rows = {rows}")]
-            {
+            for set in [format!("gsst_code_bits = '{setting}'"), format!("gsst_row_group_rows = {rows}")] {
                 answer(&ctx, &format!("SET tadoc.{set}")).await;
             }
             let sql = format!("EXPLAIN SELECT line FROM '{path}/{bits}.parquet'");
@@ -220,8 +207,7 @@ async fn plans_do_not_depend_on_the_settings_for_writing() {
 #[tokio::test]
 async fn a_slow_store_is_named_once_it_was_read() {
     let ctx = session();
-    let wait =
-        ThrottleConfig { wait_get_per_call: Duration::from_millis(40), ..Default::default() };
+    let wait = ThrottleConfig { wait_get_per_call: Duration::from_millis(40), ..Default::default() };
     let store = Arc::new(ThrottledStore::new(InMemory::new(), wait));
     ctx.register_object_store(&Url::parse("mem://slow/").unwrap(), store);
     let copy = "COPY (SELECT 'line ' || (n * 7919) || ' of ' || n AS line \

@@ -42,9 +42,7 @@ async fn answer(ctx: &SessionContext, sql: &str) -> String {
 
 fn batch_of(rows: &[Row]) -> RecordBatch {
     let numbers = Int64Array::from_iter_values(rows.iter().map(|row| row.0));
-    let halves = Float64Array::from_iter(
-        rows.iter().map(|row| (row.0 % 7 != 0).then_some(row.0 as f64 / 2.0)),
-    );
+    let halves = Float64Array::from_iter(rows.iter().map(|row| (row.0 % 7 != 0).then_some(row.0 as f64 / 2.0)));
     let kinds = StringArray::from_iter_values(rows.iter().map(|row| format!("kind {}", row.1 % 3)));
     let texts: StringArray = rows.iter().map(|row| row.2.clone()).collect();
     let words = StringArray::from_iter_values(rows.iter().map(|row| row.3.clone()));
@@ -83,9 +81,7 @@ async fn write_both(ctx: &SessionContext, dir: &TempDir, num_files: usize, parti
             answer(ctx, &copy).await;
         }
         let name = if format == "gsst" { "gsst" } else { "plain" };
-        let create = format!(
-            "CREATE EXTERNAL TABLE {name} STORED AS {format} {partitioned} LOCATION '{folder}/'"
-        );
+        let create = format!("CREATE EXTERNAL TABLE {name} STORED AS {format} {partitioned} LOCATION '{folder}/'");
         answer(ctx, &create).await;
     }
 }
@@ -114,35 +110,34 @@ const QUERIES: [&str; 12] = [
 
 fn filters() -> impl Strategy<Value = String> {
     let text = "[abc%_\\\\ü]{0,4}";
-    let on_text =
-        (text, prop_oneof![Just("text"), Just("word")]).prop_flat_map(|(value, column)| {
-            let value = value.replace('\'', "''");
-            prop::sample::select(vec![
-                format!("{column} = '{value}'"),
-                format!("{column} <> '{value}'"),
-                format!("'{value}' = {column}"),
-                format!("{column} < '{value}'"),
-                format!("{column} BETWEEN 'a' AND '{value}'"),
-                format!("{column} IN ('{value}', 'a', 'bc', 'x', 'y')"),
-                format!("{column} NOT IN ('{value}', 'a')"),
-                format!("{column} IN ('{value}', NULL)"),
-                format!("({column} = '{value}' OR {column} = 'ab')"),
-                format!("({column} = '{value}' OR number < 20)"),
-                format!("{column} LIKE '{value}%'"),
-                format!("{column} LIKE '%{value}%'"),
-                format!("{column} NOT LIKE '%{value}%'"),
-                format!("{column} ILIKE '%{value}%'"),
-                format!("NOT ({column} LIKE 'a%{value}')"),
-                format!("starts_with({column}, '{value}')"),
-                format!("ends_with({column}, '{value}')"),
-                format!("contains({column}, '{value}')"),
-                format!("length({column}) > 2"),
-                format!("{column} IS NULL"),
-                format!("{column} IS NOT NULL"),
-                format!("({column} LIKE '%a%') IS TRUE"),
-                format!("({column} LIKE '%{value}%') IS NOT FALSE"),
-            ])
-        });
+    let on_text = (text, prop_oneof![Just("text"), Just("word")]).prop_flat_map(|(value, column)| {
+        let value = value.replace('\'', "''");
+        prop::sample::select(vec![
+            format!("{column} = '{value}'"),
+            format!("{column} <> '{value}'"),
+            format!("'{value}' = {column}"),
+            format!("{column} < '{value}'"),
+            format!("{column} BETWEEN 'a' AND '{value}'"),
+            format!("{column} IN ('{value}', 'a', 'bc', 'x', 'y')"),
+            format!("{column} NOT IN ('{value}', 'a')"),
+            format!("{column} IN ('{value}', NULL)"),
+            format!("({column} = '{value}' OR {column} = 'ab')"),
+            format!("({column} = '{value}' OR number < 20)"),
+            format!("{column} LIKE '{value}%'"),
+            format!("{column} LIKE '%{value}%'"),
+            format!("{column} NOT LIKE '%{value}%'"),
+            format!("{column} ILIKE '%{value}%'"),
+            format!("NOT ({column} LIKE 'a%{value}')"),
+            format!("starts_with({column}, '{value}')"),
+            format!("ends_with({column}, '{value}')"),
+            format!("contains({column}, '{value}')"),
+            format!("length({column}) > 2"),
+            format!("{column} IS NULL"),
+            format!("{column} IS NOT NULL"),
+            format!("({column} LIKE '%a%') IS TRUE"),
+            format!("({column} LIKE '%{value}%') IS NOT FALSE"),
+        ])
+    });
     let one = prop_oneof![
         4 => on_text,
         1 => (0i64..200).prop_map(|limit| format!("number < {limit}")),
@@ -233,8 +228,7 @@ async fn a_device_decodes_and_says_so() {
         assert!(plan.contains(part), "{part}\n{plan}");
     }
     // The device finds the rows of a filter and returns only those.
-    let query =
-        "SELECT number, text FROM t WHERE text LIKE '%123%' AND number > 2000 AND word <> 'w30'";
+    let query = "SELECT number, text FROM t WHERE text LIKE '%123%' AND number > 2000 AND word <> 'w30'";
     let plan = answer(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
     for part in ["device_row_groups=1", "device_fallbacks=0", "device_rows_matched=20"] {
         assert!(plan.contains(part), "{part}\n{plan}");
@@ -280,14 +274,7 @@ async fn a_device_that_is_not_there_is_named() {
 /// Returns rows for several row groups, whose values differ.
 fn many_rows(num_rows: i64) -> Vec<Row> {
     (0..num_rows)
-        .map(|i| {
-            (
-                i,
-                (i % 3) as u8,
-                Some(format!("line {i:05} of a text that repeats")),
-                format!("w{}", i / 40),
-            )
-        })
+        .map(|i| (i, (i % 3) as u8, Some(format!("line {i:05} of a text that repeats")), format!("w{}", i / 40)))
         .collect()
 }
 
@@ -329,8 +316,7 @@ async fn files_live_in_any_object_store_and_grow_by_insert() {
     ctx.register_object_store(&url, Arc::new(InMemory::new()));
     register_rows(&ctx, &many_rows(100));
     let target = "memory://bucket/some/folder/";
-    answer(&ctx, &format!("COPY (SELECT number, text FROM source) TO '{target}' STORED AS GSST"))
-        .await;
+    answer(&ctx, &format!("COPY (SELECT number, text FROM source) TO '{target}' STORED AS GSST")).await;
     answer(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{target}'")).await;
     let sum = "SELECT count(*), min(text), max(text) FROM t WHERE text LIKE '%repeats'";
     assert!(answer(&ctx, sum).await.contains("| 100      | line 00000 "));
@@ -350,8 +336,7 @@ async fn files_of_other_columns_and_other_formats_are_one_table() {
         ("c", "SELECT 'three' AS text, true AS extra", "gsst"),
         ("d", "SELECT 4 AS n, NULL::VARCHAR AS text", "gsst"),
     ] {
-        answer(&ctx, &format!("COPY ({query}) TO '{folder}/{file}.parquet' STORED AS {format}"))
-            .await;
+        answer(&ctx, &format!("COPY ({query}) TO '{folder}/{file}.parquet' STORED AS {format}")).await;
     }
     answer(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{folder}/'")).await;
     let rows = answer(&ctx, "SELECT n, text, extra FROM t WHERE text <> 'x' ORDER BY text").await;
@@ -421,12 +406,9 @@ async fn row_groups_are_short_where_memory_is() {
         let create = format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{file}'");
         let plenty = session(1);
         answer(&plenty, &create).await;
-        let sql =
-            "SELECT count(*) AS n, count(text) AS t, sum(length(text)) AS b, sum(number) AS s FROM";
-        let (expected, got) = (
-            answer(&ctx, &format!("{sql} source")).await,
-            answer(&plenty, &format!("{sql} t")).await,
-        );
+        let sql = "SELECT count(*) AS n, count(text) AS t, sum(length(text)) AS b, sum(number) AS s FROM";
+        let (expected, got) =
+            (answer(&ctx, &format!("{sql} source")).await, answer(&plenty, &format!("{sql} t")).await);
         assert_eq!(got, expected);
     }
     assert!(sizes[0] > 1 && sizes[1] == 1, "{sizes:?}");
@@ -437,9 +419,7 @@ async fn a_query_that_fails_writes_no_file() {
     let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
     register_rows(&ctx, &many_rows(500));
     let file = dir.path().join("x.parquet").display().to_string();
-    let copy = format!(
-        "COPY (SELECT text, 1 / (number - 400) AS n FROM source) TO '{file}' STORED AS GSST"
-    );
+    let copy = format!("COPY (SELECT text, 1 / (number - 400) AS n FROM source) TO '{file}' STORED AS GSST");
     let error = ctx.sql(&copy).await.unwrap().collect().await.unwrap_err();
     assert!(error.to_string().contains("Divide by zero"), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -450,8 +430,7 @@ async fn a_reader_that_leaves_stops_the_scan() {
     let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
     register_rows(&ctx, &many_rows(20_000));
     let file = dir.path().join("x.parquet").display().to_string();
-    let copy =
-        format!("COPY source TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '500')");
+    let copy = format!("COPY source TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '500')");
     answer(&ctx, &copy).await;
     answer(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{file}'")).await;
     let plan = ctx.sql("SELECT text FROM t").await.unwrap().create_physical_plan().await.unwrap();

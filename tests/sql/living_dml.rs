@@ -164,8 +164,7 @@ async fn ten_thousand_rows_are_one_commit() {
     assert_eq!(notes.run(CommitKind::Insert, sql).await, 10_000);
     let mut documents: Vec<_> = notes.documents().await.into_iter().flatten().collect();
     documents.sort();
-    let mut expected: Vec<_> =
-        (1..=10_000).map(|i| (format!("{i}.txt"), format!("text {i}"))).collect();
+    let mut expected: Vec<_> = (1..=10_000).map(|i| (format!("{i}.txt"), format!("text {i}"))).collect();
     expected.sort();
     assert_eq!(documents, expected);
     let counts = notes.latest().await.counts;
@@ -286,9 +285,8 @@ async fn a_corpus_begins_where_nothing_is() {
     let create = async |location: &str, options: &str| {
         let location = dir.path().join(location).display().to_string();
         let columns = if options.contains("create") { "(author VARCHAR)" } else { "" };
-        let sql = format!(
-            "CREATE OR REPLACE EXTERNAL TABLE t {columns} STORED AS TADOC LOCATION '{location}' {options}"
-        );
+        let sql =
+            format!("CREATE OR REPLACE EXTERNAL TABLE t {columns} STORED AS TADOC LOCATION '{location}' {options}");
         context.sql(&sql).await?.collect().await
     };
     let asked = "OPTIONS ('tadoc.create' 'true', 'tadoc.tokenizer' 'whitespace')";
@@ -352,9 +350,7 @@ async fn exactly_the_named_rows_are_updated_and_deleted() {
         let notes = Notes::new().await;
         // The documents lie in a file and in edits, and some are changed or dropped.
         notes.run(CommitKind::Insert, MANY).await;
-        notes
-            .run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('p13', 'x number 5')")
-            .await;
+        notes.run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('p13', 'x number 5')").await;
         notes.run(CommitKind::Update, "UPDATE d SET text = 'number 115' WHERE doc_id < 4").await;
         notes.run(CommitKind::Delete, "DELETE FROM d WHERE doc_id IN (5, 17)").await;
         let update = format!("UPDATE d SET text = text || '!' WHERE {predicate}");
@@ -460,16 +456,13 @@ async fn columns_of_the_user_stay_with_their_documents() {
     notes.run(CommitKind::Insert, insert).await;
     notes.run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('c', 'z')").await;
     notes.run(CommitKind::Update, "UPDATE d SET text = author || text WHERE number = 1").await;
-    notes
-        .run(CommitKind::Delete, "DELETE FROM d WHERE author IS NULL AND number IS NOT NULL")
-        .await;
+    notes.run(CommitKind::Delete, "DELETE FROM d WHERE author IS NULL AND number IS NOT NULL").await;
     // This is another session, which reads the columns from the files.
     let context = fixtures::session();
     let place = notes.place();
     let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{place}'");
     context.sql(&create).await.unwrap().collect().await.unwrap();
-    let rows =
-        context.sql("SELECT path, text, author, number FROM d ORDER BY doc_id").await.unwrap();
+    let rows = context.sql("SELECT path, text, author, number FROM d ORDER BY doc_id").await.unwrap();
     let rows = rows.to_string().await.unwrap();
     let rows: Vec<&str> = rows.lines().skip(3).take(2).collect();
     assert_eq!(rows, ["| a    | Adax | Ada    | 1      |", "| c    | z    |        |        |"]);
@@ -516,8 +509,7 @@ async fn many_small_files_become_one() {
     let after = notes.latest().await;
     assert_eq!((after.number, after.kind), (before.number + 2, CommitKind::Optimize));
     assert_eq!(after.parts.len(), 1);
-    let expected: Vec<Document> =
-        (0..64).map(|i| document(&format!("p{i}"), &format!("t{i}"))).collect();
+    let expected: Vec<Document> = (0..64).map(|i| document(&format!("p{i}"), &format!("t{i}"))).collect();
     assert_eq!(notes.documents().await, expected);
     let ids = notes.ids("SELECT doc_id FROM d WHERE number = doc_id ORDER BY doc_id").await;
     assert_eq!(ids, (0..64).collect::<Vec<i64>>());
@@ -528,9 +520,7 @@ async fn a_table_of_one_version_is_never_changed() {
     let notes = Notes::new().await;
     notes.run(CommitKind::Insert, MANY).await;
     let place = notes.place();
-    let create = format!(
-        "CREATE EXTERNAL TABLE old STORED AS TADOC LOCATION '{place}' OPTIONS ('version' '2')"
-    );
+    let create = format!("CREATE EXTERNAL TABLE old STORED AS TADOC LOCATION '{place}' OPTIONS ('version' '2')");
     notes.context.sql(&create).await.unwrap().collect().await.unwrap();
     for sql in [
         "INSERT INTO old (text) VALUES ('x')",
@@ -562,11 +552,7 @@ async fn sessions_that_race_lose_nothing() {
                     format!("INSERT INTO d (path, text) VALUES ('{i}', '{round}')"),
                 ] {
                     let rows = context.sql(&sql).await.unwrap().collect().await;
-                    assert_eq!(
-                        count_of(&rows.unwrap_or_else(|e| panic!("{sql}: {e}"))),
-                        1,
-                        "{sql}"
-                    );
+                    assert_eq!(count_of(&rows.unwrap_or_else(|e| panic!("{sql}: {e}"))), 1, "{sql}");
                 }
             }
         })
@@ -601,13 +587,9 @@ fn values(rows: &[EditRow]) -> String {
 
 fn batch(mode: EditMode, rows: &[EditRow]) -> EditBatch {
     let edit = |&(doc_id, pos, len, text): &EditRow| match (pos, len, text) {
-        (Some(offset_bytes), None, Some(text)) => {
-            Edit::InsertText { doc_id, offset_bytes, text: text.into() }
-        }
+        (Some(offset_bytes), None, Some(text)) => Edit::InsertText { doc_id, offset_bytes, text: text.into() },
         (None, None, Some(text)) => Edit::AppendText { doc_id, text: text.into() },
-        (Some(offset_bytes), Some(len_bytes), None) => {
-            Edit::DeleteText { doc_id, offset_bytes, len_bytes }
-        }
+        (Some(offset_bytes), Some(len_bytes), None) => Edit::DeleteText { doc_id, offset_bytes, len_bytes },
         _ => panic!("no edit"),
     };
     EditBatch { mode, edits: rows.iter().map(edit).collect() }
@@ -618,14 +600,12 @@ fn batch(mode: EditMode, rows: &[EditRow]) -> EditBatch {
 #[tokio::test]
 async fn rows_of_edits_are_one_batch_in_either_mode() {
     let notes = Notes::new().await;
-    let insert =
-        "INSERT INTO d (path, text) VALUES ('a', 'one two'), ('b', ''), ('c', 'x'), ('d', 'y')";
+    let insert = "INSERT INTO d (path, text) VALUES ('a', 'one two'), ('b', ''), ('c', 'x'), ('d', 'y')";
     notes.run(CommitKind::Insert, insert).await;
     notes.run(CommitKind::Delete, "DELETE FROM d WHERE path = 'c'").await;
     let mut state = 12u64;
     let mut draw = |below: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let (mut num_made, mut num_refused) = (0, 0);

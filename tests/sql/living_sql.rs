@@ -175,9 +175,7 @@ fn random_edit(random: &mut Random, texts: &mut Texts, there: &[usize]) -> Optio
 
 async fn compare(ctx: &SessionContext, living: &str, version: &str, rebuilt: &str) {
     for query in QUERIES {
-        let of = |location: &str, version: &str| {
-            query.replace('@', &format!("'{location}'")).replace('#', version)
-        };
+        let of = |location: &str, version: &str| query.replace('@', &format!("'{location}'")).replace('#', version);
         let (expected, got) = (of(rebuilt, ""), of(living, version));
         assert_eq!(rows(ctx, &got).await, rows(ctx, &expected).await, "{got}");
     }
@@ -200,17 +198,14 @@ async fn every_function_answers_as_on_a_corpus_built_anew() {
         let living = living.display().to_string();
         for (texts, number) in by_version.iter().zip(1..) {
             let rebuilt = dir.path().join(format!("{number}.tadoc"));
-            let documents: Vec<(&str, &[u8])> =
-                texts.iter().flatten().map(|(path, text)| (&**path, &**text)).collect();
+            let documents: Vec<(&str, &[u8])> = texts.iter().flatten().map(|(path, text)| (&**path, &**text)).collect();
             write_corpus(&rebuilt, IngestOptions::default(), &documents);
             let rebuilt = rebuilt.display().to_string();
             compare(&ctx, &living, &format!(", version => {number}"), &rebuilt).await;
             if number == by_version.len() {
                 compare(&ctx, &living, "", &rebuilt).await;
             }
-            let damaged = format!(
-                "SELECT * FROM corpus_verify('{living}', version => {number}) WHERE status <> 'ok'"
-            );
+            let damaged = format!("SELECT * FROM corpus_verify('{living}', version => {number}) WHERE status <> 'ok'");
             assert!(batches(&ctx, &damaged).await.iter().all(|batch| batch.num_rows() == 0));
         }
     }
@@ -243,10 +238,8 @@ async fn files_are_read_once_and_versions_made_once() {
     let dir = tempfile::tempdir().unwrap();
     let (store, path) = notes(dir.path());
     let ctx = session();
-    let (count, search) = (
-        format!("SELECT * FROM word_count('{path}')"),
-        format!("SELECT * FROM search('{path}', 'to')"),
-    );
+    let (count, search) =
+        (format!("SELECT * FROM word_count('{path}')"), format!("SELECT * FROM search('{path}', 'to')"));
     let first = work(&ctx, &count).await;
     assert!(first.0 > 0 && first.1 == 1, "{first:?}");
     assert_eq!(work(&ctx, &search).await, (0, 0));
@@ -260,10 +253,7 @@ async fn files_are_read_once_and_versions_made_once() {
     edit(&store, CommitKind::Delete, vec![Edit::DropDocument { doc_id: 0 }]);
     assert_eq!(work(&ctx, &search).await, (0, 1));
     // The earlier version is still in memory.
-    assert_eq!(
-        work(&ctx, &format!("SELECT * FROM word_count('{path}', version => 7)")).await,
-        (0, 0)
-    );
+    assert_eq!(work(&ctx, &format!("SELECT * FROM word_count('{path}', version => 7)")).await, (0, 0));
 }
 
 #[tokio::test]
@@ -299,12 +289,7 @@ async fn little_is_read_for_ids_paths_and_few_documents() {
         ("SELECT doc_id FROM documents('@') WHERE path LIKE '_.txt' ORDER BY path", 1, most, 0),
         ("SELECT bytes FROM documents('@') WHERE doc_id = 4", 1, most, 0),
         ("SELECT text FROM documents('@') WHERE path = 'd.txt' AND text <> ''", 1, most, 0),
-        (
-            "SELECT d.text FROM documents('@') d JOIN (VALUES (1)) w (id) ON d.doc_id = w.id",
-            1,
-            most,
-            0,
-        ),
+        ("SELECT d.text FROM documents('@') d JOIN (VALUES (1)) w (id) ON d.doc_id = w.id", 1, most, 0),
         ("SELECT words FROM documents('@') WHERE doc_id = 4", 1, most, made),
         ("SELECT text FROM documents('@')", 1, most, made),
         ("SELECT path FROM documents('@') WHERE bytes > 3", 1, most, made),
@@ -326,12 +311,10 @@ async fn facts_of_unedited_documents_are_those_of_their_files() {
     let dir = tempfile::tempdir().unwrap();
     let (living, whole) = (dir.path().join("living"), dir.path().join("whole.tadoc"));
     let store = create(&living);
-    let text = |at: usize| -> String {
-        (0..200 + at).map(|word| format!("{} ", (at * 7919 + word * word) % 509)).collect()
-    };
+    let text =
+        |at: usize| -> String { (0..200 + at).map(|word| format!("{} ", (at * 7919 + word * word) % 509)).collect() };
     let documents: Vec<(String, String)> = (0..12).map(|at| (format!("p{at}"), text(at))).collect();
-    let documents: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let documents: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
     let mut all_bytes = 0;
     for documents in documents.chunks(4) {
         let part = write_part(&store, documents, None);
@@ -348,8 +331,7 @@ async fn facts_of_unedited_documents_are_those_of_their_files() {
         "SELECT path FROM documents('@') WHERE words > 205",
     ];
     for statement in statements {
-        let [of_living, of_whole] =
-            [&living, &whole].map(|path| statement.replace('@', &path.display().to_string()));
+        let [of_living, of_whole] = [&living, &whole].map(|path| statement.replace('@', &path.display().to_string()));
         let (num_bytes, num_versions) = work(&session(), &of_living).await;
         assert!((1..all_bytes / 4).contains(&num_bytes), "{num_bytes} bytes by {statement}");
         assert_eq!(num_versions, 0, "{statement}");
@@ -384,16 +366,11 @@ async fn few_documents_are_as_among_all() {
                 "SELECT doc_id, bytes FROM documents(@) WHERE path > 'p4'",
             ] {
                 let query = query.replace('@', &version);
-                let plan =
-                    session().sql(&query).await.unwrap().create_physical_plan().await.unwrap();
+                let plan = session().sql(&query).await.unwrap().create_physical_plan().await.unwrap();
                 let few = collect(Arc::clone(&plan), session().task_ctx()).await.unwrap();
                 assert_eq!(metric(&plan, "versions_made"), 0, "{query}");
-                let mut few: Vec<String> = pretty_format_batches(&few)
-                    .unwrap()
-                    .to_string()
-                    .lines()
-                    .map(str::to_owned)
-                    .collect();
+                let mut few: Vec<String> =
+                    pretty_format_batches(&few).unwrap().to_string().lines().map(str::to_owned).collect();
                 few.sort_unstable();
                 assert_eq!(few, rows(&made, &query).await, "{query}");
             }
@@ -484,8 +461,7 @@ async fn all_that_a_statement_reads_is_of_one_version() {
         "SELECT words AS n FROM d WHERE EXISTS (SELECT 1 FROM term_count('@', 'w') t WHERE t.count \
          = d.words)",
     ];
-    let tables: Vec<String> =
-        (0..).zip(sources).map(|(idx, sql)| format!("writer w{idx}, ({sql}) t{idx}")).collect();
+    let tables: Vec<String> = (0..).zip(sources).map(|(idx, sql)| format!("writer w{idx}, ({sql}) t{idx}")).collect();
     let columns: Vec<String> = (0..sources.len()).map(|idx| format!("t{idx}.n")).collect();
     let (columns, tables) = (columns.join(", "), tables.join(", "));
     let sql = format!("SELECT {columns} FROM {tables}, writer").replace('@', &place);
@@ -528,11 +504,7 @@ async fn memory_of_versions_is_reserved_and_given_back() {
     let text = "a document of its own and another ".repeat(2_000).into_bytes();
     for i in 0..30 {
         let content = text.clone();
-        edit(
-            &store,
-            CommitKind::Insert,
-            vec![Edit::AddDocument { path: format!("n{i}"), content }],
-        );
+        edit(&store, CommitKind::Insert, vec![Edit::AddDocument { path: format!("n{i}"), content }]);
         batches(&ctx, &format!("SELECT count(*) FROM word_count('{path}')")).await;
     }
     let reserved = runtime.memory_pool.reserved();
@@ -552,8 +524,7 @@ async fn prefixes_of_object_stores_are_living_corpora() {
     let part = write_part(&store, &[("a", b"to be"), ("b", b"not to be")], Some(&["ann", "bob"]));
     commit(&store, &Change::append(CommitKind::Append, &[part]));
     edit(&store, CommitKind::Edit, vec![Edit::AppendText { doc_id: 0, text: b" or".to_vec() }]);
-    let create =
-        "CREATE EXTERNAL TABLE notes STORED AS TADOC LOCATION 'memory://bucket/corpora/notes/'";
+    let create = "CREATE EXTERNAL TABLE notes STORED AS TADOC LOCATION 'memory://bucket/corpora/notes/'";
     batches(&ctx, create).await;
     let expected = "\
 +------+--------+----------+
@@ -561,10 +532,7 @@ async fn prefixes_of_object_stores_are_living_corpora() {
 +------+--------+----------+
 | a    | ann    | to be or |
 +------+--------+----------+";
-    assert_eq!(
-        table(&ctx, "SELECT path, author, text FROM notes WHERE doc_id = 0").await,
-        expected
-    );
+    assert_eq!(table(&ctx, "SELECT path, author, text FROM notes WHERE doc_id = 0").await, expected);
     let sql = "SELECT count(*) AS n FROM word_count('memory://bucket/corpora/notes', version => 2)";
     assert!(table(&ctx, sql).await.contains("| 3 |"));
     let error = ctx.sql("SELECT * FROM documents('memory://bucket/corpora')").await.unwrap();

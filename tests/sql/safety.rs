@@ -90,15 +90,11 @@ async fn statements_are_checked_before_they_run() {
     let inside = shown(&dir.path().join("in"));
     let sandbox = Sandbox::default().allow(&inside).unwrap();
     let ctx = guarded(&sandbox);
-    for sql in ["CREATE TABLE t AS VALUES (1)", "SET tadoc.max_hits = '1'", "PREPARE p AS SELECT 1"]
-    {
+    for sql in ["CREATE TABLE t AS VALUES (1)", "SET tadoc.max_hits = '1'", "PREPARE p AS SELECT 1"] {
         let error = sandbox.sql(&ctx, sql).await.unwrap_err();
         assert!(refusal(&error).is_some(), "{sql}: {error}");
     }
-    assert_eq!(
-        run(&ctx, "SELECT * FROM information_schema.tables WHERE table_name = 't'").await.unwrap(),
-        0
-    );
+    assert_eq!(run(&ctx, "SELECT * FROM information_schema.tables WHERE table_name = 't'").await.unwrap(), 0);
     let create = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{inside}/t.csv'");
     let permitted = sandbox.clone().permit(Permission::Create);
     permitted.sql(&ctx, &create).await.unwrap();
@@ -126,8 +122,7 @@ async fn registered_stores_are_read_only_below_allowed_urls() {
         let error = run(&ctx, &format!("SELECT * FROM '{url}'")).await.unwrap_err();
         assert_eq!(refusal(&error), Some(Refusal::Place), "{url}: {error}");
     }
-    let store =
-        ctx.runtime_env().object_store_registry.get_store(&Url::parse("corpora://store").unwrap());
+    let store = ctx.runtime_env().object_store_registry.get_store(&Url::parse("corpora://store").unwrap());
     let store = store.unwrap();
     let put = store.put(&"pub/new".into(), "x".into()).await.unwrap_err();
     assert_eq!(Refused::from_error(&put).unwrap().refusal(), Refusal::Write);
@@ -142,11 +137,7 @@ async fn registered_stores_are_read_only_below_allowed_urls() {
 struct Counting(Arc<dyn ObjectStoreRegistry>);
 
 impl ObjectStoreRegistry for Counting {
-    fn register_store(
-        &self,
-        url: &Url,
-        store: Arc<dyn ObjectStore>,
-    ) -> Option<Arc<dyn ObjectStore>> {
+    fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         self.0.register_store(url, store)
     }
 

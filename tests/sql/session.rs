@@ -70,8 +70,7 @@ fn write_large_in(dir: &Path, options: IngestOptions) -> String {
             (format!("{i:02}.txt"), line.repeat(100_000 / line.len()).into_bytes())
         })
         .collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
     let path = dir.join("large.tadoc");
     fixtures::write_corpus(&path, options, &borrowed);
     path.display().to_string()
@@ -111,13 +110,10 @@ async fn corpora_live_in_any_object_store() {
     ctx.register_object_store(&url, Arc::clone(&store));
     for (name, text) in [("a", "red green"), ("b", "green blue")] {
         let target = format!("memory://bucket/shelf/{name}.tadoc");
-        let copy =
-            format!("COPY (SELECT '{name}' AS path, '{text}' AS text, 7 AS n) TO '{target}'");
+        let copy = format!("COPY (SELECT '{name}' AS path, '{text}' AS text, 7 AS n) TO '{target}'");
         table(&ctx, &copy).await;
     }
-    for location in
-        ["memory://bucket/shelf", "memory://bucket/shelf/", "memory://bucket/**/*.tadoc"]
-    {
+    for location in ["memory://bucket/shelf", "memory://bucket/shelf/", "memory://bucket/**/*.tadoc"] {
         let sql = format!("SELECT word, count FROM word_count('{location}') WHERE word = 'green'");
         assert!(table(&ctx, &sql).await.contains("| green | 2     |"), "{location}");
     }
@@ -182,12 +178,8 @@ async fn answers_do_not_depend_on_partitions_and_batches() {
     let dir = fixtures_folder();
     let large = write_large(dir.path());
     let queries = [
-        format!(
-            "SELECT doc_id, path, bytes, words, text FROM documents('{large}') ORDER BY doc_id"
-        ),
-        format!(
-            "SELECT path FROM documents('{large}') WHERE text LIKE '%nt 7% says%' ORDER BY path"
-        ),
+        format!("SELECT doc_id, path, bytes, words, text FROM documents('{large}') ORDER BY doc_id"),
+        format!("SELECT path FROM documents('{large}') WHERE text LIKE '%nt 7% says%' ORDER BY path"),
         format!("SELECT * FROM word_count('{large}')"),
         format!("SELECT * FROM inverted_index('{large}')"),
         format!("SELECT * FROM search('{large}', '\"7 says\"') ORDER BY doc_id, byte_offset"),
@@ -258,8 +250,7 @@ async fn filters_on_documents_reach_what_counts_them() {
     let dir = tempfile::tempdir().unwrap();
     let large = write_large(dir.path());
     let ctx = session_with(SessionConfig::new());
-    let wanted =
-        "SELECT t.doc_id FROM {} AS t JOIN (VALUES (7), (11)) AS wanted (id) ON t.doc_id = id";
+    let wanted = "SELECT t.doc_id FROM {} AS t JOIN (VALUES (7), (11)) AS wanted (id) ON t.doc_id = id";
     for (function, counter) in [
         (format!("term_vector('{large}')"), "documents_counted"),
         (format!("tfidf('{large}', top => 3)"), "documents_counted"),
@@ -292,9 +283,7 @@ async fn sequences_that_do_not_fit_are_a_typed_error_and_the_session_goes_on() {
             assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
         }
     }
-    assert!(
-        table(&ctx, &format!("SELECT count(*) FROM documents('{large}')")).await.contains("90")
-    );
+    assert!(table(&ctx, &format!("SELECT count(*) FROM documents('{large}')")).await.contains("90"));
 }
 
 #[tokio::test]
@@ -386,8 +375,7 @@ async fn segments_are_searched_side_by_side() {
         format!("SELECT {} FROM {searched}", sum("byte_offset + word_index")),
         format!("SELECT {} FROM {in_context}", sum("octet_length(\"left\" || \"right\")")),
     ];
-    let session =
-        |partitions| session_with(SessionConfig::new().with_target_partitions(partitions));
+    let session = |partitions| session_with(SessionConfig::new().with_target_partitions(partitions));
     let (one, four) = (session(1), session(4));
     for sql in &sql {
         assert_eq!(table(&four, sql).await, table(&one, sql).await);
@@ -494,10 +482,8 @@ fn quoted(text: &str) -> String {
 
 /// Returns predicates on the column `text` made of `literal`.
 fn predicates(literal: &str, other: &str) -> Vec<String> {
-    let escaped: String = literal
-        .chars()
-        .flat_map(|c| matches!(c, '%' | '_' | '\\').then_some('\\').into_iter().chain([c]))
-        .collect();
+    let escaped: String =
+        literal.chars().flat_map(|c| matches!(c, '%' | '_' | '\\').then_some('\\').into_iter().chain([c])).collect();
     let (l, o, regex) = (quoted(literal), quoted(other), quoted(&regex_escape(literal)));
     vec![
         format!("text = {l}"),

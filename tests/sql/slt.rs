@@ -102,11 +102,8 @@ async fn run_example(file: &Path) -> Result<(), String> {
 async fn run_document(document: &str, min_blocks: usize) -> Result<(), String> {
     let path = testkit::root().join(document);
     let text = fs::read_to_string(path).unwrap();
-    let blocks: Vec<&str> = text
-        .split("\n```sql\n")
-        .skip(1)
-        .map(|behind| behind.split("\n```").next().unwrap())
-        .collect();
+    let blocks: Vec<&str> =
+        text.split("\n```sql\n").skip(1).map(|behind| behind.split("\n```").next().unwrap()).collect();
     assert!(blocks.len() >= min_blocks, "{document}: {} blocks of SQL", blocks.len());
     let dir = tempfile::tempdir().unwrap();
     std::env::set_current_dir(dir.path()).unwrap();

@@ -96,10 +96,7 @@ impl SimulatedDisk {
     pub fn names(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
         let all = state.folders.iter();
-        all.flat_map(|(path, folder)| {
-            folder.now.keys().map(|name| path.join(name).display().to_string())
-        })
-        .collect()
+        all.flat_map(|(path, folder)| folder.now.keys().map(|name| path.join(name).display().to_string())).collect()
     }
 
     /// Flips a bit of the file at `path`.
@@ -191,11 +188,7 @@ impl State {
         }
         let call = self.num_calls;
         self.num_calls += 1;
-        if self.failing_call == Some(call) {
-            Err(io::Error::other("injected failure"))
-        } else {
-            Ok(())
-        }
+        if self.failing_call == Some(call) { Err(io::Error::other("injected failure")) } else { Ok(()) }
     }
 
     fn folder(&mut self, of: &Path) -> io::Result<(&mut Folder, String)> {

@@ -10,8 +10,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 /// A fault of a call.
@@ -88,19 +88,13 @@ impl ObjectStore for FaultyStore {
                 self.inner.put_opts(at, bytes, o).await?;
                 Err(error(Fault::LostAnswer))
             }
-            Some(Fault::Conflict | Fault::Precondition) if !is_conditional => {
-                Err(error(Fault::Unavailable))
-            }
+            Some(Fault::Conflict | Fault::Precondition) if !is_conditional => Err(error(Fault::Unavailable)),
             Some(fault) => Err(error(fault)),
             None => self.inner.put_opts(at, bytes, o).await,
         }
     }
 
-    async fn put_multipart_opts(
-        &self,
-        at: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, at: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         match self.read_fault() {
             Some(error) => Err(error),
             None => self.inner.put_multipart_opts(at, options).await,
@@ -114,10 +108,7 @@ impl ObjectStore for FaultyStore {
         }
     }
 
-    fn delete_stream(
-        &self,
-        at: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, at: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         match self.read_fault() {
             Some(error) => futures::stream::once(async { Err(error) }).boxed(),
             None => self.inner.delete_stream(at),

@@ -27,8 +27,7 @@ use tadoc::Error;
 use tadoc::edits::Edit;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{
-    ByteStream, Change, CommitKind, LivingStore, Storage, StorageError, StorageResult, StoredFile,
-    Version,
+    ByteStream, Change, CommitKind, LivingStore, Storage, StorageError, StorageResult, StoredFile, Version,
 };
 use testkit::living::{batch, eager};
 
@@ -241,8 +240,7 @@ impl Scene {
         let shelf = Shelf::new(self.fails_one_in, self.overwrites);
         let calm = shelf.never_fails();
         LivingStore::create(calm.clone(), TokenizerProfile::Word, eager()).await.unwrap();
-        let writers: Vec<JoinHandle<Told>> =
-            (0..2).map(|writer| future::spawn(write(shelf.clone(), writer))).collect();
+        let writers: Vec<JoinHandle<Told>> = (0..2).map(|writer| future::spawn(write(shelf.clone(), writer))).collect();
         let reader = future::spawn(read(shelf.clone()));
         let cleaner = self.cleans_up.then(|| {
             let calm = calm.clone();

@@ -60,8 +60,7 @@ async fn append_file(store: &LivingStore, texts: Vec<Vec<u8>>, block_bytes: usiz
 
 /// Returns a random batch that is valid for `texts`.
 fn random_edits(random: &mut Random, texts: &Texts) -> EditBatch {
-    let mut lens: Vec<Option<u64>> =
-        texts.iter().map(|text| text.as_ref().map(|text| text.len() as u64)).collect();
+    let mut lens: Vec<Option<u64>> = texts.iter().map(|text| text.as_ref().map(|text| text.len() as u64)).collect();
     let mut edits = Vec::new();
     for _ in 0..1 + random.below(4) {
         let there: Vec<usize> = (0..lens.len()).filter(|&id| lens[id].is_some()).collect();
@@ -137,8 +136,7 @@ fn random_corpora_are_what_they_were() {
                 match random.below(4) {
                     0 => {
                         let max_words = *random.pick(&[5, 100, 600]);
-                        let texts: Vec<Vec<u8>> =
-                            (0..random.below(6)).map(|_| text(&mut random, max_words)).collect();
+                        let texts: Vec<Vec<u8>> = (0..random.below(6)).map(|_| text(&mut random, max_words)).collect();
                         expected.extend(texts.iter().cloned().map(Some));
                         append_file(&store, texts, 16 << random.below(7)).await;
                     }
@@ -178,11 +176,8 @@ fn batch_offsets_survive() {
     block_on(async {
         let store = create().await;
         append_file(&store, vec![b"0123456789".to_vec(), b"abc".to_vec()], 100).await;
-        let insert = |offset_bytes, text: &str| Edit::InsertText {
-            doc_id: 1,
-            offset_bytes,
-            text: text.as_bytes().to_vec(),
-        };
+        let insert =
+            |offset_bytes, text: &str| Edit::InsertText { doc_id: 1, offset_bytes, text: text.as_bytes().to_vec() };
         let edits = vec![insert(1, "x"), insert(2, "y"), insert(1, "z")];
         let edits = EditBatch { mode: EditMode::InBatch, edits };
         let base = store.latest().await.unwrap();
@@ -227,11 +222,8 @@ fn what_is_due_is_recompressed_and_nothing_else() {
             store.commit(&base, &Change::edit(CommitKind::Edit, &edit)).await.unwrap()
         };
         let max_run_bytes = 1 << 30;
-        let with_ratio = |recompress_ratio| OptimizeOptions {
-            recompress_ratio,
-            max_run_bytes,
-            ..options(1 << 20, 1 << 20)
-        };
+        let with_ratio =
+            |recompress_ratio| OptimizeOptions { recompress_ratio, max_run_bytes, ..options(1 << 20, 1 << 20) };
         let due = async |version: &Version, ratio: f64| {
             let done = store.recompress_if_due(version, &with_ratio(ratio)).await.unwrap();
             done.map(|version| version.number)
@@ -269,10 +261,7 @@ fn many_commits_that_add_documents_become_one_file() {
             let version = store.commit(&base, &change).await.unwrap();
             store.recompress_if_due(&version, &options).await.unwrap()
         };
-        let added = |number: usize| Edit::AddDocument {
-            path: number.to_string(),
-            content: WORDS[number % 8].into(),
-        };
+        let added = |number: usize| Edit::AddDocument { path: number.to_string(), content: WORDS[number % 8].into() };
         for number in 1..512 {
             assert_eq!(committed(added(number)).await, None, "{number}");
         }
@@ -302,24 +291,18 @@ fn user_columns_are_never_lost_silently() {
         });
         let written = written.await.unwrap();
         let base = store.latest().await.unwrap();
-        let base =
-            store.commit(&base, &Change::append(CommitKind::Append, &[written])).await.unwrap();
+        let base = store.commit(&base, &Change::append(CommitKind::Append, &[written])).await.unwrap();
         let edits = batch(vec![living::add("c"), Edit::DropDocument { doc_id: 1 }]);
         store.commit(&base, &Change::edit(CommitKind::Edit, &edits)).await.unwrap();
         let refused = store.optimize(&OptimizeOptions::default()).await.unwrap_err();
         assert!(matches!(refused, Error::InvalidArgument { name: "merge_columns", .. }));
         assert_eq!(store.latest().await.unwrap().number, 3);
-        let merge = Arc::new(
-            |parts: &[tadoc_store::ColumnsOfPart],
-             set: &[Edit],
-             dropped: &[std::ops::Range<u64>]| {
-                let described = parts.iter().map(|part| {
-                    format!("{} {:?}", part.num_docs, part.parquet.as_deref().unwrap_or_default())
-                });
-                let described = described.collect::<Vec<_>>().join("|");
-                Ok(Some(format!("{described} {set:?} {dropped:?}").into_bytes()))
-            },
-        );
+        let merge = Arc::new(|parts: &[tadoc_store::ColumnsOfPart], set: &[Edit], dropped: &[std::ops::Range<u64>]| {
+            let described =
+                parts.iter().map(|part| format!("{} {:?}", part.num_docs, part.parquet.as_deref().unwrap_or_default()));
+            let described = described.collect::<Vec<_>>().join("|");
+            Ok(Some(format!("{described} {set:?} {dropped:?}").into_bytes()))
+        });
         let options = OptimizeOptions { merge_columns: Some(merge), ..OptimizeOptions::default() };
         let version = store.optimize(&options).await.unwrap().unwrap();
         assert_eq!(version.dropped.as_slice(), std::slice::from_ref(&(1..2)));

@@ -17,12 +17,10 @@ use tadoc::Error;
 use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{
-    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage,
-    StoreOptions, Version, decode_manifest, encode_manifest,
+    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage, StoreOptions, Version,
+    decode_manifest, encode_manifest,
 };
-use testkit::living::{
-    self, Ledger, Step, Texts, add, append, batch, eager, optimization, run, texts, workload,
-};
+use testkit::living::{self, Ledger, Step, Texts, add, append, batch, eager, optimization, run, texts, workload};
 use testkit::random::Random;
 
 use crate::disk::SimulatedDisk;
@@ -187,8 +185,7 @@ fn what_is_refused_says_why() {
 
         // The version is longer than the limit.
         let options = StoreOptions { max_version_bytes: 50, ..eager() };
-        let small =
-            LivingStore::create(prefix(Arc::new(InMemory::new())), store.profile(), options);
+        let small = LivingStore::create(prefix(Arc::new(InMemory::new())), store.profile(), options);
         assert!(matches!(small.await.unwrap_err(), Error::Capacity { limit: 50, .. }));
     });
 }
@@ -207,8 +204,7 @@ fn places() -> (tempfile::TempDir, Vec<Arc<dyn Fn() -> LivingStore + Send + Sync
         create(prefix(Arc::clone(&objects))).await;
     });
     let on_disk = move || block_on(LivingStore::open(LocalFolder::new(&root), eager())).unwrap();
-    let in_store =
-        move || block_on(LivingStore::open(prefix(Arc::clone(&objects)), eager())).unwrap();
+    let in_store = move || block_on(LivingStore::open(prefix(Arc::clone(&objects)), eager())).unwrap();
     (dir, vec![Arc::new(on_disk), Arc::new(in_store)])
 }
 
@@ -223,9 +219,7 @@ fn of_two_writers_one_wins_and_the_other_tries_again() {
             let racers: Vec<_> = (0..2)
                 .map(|_| {
                     let (open, base) = (Arc::clone(&open), &base);
-                    scope.spawn(move || {
-                        block_on(open().commit(base, &edit(batch(vec![append(0, "!")]))))
-                    })
+                    scope.spawn(move || block_on(open().commit(base, &edit(batch(vec![append(0, "!")])))))
                 })
                 .collect();
             racers.into_iter().map(|racer| racer.join().unwrap()).collect()

@@ -84,8 +84,7 @@ impl<'a> Modules<'a> {
         let re_exports = modules.sources.iter().map(|(module, source)| {
             let (_, re_exports) = uses(source.code_without_tests());
             let re_exports = re_exports.into_iter();
-            let named = re_exports
-                .filter_map(|named| Some((named.name, modules.in_full(module, &named.path)?)));
+            let named = re_exports.filter_map(|named| Some((named.name, modules.in_full(module, &named.path)?)));
             (module.clone(), named.collect())
         });
         modules.re_exports = re_exports.collect();
@@ -101,8 +100,7 @@ impl<'a> Modules<'a> {
             "crate" => (at, rest) = (Path::new(), &path[1..]),
             "self" => rest = &path[1..],
             "super" => {
-                while let Some(("super", behind)) = rest.split_first().map(|(a, b)| (a.as_str(), b))
-                {
+                while let Some(("super", behind)) = rest.split_first().map(|(a, b)| (a.as_str(), b)) {
                     at.pop();
                     rest = behind;
                 }
@@ -129,9 +127,7 @@ impl<'a> Modules<'a> {
             let names = self.re_exports.get(module);
             let target = rest.first().and_then(|name| names?.get(name));
             return match target {
-                Some(target) if depth > 0 => {
-                    self.owner(&[target.as_slice(), &rest[1..]].concat(), depth - 1)
-                }
+                Some(target) if depth > 0 => self.owner(&[target.as_slice(), &rest[1..]].concat(), depth - 1),
                 _ => module.to_vec(),
             };
         }
@@ -152,8 +148,7 @@ impl<'a> Modules<'a> {
         let is_above = |a: &[String], b: &[String]| b.starts_with(a);
         let edges = self.sources.iter().map(|(module, source)| {
             let owners = self.named_by(module).into_iter().map(|path| self.owner(&path, 6));
-            let owners =
-                owners.filter(|owner| !is_above(owner, module) && !is_above(module, owner));
+            let owners = owners.filter(|owner| !is_above(owner, module) && !is_above(module, owner));
             (source.path.as_str(), owners.map(|owner| self.sources[&owner].path.as_str()).collect())
         });
         edges.collect()
@@ -235,10 +230,7 @@ fn inline_paths(code: &str) -> Vec<Path> {
 }
 
 /// Returns the shortest way from `start` back to itself, both ends included.
-fn shortest_circle<'a>(
-    edges: &BTreeMap<&'a str, BTreeSet<&'a str>>,
-    start: &'a str,
-) -> Option<Vec<&'a str>> {
+fn shortest_circle<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, start: &'a str) -> Option<Vec<&'a str>> {
     let mut seen = BTreeSet::new();
     let mut ways = VecDeque::from([vec![start]]);
     while let Some(way) = ways.pop_front() {
@@ -256,9 +248,7 @@ fn shortest_circle<'a>(
 }
 
 /// Returns the groups of files that reach each other, each with its shortest circle.
-fn circles<'a>(
-    edges: &BTreeMap<&'a str, BTreeSet<&'a str>>,
-) -> Vec<(BTreeSet<&'a str>, Vec<&'a str>)> {
+fn circles<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(BTreeSet<&'a str>, Vec<&'a str>)> {
     let reached = |start: &'a str| {
         let (mut reached, mut stack) = (BTreeSet::new(), vec![start]);
         while let Some(at) = stack.pop() {
@@ -267,8 +257,7 @@ fn circles<'a>(
         }
         reached
     };
-    let reached: BTreeMap<&str, BTreeSet<&str>> =
-        edges.keys().map(|&file| (file, reached(file))).collect();
+    let reached: BTreeMap<&str, BTreeSet<&str>> = edges.keys().map(|&file| (file, reached(file))).collect();
     let mut groups: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
     for (&file, others) in &reached {
         let Some(chain) = shortest_circle(edges, file) else { continue };
@@ -323,15 +312,10 @@ fn rooms_of_the_engine_import_only_those_below() {
         if floor(room).is_none() {
             findings.push(format!("{file}: the room {room} is not in the table"));
         }
-        let is_above =
-            |import: &&&str| room_of(import).is_some_and(|other| floor(other) > floor(room));
-        findings
-            .extend(imports.iter().filter(is_above).map(|import| format!("{file} -> {import}")));
+        let is_above = |import: &&&str| room_of(import).is_some_and(|other| floor(other) > floor(room));
+        findings.extend(imports.iter().filter(is_above).map(|import| format!("{file} -> {import}")));
     }
-    assert_none(
-        "imports of a room above: ROOMS in tests/tidy/imports.rs holds their order",
-        findings,
-    );
+    assert_none("imports of a room above: ROOMS in tests/tidy/imports.rs holds their order", findings);
 }
 
 /// Returns the name of the type of the table function in `source`, if it implements one.

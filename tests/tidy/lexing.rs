@@ -12,10 +12,7 @@ pub fn code_of(text: &str) -> String {
             'r' if raw_quote_len(rest) > 0 && !code.ends_with(is_name_char) => {
                 let quote = raw_quote_len(rest);
                 let close = format!("\"{}", "#".repeat(quote - 2));
-                (
-                    quote,
-                    rest[quote..].find(&close).map_or(rest.len() - quote, |end| end + close.len()),
-                )
+                (quote, rest[quote..].find(&close).map_or(rest.len() - quote, |end| end + close.len()))
             }
             '\'' => (1, char_len(&rest[1..])),
             _ => (first.len_utf8(), 0),

@@ -80,13 +80,9 @@ impl Drop for Worker {
 pub fn corpora() -> Folder {
     let folder = Folder::for_program(env!("CARGO_BIN_EXE_tadoc"));
     for n in 0..60 {
-        let words: Vec<String> = (0..400)
-            .map(|i| format!("{} of the scan {}", WORDS[(n * i + i / 7) % 9], i % 13))
-            .collect();
-        folder.write(
-            &format!("texts/text{n:02}.txt"),
-            words.join(if n % 2 == 0 { " " } else { ".\n" }),
-        );
+        let words: Vec<String> =
+            (0..400).map(|i| format!("{} of the scan {}", WORDS[(n * i + i / 7) % 9], i % 13)).collect();
+        folder.write(&format!("texts/text{n:02}.txt"), words.join(if n % 2 == 0 { " " } else { ".\n" }));
     }
     folder.ok(&["ingest", "texts", "--block-size", "20KiB", "-o", "many.tadoc"]);
     folder.write("first/a.txt", "red and green");
@@ -121,8 +117,7 @@ pub fn needles() -> Folder {
     folder
 }
 
-const WORDS: [&str; 9] =
-    ["file", "Fold", "the sea", "segment", "café", "scan", "storm", "To be", "grammar"];
+const WORDS: [&str; 9] = ["file", "Fold", "the sea", "segment", "café", "scan", "storm", "To be", "grammar"];
 
 /// Returns the URLs of workers for `--workers`.
 pub fn list(workers: &[Worker]) -> String {

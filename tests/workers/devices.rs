@@ -38,12 +38,9 @@ fn documents_are_counted_on_devices_of_workers() {
     }
     let folder = needles();
     let workers = [(), ()].map(|()| Worker::start(&folder, &[]));
-    let on_device = |workers: &str, statement: &str| {
-        sql(&folder, workers, &format!("SET tadoc.device = 'gpu'; {statement}"))
-    };
-    for statement in
-        ["SELECT * FROM term_vector('needles.tadoc')", "SELECT * FROM tfidf('needles.tadoc')"]
-    {
+    let on_device =
+        |workers: &str, statement: &str| sql(&folder, workers, &format!("SET tadoc.device = 'gpu'; {statement}"));
+    for statement in ["SELECT * FROM term_vector('needles.tadoc')", "SELECT * FROM tfidf('needles.tadoc')"] {
         let plan = on_device(&list(&workers), &format!("EXPLAIN ANALYZE {statement}")).ok();
         assert_eq!(plan.matches("device=gpu").count(), 2, "{statement}\n{plan}");
         assert!(plan.contains("device_rows="), "{statement}\n{plan}");

@@ -73,8 +73,7 @@ fn other_certificates_are_refused() {
 fn a_certificate_that_is_its_own_authority_has_a_way_out() {
     let folder = folder();
     let own = ["--tls-cert", "own_authority.pem", "--tls-key", "own_key.pem"];
-    let arguments =
-        [&own[..], &["--workers-ca", "own_authority.pem", "--token-file", "token"]].concat();
+    let arguments = [&own[..], &["--workers-ca", "own_authority.pem", "--token-file", "token"]].concat();
     let workers = [Worker::start(&folder, &arguments), Worker::start(&folder, &arguments)];
     let refused = |workers: &[Worker], text: &str| {
         let more = ["--workers-ca", "own_authority.pem"];

@@ -77,8 +77,7 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let urls = list(&workers);
     let arguments = ["sql", "--format", "ndjson", "--quiet", "--workers", &urls, "-c", statement];
-    let mut child =
-        folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(wait_until(BOUND, || workers[1].computed() > 0.5), "the worker does not work");
     workers[1].signal("KILL");
     let start = Instant::now();
@@ -89,8 +88,7 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
-    for part in ["the connection broke while it ran task ", " of stage ", "run the statement again"]
-    {
+    for part in ["the connection broke while it ran task ", " of stage ", "run the statement again"] {
         assert!(stderr.contains(part), "{part} in {stderr}");
     }
 }
@@ -107,16 +105,10 @@ fn cancelling_frees_the_workers() {
         let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
         let urls = list(&workers);
         let arguments = ["sql", "--quiet", "--workers", &urls, "-c", statement];
-        let mut child = folder
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let work = || workers.iter().all(|worker| worker.computed() > 0.3);
         assert!(wait_until(BOUND, work), "no work: {statement}");
-        let interrupt =
-            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(interrupt.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(130));
         let is_idle = || {

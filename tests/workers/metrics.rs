@@ -4,8 +4,7 @@ use super::cluster::{Worker, counter, list, needles, on_columns, sorted, sql, wr
 use testkit::command::Folder;
 
 /// Counters that do not depend on where segments are read.
-const COUNTERS: [&str; 4] =
-    ["segments_skipped", "documents_decoded", "documents_total", "row_groups_read"];
+const COUNTERS: [&str; 4] = ["segments_skipped", "documents_decoded", "documents_total", "row_groups_read"];
 
 fn analyzed(folder: &Folder, workers: &str, statement: &str) -> String {
     sql(folder, workers, &format!("EXPLAIN ANALYZE {statement}")).ok()
@@ -48,9 +47,7 @@ fn a_join_with_few_rows_decodes_few_documents() {
         format!("FROM (VALUES (17), (3)) v (id) JOIN {documents} ON d.doc_id = v.id"),
         // The place of a rare word. The search is the side that all workers get.
         format!("FROM {documents} JOIN search('needles.tadoc', 'needle') s ON d.doc_id = s.doc_id"),
-        format!(
-            "FROM {documents} WHERE doc_id IN (SELECT doc_id FROM search('needles.tadoc', 'needle'))"
-        ),
+        format!("FROM {documents} WHERE doc_id IN (SELECT doc_id FROM search('needles.tadoc', 'needle'))"),
     ] {
         let statement = format!("SELECT d.doc_id, d.path, md5(d.text) {statement}");
         let workers = two(&folder);

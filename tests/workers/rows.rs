@@ -14,8 +14,7 @@ fn two_and_three_workers_have_the_rows_of_one_process() {
         let urls = list(&workers);
         for call in CALLS {
             let path = folder.path().display().to_string();
-            let call =
-                call.replace('@', "'many.tadoc'").replace('#', "'living'").replace('~', &path);
+            let call = call.replace('@', "'many.tadoc'").replace('#', "'living'").replace('~', &path);
             let statement = format!("SELECT * FROM {call}");
             let expected = sorted(sql(&folder, "", &statement));
             let got = sorted(sql(&folder, &urls, &statement));
@@ -57,8 +56,7 @@ fn random_statements_have_the_rows_of_one_process() {
 #[test]
 fn files_of_all_kinds_have_the_rows_of_one_process() {
     let folder = corpora();
-    let numbers =
-        "SELECT value AS n, concat('text ', value % 7) AS text FROM generate_series(1, 20000)";
+    let numbers = "SELECT value AS n, concat('text ', value % 7) AS text FROM generate_series(1, 20000)";
     let copies = [
         ("plain.csv", "STORED AS CSV"),
         ("packed.csv.gz", "STORED AS CSV OPTIONS ('format.compression' 'gzip')"),
@@ -71,8 +69,7 @@ fn files_of_all_kinds_have_the_rows_of_one_process() {
     for (name, format) in copies {
         sql(&folder, "", &format!("COPY ({numbers}) TO '{name}' {format}")).ok();
     }
-    let array: Vec<String> =
-        (1..=20_000).map(|n| format!("{{\"n\":{n},\"text\":\"t\"}}")).collect();
+    let array: Vec<String> = (1..=20_000).map(|n| format!("{{\"n\":{n},\"text\":\"t\"}}")).collect();
     folder.write("array.json", format!("[{}]", array.join(",\n")));
     let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
     let table = "CREATE EXTERNAL TABLE array STORED AS JSON LOCATION 'array.json' \
@@ -96,9 +93,8 @@ fn files_of_all_kinds_have_the_rows_of_one_process() {
 /// Runs all calls over `needles.tadoc` in one process, and returns the sorted rows of each.
 fn rows_of_calls(folder: &Folder, workers: &str) -> Vec<Vec<String>> {
     let calls = CALLS.iter().filter(|call| !call.contains(['#', '~']));
-    let statements = calls.map(|call| {
-        format!("SELECT 'next' AS next; SELECT * FROM {}", call.replace('@', "'needles.tadoc'"))
-    });
+    let statements =
+        calls.map(|call| format!("SELECT 'next' AS next; SELECT * FROM {}", call.replace('@', "'needles.tadoc'")));
     let statements: Vec<String> = statements.collect();
     let text = sql(folder, workers, &statements.join("; ")).ok();
     let of_call = text.split("{\"next\":\"next\"}\n").skip(1).map(|rows| {
@@ -133,9 +129,8 @@ fn products_with_series_have_the_rows_of_one_process() {
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     for series in ["generate_series(1, 3)", "range(0)", "generate_series(10, 1, -2)"] {
         for columns in ["count(*) AS rows", "min(value) AS first, count(*) AS rows"] {
-            let statement = format!(
-                "SELECT {columns} FROM documents('many.tadoc') a, documents('many.tadoc') b, {series}"
-            );
+            let statement =
+                format!("SELECT {columns} FROM documents('many.tadoc') a, documents('many.tadoc') b, {series}");
             let expected = sql(&folder, "", &statement).ok();
             assert_eq!(sql(&folder, &list(&workers), &statement).ok(), expected, "{statement}");
         }
@@ -173,8 +168,7 @@ fn workers_write_segments_if_they_may() {
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("start it with --writable"), "{}", ran.stderr);
     assert_eq!(names("living/segments"), num_segments);
-    let writers =
-        [Worker::start(&folder, &["--writable"]), Worker::start(&folder, &["--writable"])];
+    let writers = [Worker::start(&folder, &["--writable"]), Worker::start(&folder, &["--writable"])];
     sql(&folder, &list(&writers), copy).ok();
     assert!(names("living/segments") > num_segments + 1);
     assert_eq!(folder.ok(&["history", "living"]).lines().count(), 1 + 4);
@@ -190,16 +184,10 @@ fn plans_show_stages_and_add_up_metrics() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let urls = list(&workers);
-    let plan = sql(
-        &folder,
-        &urls,
-        "EXPLAIN SELECT path, count(*) FROM search('many.tadoc', 'scan') GROUP BY path",
-    )
-    .ok();
+    let plan =
+        sql(&folder, &urls, "EXPLAIN SELECT path, count(*) FROM search('many.tadoc', 'scan') GROUP BY path").ok();
     assert!(plan.contains("Stage 1") && plan.contains("TadocRunsExec"), "{plan}");
-    let analyzed =
-        sql(&folder, &urls, "EXPLAIN ANALYZE SELECT count(*) FROM search('many.tadoc', 'scan')")
-            .ok();
+    let analyzed = sql(&folder, &urls, "EXPLAIN ANALYZE SELECT count(*) FROM search('many.tadoc', 'scan')").ok();
     assert!(analyzed.contains("bytes_read="), "{analyzed}");
 }
 
@@ -212,24 +200,18 @@ fn workers_are_named_by_a_file_and_by_the_environment() {
     let explain = "EXPLAIN SELECT * FROM search('many.tadoc', 'scan')";
     let file = folder.ok(&["sql", "--workers-file", "workers.txt", "-c", explain]);
     assert!(file.contains("Stage 1"), "{file}");
-    let output =
-        folder.command(&["sql", "-c", explain]).env("TADOC_WORKERS", &list).output().unwrap();
+    let output = folder.command(&["sql", "-c", explain]).env("TADOC_WORKERS", &list).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("Stage 1"));
     let ran = folder.run(&["sql", "--workers", "one:1", "-c", "SELECT 1"]);
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("expected a URL") && ran.stderr.contains("one:1"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("expected a URL") && ran.stderr.contains("one:1"), "{}", ran.stderr);
 }
 
 #[test]
 fn plots_have_the_rows_of_workers() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
-    let statement =
-        "SELECT word, count FROM word_count('many.tadoc') ORDER BY count DESC, word LIMIT 9";
+    let statement = "SELECT word, count FROM word_count('many.tadoc') ORDER BY count DESC, word LIMIT 9";
     let expected = folder.ok(&["plot", statement]);
     assert_eq!(folder.ok(&["plot", "--workers", &list(&workers), statement]), expected);
     // Both workers have computed: the statement was divided.

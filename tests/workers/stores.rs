@@ -64,9 +64,8 @@ fn corpora_in_s3() {
     begin.envs(variables.iter().map(|(name, value)| (name, value)));
     Ran::from(begin.output().unwrap()).ok();
     let workers = [(), ()].map(|()| Worker::start_with(&folder, &[], &variables));
-    let copy = format!(
-        "COPY (SELECT path, text FROM documents('{bucket}/many.tadoc')) TO '{bucket}/living/' STORED AS TADOC"
-    );
+    let copy =
+        format!("COPY (SELECT path, text FROM documents('{bucket}/many.tadoc')) TO '{bucket}/living/' STORED AS TADOC");
     run(&folder, &list(&workers), &copy, &variables).ok();
     let count = format!("SELECT count(*) AS n FROM documents('{bucket}/living/')");
     let counted = run(&folder, &list(&workers), &count, &variables).ok();

@@ -168,11 +168,7 @@ enum When {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if search(arguments).map_err(Failure::for_search)? {
-        Ok(())
-    } else {
-        Err(Failure::nothing_found())
-    }
+    if search(arguments).map_err(Failure::for_search)? { Ok(()) } else { Err(Failure::nothing_found()) }
 }
 
 /// Returns true if there is a line.
@@ -218,9 +214,9 @@ impl Arguments {
     fn patterns_and_locations(&self) -> Outcome<(Vec<String>, Vec<PathBuf>)> {
         let (patterns, locations) = match self.operands.split_first() {
             Some((pattern, locations)) if self.patterns.is_empty() => {
-                let pattern = pattern.to_str().ok_or_else(|| {
-                    Failure::usage(r"the pattern is no UTF-8; write other bytes as (?-u:\xFF)")
-                })?;
+                let pattern = pattern
+                    .to_str()
+                    .ok_or_else(|| Failure::usage(r"the pattern is no UTF-8; write other bytes as (?-u:\xFF)"))?;
                 (vec![pattern.to_owned()], locations)
             }
             _ => (self.patterns.clone(), &self.operands[..]),
@@ -345,12 +341,7 @@ impl Search<'_> {
     }
 
     /// Passes the lines of `docs` to `write` as text, in order.
-    fn documents(
-        &self,
-        corpus: &Corpus,
-        docs: &[u64],
-        write: &mut dyn FnMut(&[u8]) -> Outcome,
-    ) -> Outcome {
+    fn documents(&self, corpus: &Corpus, docs: &[u64], write: &mut dyn FnMut(&[u8]) -> Outcome) -> Outcome {
         let mut printer = Printer::new(self.style, self.pattern);
         let mut current = None;
         let mut written = Ok(());
@@ -408,11 +399,7 @@ impl Output {
     }
 
     fn write(&mut self, text: &[u8]) -> Outcome {
-        let text = if self.is_empty {
-            text.strip_prefix(self.separator.as_bytes()).unwrap_or(text)
-        } else {
-            text
-        };
+        let text = if self.is_empty { text.strip_prefix(self.separator.as_bytes()).unwrap_or(text) } else { text };
         self.is_empty &= text.is_empty();
         if self.is_quiet {
             return Ok(());

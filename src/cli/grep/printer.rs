@@ -186,8 +186,7 @@ impl<'a> Printer<'a> {
     /// Ends the document before, and begins the one with this path, of `len_bytes`. It has a line.
     pub fn begin(&mut self, path: &str, len_bytes: u64) {
         self.end();
-        let of_document =
-            Statistics { searches: 1, searches_with_match: 1, ..Statistics::default() };
+        let of_document = Statistics { searches: 1, searches_with_match: 1, ..Statistics::default() };
         self.of_document = Statistics { bytes_searched: len_bytes, ..of_document };
         self.begun_at = Instant::now();
         self.path = if self.style.is_terminal { plain(path).into_owned() } else { path.to_owned() };
@@ -238,9 +237,7 @@ impl<'a> Printer<'a> {
     /// Adds a selected line, and the lines in front of it.
     pub fn line(&mut self, line: &GrepLine<'_>) {
         self.num_selected += match self.style {
-            Style { is_of_matches: true, format: Format::Counts, .. } => {
-                self.pattern.matches(line.line).count() as u64
-            }
+            Style { is_of_matches: true, format: Format::Counts, .. } => self.pattern.matches(line.line).count() as u64,
             _ => 1,
         };
         if matches!(self.style.format, Format::Paths | Format::Counts) {
@@ -248,8 +245,7 @@ impl<'a> Printer<'a> {
         }
         self.push_after(line.line_number);
         let num_before = line.before.split_inclusive(|&byte| byte == b'\n').count() as u64;
-        let (mut number, mut offset) =
-            (line.line_number - num_before, line.line_offset - line.before.len() as u64);
+        let (mut number, mut offset) = (line.line_number - num_before, line.line_offset - line.before.len() as u64);
         let is_gap = self.num_selected > 1 && number > self.next_number;
         if is_gap && self.style.has_context && self.style.format != Format::Json {
             self.text.extend_from_slice(b"--\n");

@@ -127,13 +127,7 @@ enum Written {
 }
 
 /// Writes the documents of `inputs` as a part.
-fn write(
-    living: &Living,
-    job: Job,
-    inputs: Vec<Input>,
-    base: &Version,
-    shapes: &mut Shapes,
-) -> Outcome<Written> {
+fn write(living: &Living, job: Job, inputs: Vec<Input>, base: &Version, shapes: &mut Shapes) -> Outcome<Written> {
     let outcome = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&outcome);
     let file = living.store.location();
@@ -188,12 +182,10 @@ impl Shapes {
         let location = living.store.location();
         for part in &version.parts {
             let is_new = part.file_name().is_some_and(|name| self.known.insert(name));
-            let file =
-                if is_new { living.resolver.part(Path::new(&location), part)? } else { None };
+            let file = if is_new { living.resolver.part(Path::new(&location), part)? } else { None };
             if let Some(columns) = file.map(|file| schema_of(&file)).transpose()?.flatten() {
                 // Parts that do not fit each other are the fault of an earlier program.
-                self.joined =
-                    join_schemas(&self.joined, &columns).unwrap_or_else(|_| self.joined.clone());
+                self.joined = join_schemas(&self.joined, &columns).unwrap_or_else(|_| self.joined.clone());
             }
         }
         match join_schemas(&self.joined, added) {
@@ -213,7 +205,6 @@ fn schema_of(file: &CorpusFile) -> Outcome<Option<Schema>> {
     let parquet = read_columns(&file.name, section, &bytes)?;
     let what = format!("{}: section columns", file.name);
     let read = || ParquetRecordBatchReaderBuilder::try_new(parquet);
-    let reader =
-        contain_panics(&what, read)?.map_err(|error| Failure::with_cause(&what, &error))?;
+    let reader = contain_panics(&what, read)?.map_err(|error| Failure::with_cause(&what, &error))?;
     Ok(Some(reader.schema().as_ref().clone()))
 }

@@ -130,11 +130,9 @@ impl Grown {
             Err(error) => return Err(Failure::with_cause(&shown, &error)),
         }
         let place = latest.bookmark(&source).map(|place| {
-            place.parse::<Place>().map_err(|()| {
-                Failure::new(format!(
-                    "{source}: {place} is no place in a file; choose another --path"
-                ))
-            })
+            place
+                .parse::<Place>()
+                .map_err(|()| Failure::new(format!("{source}: {place} is no place in a file; choose another --path")))
         });
         let (file, is_found) = GrowingFile::open(path, place.transpose()?)?;
         if !is_found {
@@ -191,9 +189,7 @@ impl Grown {
     fn bookmark(&self) -> Option<Bookmark> {
         match self {
             Self::Pipe(..) => None,
-            Self::File(file, source) => {
-                Some(Bookmark { source: source.clone(), place: file.place().to_string() })
-            }
+            Self::File(file, source) => Some(Bookmark { source: source.clone(), place: file.place().to_string() }),
         }
     }
 }
@@ -270,8 +266,7 @@ fn check_untaken(
     if latest.num_doc_ids() == 0 {
         return Ok(());
     }
-    let taken =
-        TakenPaths::read(living, how.location, latest, &job.division.documents, &HashSet::new())?;
+    let taken = TakenPaths::read(living, how.location, latest, &job.division.documents, &HashSet::new())?;
     let is_there = taken.has(path) || file.is_some_and(|file| taken.find_file(file).is_some());
     if !is_there {
         return Ok(());
@@ -314,10 +309,8 @@ pub fn follow(
     let latest = living.version(None)?;
     let mut source = Grown::open(path, name, &latest)?;
     let mut waiting = Waiting::new(job.division.record_start.clone());
-    let limits = Limits {
-        len_bytes: usize::try_from(options.commit_bytes).unwrap_or(usize::MAX),
-        age: options.commit_every,
-    };
+    let limits =
+        Limits { len_bytes: usize::try_from(options.commit_bytes).unwrap_or(usize::MAX), age: options.commit_every };
     let max_bytes = job.read.max_row_bytes.saturating_add(options.commit_bytes);
     let real = fs::canonicalize(path).ok();
     let file = real.filter(|_| name.is_none()).map(|real| path_of(&real));
@@ -425,9 +418,7 @@ impl Pipe {
                 text.extend_from_slice(&bytes);
                 Ok(Step::Read)
             }
-            Ok(Err(error)) => {
-                Err(Failure::with_cause(format!("{}: cannot read", self.name), &error))
-            }
+            Ok(Err(error)) => Err(Failure::with_cause(format!("{}: cannot read", self.name), &error)),
             Err(RecvTimeoutError::Timeout) => Ok(Step::Quiet),
             Err(RecvTimeoutError::Disconnected) => Ok(Step::Closed),
         }

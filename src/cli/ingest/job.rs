@@ -19,13 +19,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use datafusion::arrow::datatypes::SchemaRef;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tadoc::build::{
-    CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once,
-};
+use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use tadoc_documents as documents;
-use tadoc_documents::{
-    ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display,
-};
+use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
 
 use crate::columns::{Columns, StoredColumns};
@@ -66,9 +62,9 @@ impl Job {
     /// Reads `inputs`, writes `output` and makes it visible. Returns a summary in words.
     pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
         let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
-        let output = writer.into_inner().map_err(|error| {
-            Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error())
-        })?;
+        let output = writer
+            .into_inner()
+            .map_err(|error| Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error()))?;
         output.persist()?;
         Ok(done.summary(&display::path(path)))
     }
@@ -96,18 +92,14 @@ impl Job {
         let reader = reader.map_err(|error| Failure::with_cause("starting a thread", &error))?;
         let at_output = |failure: Failure| failure.within(name);
         let built = self.build(builder, receiver, progress).map_err(at_output)?;
-        let (read, columns) =
-            reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        let (read, columns) = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
         for fault in read.faults {
             note(format!("warning: {}", Failure::new(fault).into_text()));
         }
         if built.num_docs == 0 && !self.allow_empty {
-            return Err(Failure::new(
-                "the inputs hold no document; pass --allow-empty to write an empty corpus",
-            ));
+            return Err(Failure::new("the inputs hold no document; pass --allow-empty to write an empty corpus"));
         }
-        let mut notes: Vec<String> =
-            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        let mut notes: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
         notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
         notes.extend(read.notes.iter().map(|note| format!("note: {note}")));
         let (parquet, schema) = columns
@@ -116,8 +108,7 @@ impl Job {
                 (parquet, schema)
             })
             .unzip();
-        let (out, report) =
-            built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
+        let (out, report) = built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
         let (read_bytes, waited) = (built.read_bytes, built.waited);
         Ok((out, Done { report, schema, notes, start, read_bytes, waited }))
     }

@@ -37,9 +37,7 @@ pub fn keep_once(found: &mut Found) -> Outcome {
     let files = std::mem::take(&mut found.files);
     for (input, file) in inputs.into_iter().zip(files) {
         let key = match &input.source {
-            Source::File(path) if file.is_empty() => {
-                text_of(&fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
-            }
+            Source::File(path) if file.is_empty() => text_of(&fs::canonicalize(path).unwrap_or_else(|_| path.clone())),
             _ if file.is_empty() => input.shown(),
             _ => file.clone(),
         };
@@ -74,8 +72,7 @@ impl Folder {
     fn from_argument(argument: &Path) -> Self {
         let written = match argument.to_str() {
             Some(glob) if !argument.exists() => {
-                let base: Vec<&str> =
-                    glob.split('/').take_while(|part| !pattern::is_glob(part)).collect();
+                let base: Vec<&str> = glob.split('/').take_while(|part| !pattern::is_glob(part)).collect();
                 PathBuf::from(base.join("/"))
             }
             _ => argument.to_owned(),
@@ -88,12 +85,8 @@ impl Folder {
     /// Returns the real path or URL of `source`, or an empty text for a pipe.
     fn file(&self, source: &Source) -> String {
         let real = match (source, &self.real) {
-            (Source::File(path), Some(real)) => {
-                real.join(path.strip_prefix(&self.written).unwrap_or(path))
-            }
-            (Source::File(path), None) if path.is_file() => {
-                fs::canonicalize(path).unwrap_or_else(|_| path.clone())
-            }
+            (Source::File(path), Some(real)) => real.join(path.strip_prefix(&self.written).unwrap_or(path)),
+            (Source::File(path), None) if path.is_file() => fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
             (Source::Stored(stored), _) => return stored.name().to_owned(),
             (Source::File(_) | Source::Stdin | Source::Text { .. } | Source::Member(_), _) => {
                 return String::new();

@@ -6,9 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::arrow::util::display::array_value_to_string;
 use tadoc_session::{Failure, Outcome};
 
-use super::drawing::{
-    Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, draw_lines,
-};
+use super::drawing::{Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, draw_lines};
 
 /// Maximum number of groups. More could not be told apart.
 const MAX_GROUPS: usize = 100;
@@ -65,9 +63,7 @@ fn bars(all: &AllSeries) -> Outcome<Bars> {
     for (series_idx, series) in all.series.iter().enumerate() {
         for (row, value) in series.present() {
             let label = all.labels[row].as_str();
-            let is_free = |(name, group): &(&str, Group)| {
-                *name == label && group.values[series_idx].is_none()
-            };
+            let is_free = |(name, group): &(&str, Group)| *name == label && group.values[series_idx].is_none();
             let found = groups.iter().position(is_free);
             let group_idx = found.unwrap_or_else(|| {
                 let values = vec![None; all.series.len()];
@@ -102,11 +98,8 @@ fn lines(area: &Area<'_>, all: &AllSeries, positions: &[Option<f64>], y: Axis) -
     let curves: Vec<Curve> = all.series.iter().zip(COLORS).map(curve).collect();
     let mut x = Axis::from_values(positions.iter().copied().flatten(), false);
     if !all.is_numeric {
-        let mut named: Vec<(f64, String)> = positions
-            .iter()
-            .zip(&all.labels)
-            .filter_map(|(at, name)| Some(((*at)?, date(name))))
-            .collect();
+        let mut named: Vec<(f64, String)> =
+            positions.iter().zip(&all.labels).filter_map(|(at, name)| Some(((*at)?, date(name)))).collect();
         named.sort_by(|a, b| a.0.total_cmp(&b.0));
         named.dedup_by(|a, b| a.0 == b.0);
         if let [first, .., last] = named.as_slice() {
@@ -206,8 +199,7 @@ impl Series {
 pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
     let schema = rows.schema();
     let name = |idx: usize| schema.field(idx).name().clone();
-    let Some((key, others)) = rows.columns().split_first().filter(|(_, others)| !others.is_empty())
-    else {
+    let Some((key, others)) = rows.columns().split_first().filter(|(_, others)| !others.is_empty()) else {
         return Err(unfit(rows));
     };
     let (value_name, series) = match others {
@@ -215,9 +207,8 @@ pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
             (name(2), by_name(names, values)?)
         }
         _ if others.iter().all(|column| column.data_type().is_numeric()) => {
-            let series = |(idx, column)| -> Outcome<Series> {
-                Ok(Series { name: name(idx + 1), values: numbers(column)? })
-            };
+            let series =
+                |(idx, column)| -> Outcome<Series> { Ok(Series { name: name(idx + 1), values: numbers(column)? }) };
             let value_name = if others.len() == 1 { name(1) } else { String::new() };
             (value_name, others.iter().enumerate().map(series).collect::<Outcome<_>>()?)
         }
@@ -278,8 +269,7 @@ fn is_text(kind: &DataType) -> bool {
 
 fn unfit(rows: &RecordBatch) -> Failure {
     let schema = rows.schema();
-    let columns =
-        schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
+    let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
     Failure::new(format!(
         "a plot needs a column of texts, numbers or dates and then columns of numbers, or of texts and \
          numbers; the query gives ({})",
@@ -293,8 +283,7 @@ mod tests {
 
     #[test]
     fn regular_positions_have_a_step() {
-        let step =
-            |positions: &[f64]| step_of(&positions.iter().copied().map(Some).collect::<Vec<_>>());
+        let step = |positions: &[f64]| step_of(&positions.iter().copied().map(Some).collect::<Vec<_>>());
         assert_eq!(step(&[1990.0, 1992.0, 1991.0, 1995.0, 1990.0]), Some(1.5));
         // Ends of months as days of the year, with one missing.
         assert_eq!(step(&[0.0, 31.0, 59.0, 120.0, 151.0]), Some(42.0));

@@ -104,8 +104,7 @@ impl Page<'_> {
         let head = format!(r#"xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}""#);
         let svg = format!("<svg {head}>\n<title>{title}</title>\n{body}");
         // XML does not allow all characters.
-        let is_barred =
-            |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+        let is_barred = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
         Ok(svg.replace(is_barred, "\u{fffd}"))
     }
 }
@@ -379,10 +378,7 @@ impl Strips {
         mesh(&mut plot, x_name).disable_mesh().draw()?;
         let inner = plot.plotting_area();
         for &place in &self.borders {
-            inner.draw(&PathElement::new(
-                [(place, 0.0), (place, num_rows)],
-                RGBColor(225, 225, 225),
-            ))?;
+            inner.draw(&PathElement::new([(place, 0.0), (place, num_rows)], RGBColor(225, 225, 225)))?;
         }
         for ((row, (_, places)), color) in self.rows.iter().enumerate().zip(COLORS.iter().cycle()) {
             let ends = [0.15, 0.85].map(|part| row as f64 + part);
@@ -456,8 +452,7 @@ mod tests {
         let groups = vec![Group { label: "a\0<b".to_owned(), values: vec![None, Some(10.0)] }];
         let bars = Bars { series, groups };
         let page = Page { title: "a & b", subtitle: "", height: bars.height(), notes: &[] };
-        let svg =
-            page.to_svg(|area| bars.draw(area, ("", Axis::from_values([20.0], true)))).unwrap();
+        let svg = page.to_svg(|area| bars.draw(area, ("", Axis::from_values([20.0], true)))).unwrap();
         assert!(svg.contains("<title>a &amp; b</title>"), "{svg}");
         assert!(svg.contains("\na\u{fffd}&lt;b\n"), "{svg}");
         // Half of the distance between 500 and 1799.

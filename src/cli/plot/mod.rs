@@ -198,17 +198,9 @@ pub async fn dispersion_svg(
     };
     let strips = Strips { rows, borders };
     let default = format!("Places in {}", display::plain(corpus));
-    let subtitle = format!(
-        "{} words, {}",
-        display::grouped(words.total),
-        display::plural(words.starts.len() as u64, "document")
-    );
-    let page = Page {
-        title: title.unwrap_or(&default),
-        subtitle: &subtitle,
-        height: strips.height(),
-        notes: &[],
-    };
+    let subtitle =
+        format!("{} words, {}", display::grouped(words.total), display::plural(words.starts.len() as u64, "document"));
+    let page = Page { title: title.unwrap_or(&default), subtitle: &subtitle, height: strips.height(), notes: &[] };
     let mut x = Axis::from_values([words.total as f64], true);
     x.max = words.total.max(1) as f64;
     x.ticks.retain(|(place, _)| *place <= x.max);
@@ -240,12 +232,7 @@ impl Words {
     }
 
     /// Returns the label of a query and the places of its marks.
-    async fn row_of(
-        &self,
-        console: &Console,
-        corpus: &str,
-        query: &str,
-    ) -> Outcome<(String, Vec<f64>)> {
+    async fn row_of(&self, console: &Console, corpus: &str, query: &str) -> Outcome<(String, Vec<f64>)> {
         let (corpus, text) = (quoted(corpus), quoted(query));
         let sql = format!("SELECT doc_id, word_index FROM search({corpus}, {text})");
         let (mut marks, mut num_hits) = (BTreeSet::new(), 0);

@@ -19,8 +19,8 @@ use tadoc_documents::display;
 #[cfg(feature = "distributed")]
 use tadoc_server::workers::Arguments as WorkerArguments;
 use tadoc_session::{
-    Failure, MaxWidth, Outcome, Session, Statements, interrupt, is_shown_whole, note,
-    remember_secrets, runtime, sandbox_over,
+    Failure, MaxWidth, Outcome, Session, Statements, interrupt, is_shown_whole, note, remember_secrets, runtime,
+    sandbox_over,
 };
 
 use self::print::{Format, MaxRows, PrintOptions};
@@ -180,11 +180,7 @@ fn read_script(path: &Path) -> Outcome<String> {
 
 impl Console {
     fn new(arguments: &Arguments) -> Outcome<Self> {
-        let options = PrintOptions {
-            format: arguments.format,
-            max_rows: arguments.maxrows,
-            quiet: arguments.quiet,
-        };
+        let options = PrintOptions { format: arguments.format, max_rows: arguments.maxrows, quiet: arguments.quiet };
         let session = Session::new(arguments.memory_limit, arguments.safe.sandbox()?)?;
         let console = Self { session, options, max_width: arguments.maxwidth };
         #[cfg(feature = "distributed")]

@@ -76,9 +76,7 @@ pub async fn print(
         _ => usize::MAX,
     };
     let printed = match options.format {
-        Format::Table | Format::Automatic => {
-            print_table(stream, &mut writer, max_rows, table_options).await
-        }
+        Format::Table | Format::Automatic => print_table(stream, &mut writer, max_rows, table_options).await,
         Format::Csv => print_separated(stream, &mut writer, b',').await,
         Format::Tsv => print_separated(stream, &mut writer, b'\t').await,
         Format::Json => print_json(stream, &mut writer).await,
@@ -87,9 +85,7 @@ pub async fn print(
     let printed = printed.and_then(|printed| writer.flush().map(|()| printed).map_err(Into::into));
     // The writers of formats wrap I/O errors in texts, so the kind is taken from `is_closed`.
     match printed {
-        Err(_) if is_closed.load(Ordering::Relaxed) => {
-            Err(io::Error::from(ErrorKind::BrokenPipe).into())
-        }
+        Err(_) if is_closed.load(Ordering::Relaxed) => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
         printed => printed,
     }
 }
@@ -182,16 +178,12 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
     };
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns()).map(column);
-    let (fields, columns): (Vec<_>, Vec<_>) =
-        columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let (fields, columns): (Vec<_>, Vec<_>) = columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
-async fn print_json(
-    mut stream: SendableRecordBatchStream,
-    writer: &mut dyn Write,
-) -> Result<Printed> {
+async fn print_json(mut stream: SendableRecordBatchStream, writer: &mut dyn Write) -> Result<Printed> {
     check_names(&stream.schema())?;
     let mut printed = Printed::from_schema(&stream.schema());
     let builder = JsonBuilder::new().with_explicit_nulls(true);
@@ -208,10 +200,7 @@ async fn print_json(
     Ok(printed)
 }
 
-async fn print_json_lines(
-    mut stream: SendableRecordBatchStream,
-    writer: &mut dyn Write,
-) -> Result<Printed> {
+async fn print_json_lines(mut stream: SendableRecordBatchStream, writer: &mut dyn Write) -> Result<Printed> {
     check_names(&stream.schema())?;
     let mut printed = Printed::from_schema(&stream.schema());
     let builder = JsonBuilder::new().with_explicit_nulls(true);

@@ -165,23 +165,14 @@ fn is_complete(text: &str) -> bool {
 
 impl Validator for Lines {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        if is_complete(context.input()) {
-            Ok(ValidationResult::Valid(None))
-        } else {
-            Ok(ValidationResult::Incomplete)
-        }
+        if is_complete(context.input()) { Ok(ValidationResult::Valid(None)) } else { Ok(ValidationResult::Incomplete) }
     }
 }
 
 impl Completer for Lines {
     type Candidate = Pair;
 
-    fn complete(
-        &self,
-        line: &str,
-        position: usize,
-        context: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(&self, line: &str, position: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let is_in_quotes = !line[..position].matches('\'').count().is_multiple_of(2);
         if is_in_quotes || line.starts_with("\\i ") {
             self.0.complete(line, position, context)
@@ -219,9 +210,7 @@ mod tests {
 
     #[test]
     fn lines_end_with_a_semicolon_outside_of_quotes() {
-        for text in
-            ["SELECT 1;", "\\q", "SELECT 'a;b';\n", &format!("SELECT 1{};", "+1".repeat(100_000))]
-        {
+        for text in ["SELECT 1;", "\\q", "SELECT 'a;b';\n", &format!("SELECT 1{};", "+1".repeat(100_000))] {
             assert!(is_complete(text));
         }
         for text in ["SELECT 1", "", "SELECT 'a;", "SELECT 1; -- x;", "SELECT \"a;"] {

@@ -14,9 +14,8 @@ use tadoc::segment::Segment;
 use crate::error::GpuError;
 
 use super::{
-    CopyKey, CorpusCopies, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus,
-    DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, PassageQuery, Passages,
-    WordOffsets,
+    CopyKey, CorpusCopies, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus, DeviceRanked,
+    DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, PassageQuery, Passages, WordOffsets,
 };
 
 /// Flag in the key numbers of pairs. It keeps them apart from those of sequences.
@@ -62,11 +61,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of [`DeviceCorpus::sequences`] and [`CorpusSequences::count`].
-    pub fn sequence_counts(
-        &mut self,
-        segment: &Arc<Segment>,
-        n: usize,
-    ) -> Result<DeviceSequences, GpuError> {
+    pub fn sequence_counts(&mut self, segment: &Arc<Segment>, n: usize) -> Result<DeviceSequences, GpuError> {
         self.windows(segment, n as u64, |corpus| corpus.sequences(n))
     }
 
@@ -75,11 +70,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of [`DeviceCorpus::cooccurrences`] and [`CorpusSequences::count`].
-    pub fn pair_counts(
-        &mut self,
-        segment: &Arc<Segment>,
-        window: usize,
-    ) -> Result<DeviceSequences, GpuError> {
+    pub fn pair_counts(&mut self, segment: &Arc<Segment>, window: usize) -> Result<DeviceSequences, GpuError> {
         self.windows(segment, PAIRS | window as u64, |corpus| corpus.cooccurrences(window))
     }
 
@@ -127,11 +118,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of [`DeviceCorpus::ranked`] and [`CorpusRanked::run`].
-    pub fn ranked_documents(
-        &mut self,
-        segment: &Arc<Segment>,
-        n: usize,
-    ) -> Result<DeviceRanked, GpuError> {
+    pub fn ranked_documents(&mut self, segment: &Arc<Segment>, n: usize) -> Result<DeviceRanked, GpuError> {
         let mut ranked = self.take(segment, n as u64, |corpus| corpus.ranked(n))?;
         let found = self.retried(|| ranked.run())?;
         self.put(segment, n as u64, ranked);
@@ -145,11 +132,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of [`DeviceCorpus::text`] and of [`CorpusPassages`](super::CorpusPassages).
-    pub fn passages(
-        &mut self,
-        segment: &Arc<Segment>,
-        queries: &[PassageQuery],
-    ) -> Result<Passages, GpuError> {
+    pub fn passages(&mut self, segment: &Arc<Segment>, queries: &[PassageQuery]) -> Result<Passages, GpuError> {
         self.asked(segment, |text| {
             let reader = text.passages()?;
             let mut batch = reader.batch(queries)?;
@@ -163,11 +146,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of [`DeviceCorpus::text`] and [`CorpusWords::count`](super::CorpusWords::count).
-    pub fn document_word_counts(
-        &mut self,
-        segment: &Arc<Segment>,
-        queries: &[DocWord],
-    ) -> Result<Vec<u64>, GpuError> {
+    pub fn document_word_counts(&mut self, segment: &Arc<Segment>, queries: &[DocWord]) -> Result<Vec<u64>, GpuError> {
         self.asked(segment, |text| {
             let words = text.words()?;
             words.count(&mut words.batch(queries)?)?.to_host()

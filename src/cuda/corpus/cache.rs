@@ -61,11 +61,7 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
 
     /// Returns the result of `work`. If `is_full` says that an error means lack of room, evicts a
     /// value and tries again, until none is left.
-    fn retried<T, E>(
-        &mut self,
-        is_full: impl Fn(&E) -> bool,
-        mut work: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
+    fn retried<T, E>(&mut self, is_full: impl Fn(&E) -> bool, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match work() {
                 Err(error) if is_full(&error) && self.evict().is_some() => {}
@@ -168,10 +164,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of `work`, and [`GpuError::Driver`].
-    pub(crate) fn retried<T>(
-        &mut self,
-        mut work: impl FnMut() -> Result<T, GpuError>,
-    ) -> Result<T, GpuError> {
+    pub(crate) fn retried<T>(&mut self, mut work: impl FnMut() -> Result<T, GpuError>) -> Result<T, GpuError> {
         let device = &self.device;
         let mut num_tries = 0;
         self.kept.retried(is_full, || {

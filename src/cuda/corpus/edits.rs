@@ -78,11 +78,7 @@ impl CorpusText {
     /// [`GpuError::Mismatch`] for a document or an offset that does not exist, and for edits that
     /// add, drop or replace documents; [`GpuError::Unsupported`], [`GpuError::OutOfMemory`],
     /// [`GpuError::Driver`].
-    pub fn plan_edits(
-        &self,
-        profile: TokenizerProfile,
-        batch: &EditBatch,
-    ) -> Result<CorpusEdits, GpuError> {
+    pub fn plan_edits(&self, profile: TokenizerProfile, batch: &EditBatch) -> Result<CorpusEdits, GpuError> {
         let edits = batch.edits.iter().map(OperationRef::Edit);
         let plan = BatchPlan::new(self, batch.mode, edits)?;
         CorpusEdits::new(self, profile, &plan.last)
@@ -93,11 +89,7 @@ impl CorpusText {
     /// # Errors
     ///
     /// The errors of [`plan_edits`](Self::plan_edits) and [`CorpusEdits::write`].
-    pub fn with_edits(
-        &self,
-        profile: TokenizerProfile,
-        batch: &EditBatch,
-    ) -> Result<Self, GpuError> {
+    pub fn with_edits(&self, profile: TokenizerProfile, batch: &EditBatch) -> Result<Self, GpuError> {
         self.plan_edits(profile, batch)?.write()
     }
 }
@@ -114,8 +106,7 @@ impl CorpusEdits {
         check_limit("tokens of edits", splices.tokens.len(), MAX_SYMBOLS as usize)?;
         let module = Module::load(device, CORPUS_EDITS)?;
         let class = |is_word: bool| if is_word { BEGINS_AND_ENDS_WITH_WORD } else { 0 };
-        let new_edges: Vec<u8> =
-            splices.new_terminals.iter().map(|&(is_word, _)| class(is_word)).collect();
+        let new_edges: Vec<u8> = splices.new_terminals.iter().map(|&(is_word, _)| class(is_word)).collect();
         Ok(Self {
             kernels: Kernels::new(&module)?,
             sorter: Sorter::new(device)?,
@@ -164,9 +155,7 @@ impl CorpusEdits {
             Argument::Long(address(device, &edges)),
         ];
         // SAFETY: the arguments match the kernel; there is room for each element.
-        unsafe {
-            launch(device, &self.kernels.edges, grid_for(num_elements), THREADS, &arguments)
-        }?;
+        unsafe { launch(device, &self.kernels.edges, grid_for(num_elements), THREADS, &arguments) }?;
         let splices = Argument::Splices(self.arrays(&edges));
         let runs = self.runs(splices)?;
         let num_rules_symbols = old.num_symbols() - old.num_root();
@@ -250,8 +239,7 @@ impl CorpusEdits {
     ) -> Result<CorpusText, GpuError> {
         let device = self.text.device();
         let old = &self.text;
-        let (num_docs, num_root, num_rules) =
-            (self.splices.docs.len(), runs.num_root, old.num_rules());
+        let (num_docs, num_root, num_rules) = (self.splices.docs.len(), runs.num_root, old.num_rules());
         let new = NewText {
             symbols: device.alloc("elements of rules", num_symbols)?,
             rule_offsets: device.alloc("offsets of rules", num_rules + 1)?,
@@ -268,38 +256,18 @@ impl CorpusEdits {
         let [symbols, rule_offsets, doc_offsets, blanks] =
             [&new.symbols, &new.rule_offsets, &new.doc_offsets, &new.blanks]
                 .map(|buffer| Argument::Long(address(device, buffer)));
-        let [run_starts, starts] =
-            [&runs.starts, &new.starts].map(|buffer| Argument::Long(address(device, buffer)));
-        let [sources, first_runs, token_offsets] =
-            [&runs.sources, &runs.first_runs, dictionary.offsets()]
-                .map(|buffer| Argument::Long(address(device, buffer)));
+        let [run_starts, starts] = [&runs.starts, &new.starts].map(|buffer| Argument::Long(address(device, buffer)));
+        let [sources, first_runs, token_offsets] = [&runs.sources, &runs.first_runs, dictionary.offsets()]
+            .map(|buffer| Argument::Long(address(device, buffer)));
         let text = old.arrays();
         let [num_runs, num_symbols_at, num_root_at, num_rules_at] =
             [runs.num_runs, num_symbols, num_root, num_rules].map(|n| Argument::Short(n as u32));
         let num_terminals = old.num_terminals() + self.splices.new_terminals.len() as u32;
         let writing = [text, splices, sources, run_starts, num_runs, num_symbols_at, symbols];
-        let placing = [
-            text,
-            splices,
-            first_runs,
-            run_starts,
-            num_runs,
-            num_rules_at,
-            rule_offsets,
-            doc_offsets,
-        ];
+        let placing = [text, splices, first_runs, run_starts, num_runs, num_rules_at, rule_offsets, doc_offsets];
         let blanking = [text, splices, symbols, doc_offsets, num_symbols_at, blanks];
-        let measuring = [
-            text,
-            symbols,
-            blanks,
-            token_offsets,
-            Argument::Short(num_terminals),
-            num_root_at,
-            starts,
-        ];
-        let moving =
-            [text, Argument::Short(old.num_root() as u32), num_root_at, num_symbols_at, starts];
+        let measuring = [text, symbols, blanks, token_offsets, Argument::Short(num_terminals), num_root_at, starts];
+        let moving = [text, Argument::Short(old.num_root() as u32), num_root_at, num_symbols_at, starts];
         let kernels = &self.kernels;
         // SAFETY: the arguments match the kernels. Buffers have the stated lengths, runs lie in the
         // old text and among the tokens, and each kernel reads only the output of earlier ones.

@@ -94,9 +94,8 @@ impl<'a> BatchPlan<'a> {
                 }
             }
         }
-        plan.last = DocId::range(0..text.num_docs())
-            .map(|doc| planner.document(doc))
-            .collect::<Result<_, GpuError>>()?;
+        plan.last =
+            DocId::range(0..text.num_docs()).map(|doc| planner.document(doc)).collect::<Result<_, GpuError>>()?;
         Ok(plan)
     }
 }
@@ -128,16 +127,9 @@ struct Splice<'a> {
 
 impl<'a> Splice<'a> {
     fn from_edit(edit: &'a Edit) -> Result<Self, GpuError> {
-        let splice = |doc_id, start, num_deleted, text| Self {
-            doc: doc_for(doc_id),
-            start,
-            num_deleted,
-            text,
-        };
+        let splice = |doc_id, start, num_deleted, text| Self { doc: doc_for(doc_id), start, num_deleted, text };
         match edit {
-            Edit::InsertText { doc_id, offset_bytes, text } => {
-                Ok(splice(*doc_id, Some(*offset_bytes), 0, text))
-            }
+            Edit::InsertText { doc_id, offset_bytes, text } => Ok(splice(*doc_id, Some(*offset_bytes), 0, text)),
             Edit::AppendText { doc_id, text } => Ok(splice(*doc_id, None, 0, text)),
             Edit::DeleteText { doc_id, offset_bytes, len_bytes } => {
                 Ok(splice(*doc_id, Some(*offset_bytes), *len_bytes, &[]))
@@ -198,11 +190,7 @@ impl<T: BaseText> Planner<'_, T> {
 
     /// Returns the state that `read` sees, as a document of the text of all states. Adds a state if
     /// there was an edit since the last read.
-    fn state(
-        &mut self,
-        read: &Operation,
-        states: &mut Vec<NewDocument>,
-    ) -> Result<DocId, GpuError> {
+    fn state(&mut self, read: &Operation, states: &mut Vec<NewDocument>) -> Result<DocId, GpuError> {
         let (doc_id, offset) = match read {
             Operation::Extract { doc_id, offset_bytes, .. } => (*doc_id, *offset_bytes),
             Operation::Search { doc_id, .. } | Operation::Count { doc_id, .. } => (*doc_id, 0),
@@ -226,11 +214,9 @@ impl<T: BaseText> Planner<'_, T> {
         let before = self.text.doc_len_bytes(doc)?;
         Ok(match self.followed.get(&doc) {
             None => NewDocument { doc, len_bytes: before, changes: Vec::new() },
-            Some(followed) => NewDocument {
-                doc,
-                len_bytes: followed.pieces.len_bytes(),
-                changes: followed.changes(before),
-            },
+            Some(followed) => {
+                NewDocument { doc, len_bytes: followed.pieces.len_bytes(), changes: followed.changes(before) }
+            }
         })
     }
 }
@@ -343,9 +329,8 @@ mod tests {
     fn changes_and_states_are_those_of_edits_one_by_one() {
         for seed in 0..200 {
             let mut random = Random(seed);
-            let docs: Vec<Vec<u8>> = (0..3)
-                .map(|doc| (0..random.below(30)).map(|at| b'a' + (doc + at) as u8 % 26).collect())
-                .collect();
+            let docs: Vec<Vec<u8>> =
+                (0..3).map(|doc| (0..random.below(30)).map(|at| b'a' + (doc + at) as u8 % 26).collect()).collect();
             let text = HostText::new(docs.clone());
             let mut now = docs.clone();
             let mut operations = Vec::new();
@@ -372,9 +357,7 @@ mod tests {
             }
             let refs = operations.iter().map(OperationRef::from);
             let plan = BatchPlan::new(&text, EditMode::InSequence, refs).unwrap();
-            let state = |read: &StateRead<'_>| {
-                Answer::Text(changed(&text, &plan.states[read.state.index()]))
-            };
+            let state = |read: &StateRead<'_>| Answer::Text(changed(&text, &plan.states[read.state.index()]));
             assert_eq!(plan.reads.iter().map(state).collect::<Vec<_>>(), expected);
             assert_eq!(plan.last.iter().map(|last| changed(&text, last)).collect::<Vec<_>>(), now);
         }
@@ -383,16 +366,11 @@ mod tests {
     #[test]
     fn offsets_in_batch_are_those_before() {
         let text = HostText::new(vec![b"abcdefg".to_vec()]);
-        let insert = |offset_bytes, text: &[u8]| Edit::InsertText {
-            doc_id: 0,
-            offset_bytes,
-            text: text.to_vec(),
-        };
+        let insert = |offset_bytes, text: &[u8]| Edit::InsertText { doc_id: 0, offset_bytes, text: text.to_vec() };
         let append = Edit::AppendText { doc_id: 0, text: b"Z".to_vec() };
         let delete = Edit::DeleteText { doc_id: 0, offset_bytes: 1, len_bytes: 4 };
         let edits = [insert(3, b"X"), append, delete, insert(3, b"Y"), insert(0, b"W")];
-        let plan =
-            BatchPlan::new(&text, EditMode::InBatch, edits.iter().map(OperationRef::Edit)).unwrap();
+        let plan = BatchPlan::new(&text, EditMode::InBatch, edits.iter().map(OperationRef::Edit)).unwrap();
         assert_eq!(changed(&text, &plan.last[0]), b"WaXYfgZ");
         let wrong = |mode, edit: &Edit| {
             let made = BatchPlan::new(&text, mode, [OperationRef::Edit(edit)].into_iter());

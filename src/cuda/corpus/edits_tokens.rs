@@ -123,11 +123,8 @@ impl Splices {
     }
 
     fn append(&mut self, numbers: &mut Numbers, part: Writer<'_, impl BaseText>) {
-        let new: Vec<u32> = part
-            .new_terminals
-            .iter()
-            .map(|(is_word, bytes)| self.number(numbers, *is_word, bytes))
-            .collect();
+        let new: Vec<u32> =
+            part.new_terminals.iter().map(|(is_word, bytes)| self.number(numbers, *is_word, bytes)).collect();
         let first = self.tokens.len() as u32;
         let id = |token: &u32| match token & IS_NEW {
             0 => *token,
@@ -375,12 +372,7 @@ pub(super) mod tests {
 
     /// Returns the text of document `doc` after `splices`, and its words: the old ones that stay,
     /// and the new ones.
-    fn written(
-        text: &HostText,
-        profile: TokenizerProfile,
-        splices: &Splices,
-        doc: usize,
-    ) -> (Vec<u8>, Vec<Vec<u8>>) {
+    fn written(text: &HostText, profile: TokenizerProfile, splices: &Splices, doc: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
         let old = &text.docs[splices.docs[doc] as usize];
         let terminal = |id: u32| match (id as usize).checked_sub(text.terminals.len()) {
             None => &text.terminals[id as usize],
@@ -400,8 +392,7 @@ pub(super) mod tests {
             }
             new.extend_from_slice(&old[at..from]);
             new_words.extend(words(profile, &old[at..from]));
-            let ids =
-                splices.token_starts[splice] as usize..splices.token_starts[splice + 1] as usize;
+            let ids = splices.token_starts[splice] as usize..splices.token_starts[splice + 1] as usize;
             let mut after_word = false;
             for &id in &splices.tokens[ids] {
                 let (is_word, bytes) = terminal(id);
@@ -421,8 +412,7 @@ pub(super) mod tests {
 
     #[test]
     fn splices_put_whole_tokens_in_the_place_of_whole_tokens() {
-        const TEXTS: [&str; 9] =
-            ["power", "wer lo", " ", ", ", "X", "  power  ", "\u{65e5}\u{672c}", "a b", ""];
+        const TEXTS: [&str; 9] = ["power", "wer lo", " ", ", ", "X", "  power  ", "\u{65e5}\u{672c}", "a b", ""];
         let blob = "x".repeat(700);
         for seed in 0..100u64 {
             let mut state = seed;
@@ -454,9 +444,7 @@ pub(super) mod tests {
             }
             let refs = edits.iter().map(OperationRef::Edit);
             let plan = BatchPlan::new(&text, EditMode::InBatch, refs).unwrap();
-            for profile in
-                [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]
-            {
+            for profile in [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace] {
                 let splices = Splices::new(&text, profile, &plan.last).unwrap();
                 for (doc, document) in plan.last.iter().enumerate() {
                     let mut new = Vec::new();

@@ -85,8 +85,7 @@ impl CorpusIndex {
                 starts: module.kernel("corpus_index_starts")?,
             },
             tickets: Tickets::new(device)?,
-            token_offsets: device
-                .copy_for("offsets of tokens", corpus.segment.dictionary.offsets())?,
+            token_offsets: device.copy_for("offsets of tokens", corpus.segment.dictionary.offsets())?,
             owners: owners(corpus, &Module::load(device, CORPUS_INVERSE)?)?,
             bytes: device.alloc("lengths of elements", num_elements)?,
             infos: device.alloc("lengths of elements", num_elements)?,
@@ -116,8 +115,8 @@ impl CorpusIndex {
         self.tickets.reset()?;
         let arrays = &self.corpus.arrays;
         let symbols = Argument::Long(address(device, &arrays.symbols));
-        let [bytes, infos, starts] = [&self.bytes, &self.infos, &self.starts]
-            .map(|buffer| Argument::Long(address(device, buffer)));
+        let [bytes, infos, starts] =
+            [&self.bytes, &self.infos, &self.starts].map(|buffer| Argument::Long(address(device, buffer)));
         let blanks = Argument::Long(address(device, &self.blanks));
         let len = Argument::Short(num_positions as u32);
         let terminals = [
@@ -270,10 +269,7 @@ impl Occurrences {
 }
 
 /// Computes the rule of each position; in the root, the document.
-pub(super) fn owners(
-    corpus: &DeviceCorpus,
-    module: &Module,
-) -> Result<DeviceBuffer<u32>, GpuError> {
+pub(super) fn owners(corpus: &DeviceCorpus, module: &Module) -> Result<DeviceBuffer<u32>, GpuError> {
     let device = &corpus.device;
     let arrays = &corpus.arrays;
     let grammar = corpus.dag().grammar();

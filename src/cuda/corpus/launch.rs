@@ -24,16 +24,12 @@
 //! Kernels whose threads wait for each other take tickets: the wrapper of
 //! `kernels/corpus_tickets.cuh`.
 
-#![allow(
-    unsafe_code,
-    reason = "launching kernels, the layout of their arguments, copies without a safe form"
-)]
+#![allow(unsafe_code, reason = "launching kernels, the layout of their arguments, copies without a safe form")]
 
 use std::mem::MaybeUninit;
 
 use cudarc::driver::{
-    CudaEvent, CudaFunction, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
-    ValidAsZeroBits, result,
+    CudaEvent, CudaFunction, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
 };
 use rayon::prelude::*;
 
@@ -144,8 +140,7 @@ pub(super) unsafe fn launch(
     if grid == 0 {
         return Ok(());
     }
-    let config =
-        LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
+    let config = LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
     let mut builder = device.stream().launch_builder(function);
     for argument in arguments {
         match argument {
@@ -235,11 +230,7 @@ where
 }
 
 /// Writes each value to its place on all cores.
-fn write_all<T: Copy + Sync, U: Send>(
-    places: &mut [MaybeUninit<U>],
-    values: &[T],
-    convert: &(impl Fn(T) -> U + Sync),
-) {
+fn write_all<T: Copy + Sync, U: Send>(places: &mut [MaybeUninit<U>], values: &[T], convert: &(impl Fn(T) -> U + Sync)) {
     places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
         to.iter_mut().zip(from).for_each(|(place, &value)| {
             place.write(convert(value));
@@ -272,9 +263,8 @@ where
             is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
         }
         // SAFETY: the buffer is aligned for numbers and holds these values; any bits are valid.
-        let values: &[T] = unsafe {
-            std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
-        };
+        let values: &[T] =
+            unsafe { std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len()) };
         write_all(places, values, &convert);
         std::mem::swap(&mut filled, &mut free);
     }
@@ -284,12 +274,7 @@ where
 const COPYING: &str = "copying numbers of a corpus from the device";
 
 /// Enqueues the copy of `len` values from `from`. Returns the event after it.
-fn fetch<T: DeviceRepr>(
-    device: &Device,
-    from: u64,
-    len: usize,
-    to: &mut HostBuffer,
-) -> Result<CudaEvent, GpuError> {
+fn fetch<T: DeviceRepr>(device: &Device, from: u64, len: usize, to: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
     let copying = device.fault(COPYING);
     let stream = device.stream();
     device.context().bind_to_thread().map_err(&copying)?;
@@ -334,11 +319,7 @@ pub(super) fn append<T: DeviceRepr + ValidAsZeroBits>(
 }
 
 /// Sets all bytes of `buffer` to `byte`.
-pub(super) fn fill<T>(
-    device: &Device,
-    buffer: &mut DeviceBuffer<T>,
-    byte: u8,
-) -> Result<(), GpuError> {
+pub(super) fn fill<T>(device: &Device, buffer: &mut DeviceBuffer<T>, byte: u8) -> Result<(), GpuError> {
     let filling = device.fault("filling device memory");
     let stream = device.stream();
     device.context().bind_to_thread().map_err(&filling)?;
@@ -358,8 +339,7 @@ pub(super) unsafe fn clear(device: &Device, at: u64, num_bytes: usize) -> Result
     let clearing = device.fault("clearing device memory");
     device.context().bind_to_thread().map_err(&clearing)?;
     // SAFETY: the caller guarantees it.
-    unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }
-        .map_err(clearing)
+    unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }.map_err(clearing)
 }
 
 /// The next number for a thread block, and a flag that a warp gave up.
@@ -393,8 +373,7 @@ impl Tickets {
         if one_to_host(&self.device, &self.numbers, 1)? == 0 {
             return Ok(());
         }
-        let reason =
-            "a grammar whose rules waited for each other for a second, it takes less deep ones";
+        let reason = "a grammar whose rules waited for each other for a second, it takes less deep ones";
         Err(unsupported(&self.device, kernel, reason.to_owned()))
     }
 }

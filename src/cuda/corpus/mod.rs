@@ -50,9 +50,7 @@ pub use mixed::{MixedBatch, MixedResults};
 pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
-pub use terms::{
-    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
-};
+pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments};
 pub use text::{CorpusPassages, CorpusText, PassageBatch, PassageQuery, Passages};
 pub use weights::CorpusWeights;
 
@@ -116,8 +114,7 @@ impl DeviceCorpus {
     pub fn upload(device: &Device, segment: &Arc<Segment>) -> Result<Self, GpuError> {
         let mut arrays = GrammarArrays::take(device, segment)?;
         arrays.fill(device, segment)?;
-        let corpus =
-            Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) };
+        let corpus = Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) };
         corpus.count_copied();
         Ok(corpus)
     }

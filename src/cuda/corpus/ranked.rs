@@ -15,9 +15,7 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_RANKED, Module, unsupported};
 
-use super::launch::{
-    Argument, THREADS, address, grid_for, launch, one_to_host, to_host, to_host_as,
-};
+use super::launch::{Argument, THREADS, address, grid_for, launch, one_to_host, to_host, to_host_as};
 use super::sequences::words_from;
 use super::sort::{Pairs, SortSpace, bits_below, sort_bytes};
 use super::{CorpusTerms, DeviceCorpus};
@@ -119,8 +117,7 @@ impl CorpusRanked {
         let key_bits = self.num_words as u32 * self.word_bits;
         let input = space.inputs(&device);
         // SAFETY: the windows were written to the input buffers of the space.
-        let sorted =
-            unsafe { self.terms.sorter().sort_wide(&space, input, num_windows, 0..key_bits) }?;
+        let sorted = unsafe { self.terms.sorter().sort_wide(&space, input, num_windows, 0..key_bits) }?;
         let (rows, keys, starts, num_sequences) = self.find_rows(sorted, num_windows)?;
         let (docs, counts) = self.rank(&space, &rows, num_sequences)?;
         self.space = Some(space);

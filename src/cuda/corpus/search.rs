@@ -264,11 +264,7 @@ impl CorpusWords {
     ///
     /// [`GpuError::Mismatch`] for an id that is not that of a word of the segment;
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
-    pub fn corpus_counts(
-        &self,
-        weights: &CorpusWeights,
-        words: &[u32],
-    ) -> Result<DeviceCounts, GpuError> {
+    pub fn corpus_counts(&self, weights: &CorpusWeights, words: &[u32]) -> Result<DeviceCounts, GpuError> {
         weights.check_made_for(self.text.corpus())?;
         let device = self.text.device();
         let num_words = self.text.corpus().dag().num_words();
@@ -321,10 +317,10 @@ impl CorpusWords {
     /// Reads the documents: counts the occurrences, allocates room, and writes and sorts them.
     fn read(&self, batch: &mut WordBatch, keys_at: u64) -> Result<Found, GpuError> {
         let device = self.text.device();
-        let [docs, ranges, filters] = [&batch.docs, &batch.key_ranges, &batch.filters]
-            .map(|buffer| Argument::Long(address(device, buffer)));
-        let [chunk_starts, chunks] = [&batch.chunk_starts, &batch.chunks]
-            .map(|buffer| Argument::Long(address(device, buffer)));
+        let [docs, ranges, filters] =
+            [&batch.docs, &batch.key_ranges, &batch.filters].map(|buffer| Argument::Long(address(device, buffer)));
+        let [chunk_starts, chunks] =
+            [&batch.chunk_starts, &batch.chunks].map(|buffer| Argument::Long(address(device, buffer)));
         let num_docs = Argument::Short(batch.num_docs as u32);
         let keys = Argument::Long(keys_at);
         let word_bits = Argument::Short(batch.word_bits);

@@ -14,9 +14,7 @@ use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_INVERSE, CORPUS_SEQUENCES, Module, unsupported};
 
 use super::index::owners;
-use super::launch::{
-    Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host,
-};
+use super::launch::{Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host};
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
 
@@ -93,8 +91,7 @@ impl CorpusSequences {
             let reason = format!("a window of {window} words, it takes 2 to {MAX_PAIR_WINDOW}");
             return Err(unsupported(&corpus.device, KERNEL, reason));
         }
-        let (kernels, reach) =
-            (["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"], window - 1);
+        let (kernels, reach) = (["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"], window - 1);
         let max_keys = reach * (reach + 1) / 2;
         Self::make(corpus, Counted { kernels, reach, num_words: 2, max_keys })
     }
@@ -165,12 +162,9 @@ impl CorpusSequences {
             Argument::Short(num_terminals),
         ];
         let tickets = Tickets::new(device)?;
-        let rules =
-            [Argument::Rules(self.arrays()), Argument::Short(num_rules as u32), tickets.argument()];
-        let (of_terminals, of_rules) = (
-            module.kernel("corpus_sequences_terminals")?,
-            module.kernel("corpus_sequences_edges")?,
-        );
+        let rules = [Argument::Rules(self.arrays()), Argument::Short(num_rules as u32), tickets.argument()];
+        let (of_terminals, of_rules) =
+            (module.kernel("corpus_sequences_terminals")?, module.kernel("corpus_sequences_edges")?);
         // SAFETY: the arguments match the kernels. The arrays belong to a validated grammar, so its
         // rules precede those that they contain. Edges have room for `reach` words of each rule.
         unsafe {
@@ -191,8 +185,7 @@ impl CorpusSequences {
         weights.check_made_for(&self.corpus)?;
         let device = self.corpus.device.clone();
         let grid = grid_for(self.num_positions);
-        let [rules, num_positions] =
-            [Argument::Rules(self.arrays()), Argument::Short(self.num_positions as u32)];
+        let [rules, num_positions] = [Argument::Rules(self.arrays()), Argument::Short(self.num_positions as u32)];
         let windows_at = Argument::Long(address(&device, &self.windows));
         let count = [rules, num_positions, windows_at];
         // SAFETY: the arguments match the kernel; the arrays belong to a validated grammar. There
@@ -306,11 +299,7 @@ impl SequenceRows {
 }
 
 /// Returns the words of a key, the first from its highest bits.
-pub(super) fn words_from(
-    key: u64,
-    num_words: usize,
-    word_bits: u32,
-) -> impl ExactSizeIterator<Item = u32> {
+pub(super) fn words_from(key: u64, num_words: usize, word_bits: u32) -> impl ExactSizeIterator<Item = u32> {
     let word = move |at: usize| (key >> (at as u32 * word_bits)) & ((1 << word_bits) - 1);
     (0..num_words).rev().map(move |at| word(at) as u32)
 }

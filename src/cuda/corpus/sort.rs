@@ -135,13 +135,7 @@ impl Sorter {
     }
 
     /// Enqueues the steps of a scan over the numbers and sums at these addresses.
-    unsafe fn scan(
-        &self,
-        scan: &Scan,
-        numbers: u64,
-        len: usize,
-        sums: u64,
-    ) -> Result<(), GpuError> {
+    unsafe fn scan(&self, scan: &Scan, numbers: u64, len: usize, sums: u64) -> Result<(), GpuError> {
         let num_tiles = num_sums(len) as u32 - 1;
         let tile = [Argument::Long(numbers), Argument::Short(len as u32), Argument::Long(sums)];
         let all = [Argument::Long(sums), Argument::Short(num_tiles)];
@@ -170,10 +164,8 @@ impl Sorter {
         let device = &self.device;
         let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
         // SAFETY: the space has room for all keys; the caller guarantees the values.
-        let sorted =
-            unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
-        let [keys, values] =
-            [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
+        let sorted = unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
+        let [keys, values] = [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
         // The buffers that the last step read are free again.
         let (sums, rows) = (&space.keys[1 - sorted], &space.values[1 - sorted]);
         let [sums_at, rows_at] = [address(device, sums), address(device, rows)];
@@ -204,11 +196,7 @@ impl Sorter {
             Argument::Long(address(device, &row_keys)),
             row_sums_at,
         ];
-        let differences = [
-            row_sums_at,
-            Argument::Short(num_rows as u32),
-            Argument::Long(address(device, &counts)),
-        ];
+        let differences = [row_sums_at, Argument::Short(num_rows as u32), Argument::Long(address(device, &counts))];
         // SAFETY: there are `num_rows` heads among the keys, as the scan counted.
         unsafe {
             launch(device, &self.rows, grid_for(len + 1), THREADS, &rows)?;
@@ -567,11 +555,7 @@ mod tests {
         for line in [
             format!("constexpr u32 SORT_THREADS = {SORT_THREADS};"),
             format!("constexpr u32 DIGIT_BITS = {DIGIT_BITS};"),
-            format!(
-                "OWN_KEYS = sizeof(Key) == 8 ? {} : {};",
-                own_keys(u64::TILE_KEYS),
-                own_keys(u32::TILE_KEYS)
-            ),
+            format!("OWN_KEYS = sizeof(Key) == 8 ? {} : {};", own_keys(u64::TILE_KEYS), own_keys(u32::TILE_KEYS)),
         ] {
             assert!(source.contains(&line), "{line}");
         }

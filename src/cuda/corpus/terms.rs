@@ -108,8 +108,7 @@ impl CorpusTerms {
         let device = &self.corpus.device;
         let dag = self.corpus.dag();
         // The lengths fit into 32 bits, because no rule has more words than the text.
-        let lens: Vec<_> =
-            (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
+        let lens: Vec<_> = (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
         let lens = device.copy_for("words of elements", &lens)?;
         let sums = device.alloc("words before elements", num_sums(num_positions))?;
         let arguments = [
@@ -144,8 +143,7 @@ impl CorpusTerms {
         self.write_words(input)?;
         let word_bits = bits_below(dag.num_words() as usize);
         // SAFETY: the words of the text were written to the input buffers of the space.
-        let sorted =
-            unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
+        let sorted = unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
         let heads_at = self.space.beside(device, sorted).keys_at;
         let text = [
             Argument::Long(sorted.keys_at),
@@ -277,8 +275,7 @@ impl DeviceTerms {
         let space = SortSpace::new(device, num_rows)?;
         let input = Pairs { keys_at: address(device, &self.docs), values_at: 0 };
         // SAFETY: there is a document for each row, outside the space.
-        let sorted =
-            unsafe { kernels.sorter.sort_narrow(&space, input, num_rows, bits_below(num_docs))? };
+        let sorted = unsafe { kernels.sorter.sort_narrow(&space, input, num_rows, bits_below(num_docs))? };
         let words = device.alloc("words of documents", num_rows)?;
         let counts = device.alloc("counts of words", num_rows)?;
         let arguments = [

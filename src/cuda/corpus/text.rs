@@ -95,14 +95,10 @@ impl CorpusText {
         let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
             // For deep grammars, kernels that wait for each other give up. The host does not give
             // up, and it needs no device memory for lengths.
-            Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => {
-                starts_of_host(device, segment)?
-            }
+            Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => starts_of_host(device, segment)?,
             starts => starts?,
         };
-        let edge = |element| {
-            u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1
-        };
+        let edge = |element| u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1;
         let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
         let bytes = &segment.dictionary.bytes()[..];
         let dictionary = TextDictionary {
@@ -120,10 +116,7 @@ impl CorpusText {
             dictionary,
             num_root: grammar.root().len(),
             num_symbols: grammar.symbols.len(),
-            doc_lens: grammar
-                .docs()
-                .map(|doc| segment.doc_length_or_derive(doc).len_bytes)
-                .collect(),
+            doc_lens: grammar.docs().map(|doc| segment.doc_length_or_derive(doc).len_bytes).collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),
         };
@@ -269,11 +262,7 @@ impl BaseText for CorpusText {
 
     fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32> {
         let dictionary = &self.state.corpus.segment.dictionary;
-        let id = if is_word {
-            dictionary.word_id(bytes).map(u32::from)
-        } else {
-            dictionary.separator_id(bytes)
-        };
+        let id = if is_word { dictionary.word_id(bytes).map(u32::from) } else { dictionary.separator_id(bytes) };
         id.or_else(|| self.state.dictionary.new_ids[usize::from(is_word)].get(bytes).copied())
     }
 
@@ -290,15 +279,11 @@ impl TextDictionary {
 
 /// Computes on the host the start of the expansion at each position, and the bits of positions with
 /// a blank before them.
-fn starts_of_host(
-    device: &Device,
-    segment: &Segment,
-) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
+fn starts_of_host(device: &Device, segment: &Segment) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
     let dag = &segment.dag;
     let sums = segment.prefix_sums_or_derive();
     let num_positions = dag.grammar().symbols.len();
-    let starts: Vec<u64> =
-        (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
+    let starts: Vec<u64> = (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
     let mut blanks = vec![0u32; num_positions / 32 + 1];
     for position in (0..num_positions).filter(|&at| sums.has_blank_before(at)) {
         blanks[position / 32] |= 1 << (position % 32);
@@ -452,11 +437,7 @@ impl CorpusPassages {
         let device = self.text.device();
         let docs: Vec<_> = queries.iter().map(|query| u32::from(query.doc)).collect();
         let offsets: Vec<_> = queries.iter().map(|query| query.offset).collect();
-        check_limit(
-            "bytes of passages",
-            usize::try_from(end).unwrap_or(usize::MAX),
-            MAX_TEXT_BYTES,
-        )?;
+        check_limit("bytes of passages", usize::try_from(end).unwrap_or(usize::MAX), MAX_TEXT_BYTES)?;
         let docs = device.copy_for("documents of queries", &docs)?;
         let offsets = device.copy_for("offsets of queries", &offsets)?;
         let starts_copy = device.copy_for("starts of passages", &starts)?;

@@ -14,9 +14,7 @@ use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_WEIGHTS, Module};
 
 use super::index::{DeviceInverse, Occurrences};
-use super::launch::{
-    Argument, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host,
-};
+use super::launch::{Argument, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host};
 use super::sort::{Sorter, num_sums};
 use super::{DeviceCorpus, check_limit};
 
@@ -79,8 +77,7 @@ impl CorpusWeights {
         self.tickets.reset()?;
         let offsets_at = address(device, &self.inverse.offsets);
         let rule_offsets_at = offsets_at + u64::from(num_terminals) * size_of::<u32>() as u64;
-        let [parents, sums] = [address(device, &self.inverse.parents), address(device, &self.sums)]
-            .map(Argument::Long);
+        let [parents, sums] = [address(device, &self.inverse.parents), address(device, &self.sums)].map(Argument::Long);
         let rule_weights = Argument::Long(self.rules_at(num_terminals));
         let rules = [
             Argument::Long(rule_offsets_at),
@@ -160,8 +157,7 @@ impl CorpusWeights {
 
     /// Returns the address of the weights of rules.
     pub(super) fn rules_at(&self, num_terminals: u32) -> u64 {
-        address(&self.corpus.device, &self.weights)
-            + u64::from(num_terminals) * size_of::<u64>() as u64
+        address(&self.corpus.device, &self.weights) + u64::from(num_terminals) * size_of::<u64>() as u64
     }
 
     /// Returns the bytes that a run reads and writes. Each weight read counts as 8 bytes.

@@ -128,9 +128,7 @@ impl Kernels {
         if sizes[4..] != [size_of::<MatchBlock>() as u32, size_of::<MatchFrame>() as u32] {
             return Err(unsupported(device, KERNEL, format!("its structs have {sizes:?} bytes")));
         }
-        let grid = |name, warps, shared_bytes| {
-            GridKernel::new(device, module.kernel(name)?, 32 * warps, shared_bytes)
-        };
+        let grid = |name, warps, shared_bytes| GridKernel::new(device, module.kernel(name)?, 32 * warps, shared_bytes);
         Ok(Self {
             eight: WidthKernels {
                 tables: module.kernel("gsst_match_tables_8bit")?,
@@ -242,11 +240,7 @@ impl Kernels {
     /// `at` has the sums of its units, at least one. It has room for the sums of tiles, for those
     /// before each unit, and for the totals. Nothing else uses this memory before the stream is
     /// done.
-    pub(super) unsafe fn scan(
-        &self,
-        device: &Device,
-        at: &MatchAddresses<'_>,
-    ) -> Result<(), GpuError> {
+    pub(super) unsafe fn scan(&self, device: &Device, at: &MatchAddresses<'_>) -> Result<(), GpuError> {
         let config = LaunchConfig {
             grid_dim: (at.num_units.div_ceil(SCAN_THREADS), 1, 1),
             block_dim: (SCAN_THREADS, 1, 1),
@@ -302,12 +296,7 @@ impl ListAddresses<'_> {
 }
 
 impl GridKernel {
-    fn new(
-        device: &Device,
-        function: CudaFunction,
-        threads: u32,
-        shared_bytes: u32,
-    ) -> Result<Self, GpuError> {
+    fn new(device: &Device, function: CudaFunction, threads: u32, shared_bytes: u32) -> Result<Self, GpuError> {
         let max_shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let available_bytes = device.attribute(max_shared)?;
         if available_bytes < shared_bytes {

@@ -140,8 +140,7 @@ impl FourGrams {
         let rarity = |anchor: &usize| {
             let around = anchor.saturating_sub(1)..(anchor + NUM_GRAMS + 2).min(literal.len());
             let counts = literal[around].windows(4).map(|gram| self.counts[bucket(gram)]);
-            let (least, sum) =
-                counts.fold((u32::MAX, 0), |(least, sum), count| (least.min(count), sum + count));
+            let (least, sum) = counts.fold((u32::MAX, 0), |(least, sum), count| (least.min(count), sum + count));
             (least, sum)
         };
         (0..literal.len().saturating_sub(4)).min_by_key(rarity).unwrap_or(0)
@@ -306,8 +305,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_the_text_that_a_block_begins_with() {
-        let rows: Vec<Vec<u8>> =
-            (0_u32..900).map(|i| i.wrapping_pow(3).to_le_bytes().into()).collect();
+        let rows: Vec<Vec<u8>> = (0_u32..900).map(|i| i.wrapping_pow(3).to_le_bytes().into()).collect();
         let rows: Vec<_> = rows.iter().map(|row| Some(&row[..])).collect();
         let text = rows.iter().copied().flatten().collect::<Vec<_>>().concat();
         for width in [CodeWidth::Eight, CodeWidth::Twelve] {

@@ -77,10 +77,7 @@ pub(super) struct BlockList {
 }
 
 impl DeviceRows {
-    pub(super) fn upload<B: AsRef<[u8]>>(
-        device: &Device,
-        blocks: &[Block<B>],
-    ) -> Result<Self, GpuError> {
+    pub(super) fn upload<B: AsRef<[u8]>>(device: &Device, blocks: &[Block<B>]) -> Result<Self, GpuError> {
         let mut plan = Plan::default();
         for block in blocks {
             plan.add(block)?;
@@ -101,9 +98,7 @@ impl DeviceRows {
             bytes,
             frames: device.copy_for("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
-            sample: FourGrams::from_blocks(
-                &blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>(),
-            ),
+            sample: FourGrams::from_blocks(&blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>()),
             num_frames: plan.frames.len(),
             num_units: plan.num_units,
             num_rows: plan.num_rows,
@@ -130,8 +125,7 @@ impl DeviceRows {
     /// Returns the device memory used in addition to the blocks' bytes: symbols and places of rows.
     pub fn overhead_len_bytes(&self) -> u64 {
         let lists = self.lists.iter().map(|list| list.tables.num_bytes() + list.blocks.num_bytes());
-        (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64
-            - self.stored_len_bytes
+        (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64 - self.stored_len_bytes
     }
 
     pub(super) fn ordinal(&self) -> usize {
@@ -249,11 +243,9 @@ impl Plan {
         for first in (0..block.num_rows()).step_by(FRAME_ROWS) {
             let num_rows = FRAME_ROWS.min(block.num_rows() - first);
             let counts = read_frame(bytes, &mut counts_at, num_rows);
-            let lengths =
-                if has_lengths { read_frame(bytes, &mut lengths_at, num_rows) } else { (0, 0) };
+            let lengths = if has_lengths { read_frame(bytes, &mut lengths_at, num_rows) } else { (0, 0) };
             // Groups after the last row start at the end of all codes.
-            let start_of =
-                |group: usize| block.code_ends()[(first + 16 * group).min(block.num_rows())];
+            let start_of = |group: usize| block.code_ends()[(first + 16 * group).min(block.num_rows())];
             self.frames.push(MatchFrame {
                 counts_at: counts.0,
                 counts_form: counts.1,
@@ -294,9 +286,7 @@ struct PackedSections {
 impl PackedSections {
     fn from_block<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
         let header = block.as_bytes();
-        let number = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
+        let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let codes_end = HEADER_BYTES + block.width().stored_bytes(block.num_codes());
         let table_at = codes_end.next_multiple_of(ALIGNMENT_BYTES) + 4 * block.splits().len();
         let counts_at = table_at + number(32) as usize;

@@ -19,9 +19,7 @@ use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use gsst::{CodeWidth, SealedBlock};
 
-use super::kernels::{
-    Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE,
-};
+use super::kernels::{Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE};
 use super::predicate::{FourGrams, ListUnits, RowPredicate, unit_frames};
 use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
 use crate::device::Device;
@@ -106,13 +104,7 @@ struct MatchList {
 
 impl MatchList {
     fn new(width: CodeWidth) -> Self {
-        Self {
-            units: ListUnits::new(width),
-            blocks: Vec::new(),
-            num_tables: 0,
-            blocks_part: 0..0,
-            tables_part: 0..0,
-        }
+        Self { units: ListUnits::new(width), blocks: Vec::new(), num_tables: 0, blocks_part: 0..0, tables_part: 0..0 }
     }
 }
 
@@ -170,8 +162,7 @@ impl MatchLayout {
             lists.map(|(list, predicate)| of(&list.units, predicate)).max().unwrap_or(0)
         };
         let num_codes = |units: &ListUnits, predicate: &RowPredicate| {
-            units.max_group_blocks(predicate.tables_len_bytes(units.width()))
-                << units.width().bits()
+            units.max_group_blocks(predicate.tables_len_bytes(units.width())) << units.width().bits()
         };
         let units = num_units as usize;
         let mut scratch = BufferRanges::behind(run.scratch_len_bytes);
@@ -277,10 +268,8 @@ impl MatchLayout {
         function: &CudaFunction,
         at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
-        let (input, scratch) = (
-            |part: &Range<usize>| at.input + part.start as u64,
-            |part: &Range<usize>| at.scratch + part.start as u64,
-        );
+        let (input, scratch) =
+            (|part: &Range<usize>| at.input + part.start as u64, |part: &Range<usize>| at.scratch + part.start as u64);
         let (blocks, frames) = (input(&self.run.blocks), input(&self.run.frames));
         let num_frames = self.run.num_frames as u32;
         let code_ends = scratch(&self.run.code_ends);
@@ -393,13 +382,7 @@ mod tests {
         let [eight, twelve] = &layout.lists;
         let figures = |list: &MatchList| {
             let of = |block: &MatchBlock| {
-                [
-                    block.first_row,
-                    block.first_frame,
-                    block.first_unit,
-                    block.first_slot,
-                    block.table,
-                ]
+                [block.first_row, block.first_frame, block.first_unit, block.first_slot, block.table]
             };
             (list.num_tables, list.blocks.iter().map(of).collect::<Vec<_>>())
         };

@@ -85,9 +85,7 @@ impl DeviceSelection {
         let scratch = &self.scratch;
         let small = scratch.predicate.num_bytes() + scratch.totals.num_bytes();
         let tables = scratch.next.num_bytes() + scratch.filters.num_bytes();
-        let sums = scratch.sums.num_bytes()
-            + scratch.tile_sums.num_bytes()
-            + scratch.rows_before.num_bytes();
+        let sums = scratch.sums.num_bytes() + scratch.tile_sums.num_bytes() + scratch.rows_before.num_bytes();
         (small + tables + sums + scratch.mask.num_bytes() + scratch.text_before.num_bytes()) as u64
     }
 
@@ -167,11 +165,7 @@ impl DeviceSelection {
     }
 
     /// Makes room for intermediate results, and copies the predicate to the device.
-    pub(super) fn prepare(
-        &mut self,
-        rows: &DeviceRows,
-        predicate: &RowPredicate,
-    ) -> Result<(), GpuError> {
+    pub(super) fn prepare(&mut self, rows: &DeviceRows, predicate: &RowPredicate) -> Result<(), GpuError> {
         const WHAT: &str = "tables and sums of a selection";
         (self.num_rows, self.text_len_bytes) = (0, 0);
         let device = &self.device;
@@ -197,11 +191,7 @@ impl DeviceSelection {
     }
 
     /// Returns the addresses for a call on `rows`.
-    pub(super) fn addresses<'a>(
-        &self,
-        device: &'a Device,
-        rows: &DeviceRows,
-    ) -> MatchAddresses<'a> {
+    pub(super) fn addresses<'a>(&self, device: &'a Device, rows: &DeviceRows) -> MatchAddresses<'a> {
         let stream = device.stream();
         let scratch = &self.scratch;
         MatchAddresses {
@@ -268,11 +258,7 @@ impl DeviceSelection {
 /// Returns the addresses of a list's blocks and tables.
 pub(super) fn list_addresses<'a>(list: &'a BlockList, device: &Device) -> ListAddresses<'a> {
     let stream = device.stream();
-    ListAddresses {
-        units: &list.units,
-        tables: address(&list.tables, stream),
-        blocks: address(&list.blocks, stream),
-    }
+    ListAddresses { units: &list.units, tables: address(&list.tables, stream), blocks: address(&list.blocks, stream) }
 }
 
 /// Returns the address of `memory`, which must be used only on the device's own stream.

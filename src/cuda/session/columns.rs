@@ -23,8 +23,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffe
 use bytes::Bytes;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{
-    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult,
-    PendingRows, RowMemory,
+    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows, RowMemory,
 };
 use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 use gsst::{Error, Result, SealedBlock};
@@ -197,9 +196,7 @@ pub(super) fn stretch_arrays(
         let num_rows = *num_rows;
         start += num_rows;
         let views = views.slice(from, num_rows);
-        let nulls = validity
-            .as_ref()
-            .map(|bits| NullBuffer::new(BooleanBuffer::new(bits.clone(), from, num_rows)));
+        let nulls = validity.as_ref().map(|bits| NullBuffer::new(BooleanBuffer::new(bits.clone(), from, num_rows)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         array(views, text.clone(), nulls, text_type)
     };
@@ -231,8 +228,7 @@ pub(super) fn block_matches(
     let of_block = |num_rows: &usize| {
         let end = first_row + *num_rows as u32;
         let of_block: Vec<u32> =
-            std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row))
-                .collect();
+            std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row)).collect();
         let text = texts.as_ref().map(|texts| texts.slice(start, of_block.len()));
         first_row = end;
         start += of_block.len();
@@ -242,12 +238,7 @@ pub(super) fn block_matches(
 }
 
 /// Returns the text of all rows that match, as views of the memory in `held`.
-fn matched_texts(
-    held: Held,
-    offsets: Range<usize>,
-    text: Range<usize>,
-    text_type: TextType,
-) -> Result<ArrayRef> {
+fn matched_texts(held: Held, offsets: Range<usize>, text: Range<usize>, text_type: TextType) -> Result<ArrayRef> {
     let all = Buffer::from(Bytes::from_owner(held));
     let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
     let num_offsets = offsets.len() / size_of::<i32>();
@@ -262,12 +253,7 @@ fn matched_texts(
     })
 }
 
-fn array(
-    views: ScalarBuffer<u128>,
-    text: Buffer,
-    nulls: Option<NullBuffer>,
-    text_type: TextType,
-) -> ArrayRef {
+fn array(views: ScalarBuffer<u128>, text: Buffer, nulls: Option<NullBuffer>, text_type: TextType) -> ArrayRef {
     if text_type.is_utf8() {
         // SAFETY: the rows were decoded with `must_be_utf8`. So the device has checked that the
         // text is UTF-8 and that all rows start at characters. It made the views from its own

@@ -15,9 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::{CudaSession, Seat, lock, usable};
-use crate::corpus::{
-    CopyKey, CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms,
-};
+use crate::corpus::{CopyKey, CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms};
 use crate::device::num_devices;
 use crate::error::GpuError;
 use tadoc::accelerator::{Accelerator, DeviceState, RowAccount, SegmentTask, SegmentWork, Step};
@@ -180,8 +178,7 @@ impl Accelerator for CudaSession {
                 SegmentTask::Pairs(window) => CopyKey::for_pairs(segment, window),
                 SegmentTask::Ranked(num_words) => CopyKey::for_ranked(segment, num_words),
             };
-            let has_copy =
-                |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
+            let has_copy = |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
             !self.open_seats().iter().any(has_copy)
         };
         let missing = segments.iter().filter(is_missing);
@@ -210,11 +207,7 @@ impl Accelerator for CudaSession {
         self.rows(work, CorpusCopies::word_documents)
     }
 
-    fn sequence_counts(
-        &self,
-        work: SegmentWork<'_>,
-        num_words: usize,
-    ) -> Result<Vec<SegmentSequences>> {
+    fn sequence_counts(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentSequences>> {
         self.rows(work, |copies, segment| copies.sequence_counts(segment, num_words))
     }
 
@@ -222,11 +215,7 @@ impl Accelerator for CudaSession {
         self.rows(work, |copies, segment| copies.pair_counts(segment, window))
     }
 
-    fn ranked_documents(
-        &self,
-        work: SegmentWork<'_>,
-        num_words: usize,
-    ) -> Result<Vec<SegmentRanked>> {
+    fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>> {
         self.rows(work, |copies, segment| copies.ranked_documents(segment, num_words))
     }
 }
@@ -273,15 +262,13 @@ impl CudaSession {
             by_seat.entry(seat).or_default().push(at);
         }
         let at_seat = |(seat, places): (usize, Vec<usize>)| {
-            let part =
-                |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, &segments[at], &work)?));
+            let part = |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, &segments[at], &work)?));
             places.into_iter().map(part).collect::<GpuResult<Vec<_>>>()
         };
         let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
             thread::scope(|scope| {
                 // All threads start before the first one is joined.
-                let threads: Vec<_> =
-                    by_seat.into_iter().map(|one| scope.spawn(|| at_seat(one))).collect();
+                let threads: Vec<_> = by_seat.into_iter().map(|one| scope.spawn(|| at_seat(one))).collect();
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
                 };

@@ -106,18 +106,12 @@ impl CorpusCache {
             let footer = self.footer(runtime, limits, &file).await?;
             Ok::<_, DataFusionError>(OpenFile { file, footer, portion: None })
         };
-        let files: Vec<OpenFile> =
-            stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
+        let files: Vec<OpenFile> = stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
         check_profiles(&files)?;
         Ok(files)
     }
 
-    async fn footer(
-        &self,
-        runtime: &RuntimeEnv,
-        limits: &OpenLimits,
-        file: &SourceFile,
-    ) -> Result<Arc<FileFooter>> {
+    async fn footer(&self, runtime: &RuntimeEnv, limits: &OpenLimits, file: &SourceFile) -> Result<Arc<FileFooter>> {
         let key = file.version_key();
         {
             let mut state = self.lock();
@@ -156,12 +150,7 @@ impl CorpusCache {
 
     /// Resizes `reservation` to `len_bytes`. If the memory does not suffice, everything that is not
     /// in `keep` is dropped from the cache.
-    pub(crate) fn resize(
-        &self,
-        reservation: &MemoryReservation,
-        len_bytes: usize,
-        keep: &[String],
-    ) -> Result<()> {
+    pub(crate) fn resize(&self, reservation: &MemoryReservation, len_bytes: usize, keep: &[String]) -> Result<()> {
         if reservation.try_resize(len_bytes).is_err() {
             self.evict_but(keep);
             reservation.try_resize(len_bytes)?;
@@ -196,8 +185,7 @@ impl State {
     /// Returns the corpus of the files `keys`, if all of it is loaded.
     pub(super) fn whole_corpus(&mut self, keys: &[String]) -> Option<Arc<LoadedCorpus>> {
         let now = self.tick();
-        let (last_used, corpus) =
-            self.corpora.get_mut(keys).filter(|(_, corpus)| corpus.is_whole())?;
+        let (last_used, corpus) = self.corpora.get_mut(keys).filter(|(_, corpus)| corpus.is_whole())?;
         *last_used = now;
         Some(Arc::clone(corpus))
     }
@@ -219,8 +207,7 @@ impl State {
     /// Drops the least recently used files, except those in `keep`, until at most `limit_bytes` are
     /// held. Also drops the corpora that contain them, and the remains of failed loads.
     pub(super) fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
-        let is_under_way =
-            |slot: &Slot| Arc::strong_count(&slot.cell) > 1 || Arc::strong_count(&slot.opening) > 1;
+        let is_under_way = |slot: &Slot| Arc::strong_count(&slot.cell) > 1 || Arc::strong_count(&slot.opening) > 1;
         let is_wanted = |slot: &Slot| slot.file().is_some() || is_under_way(slot);
         self.files.retain(|_, slot| is_wanted(slot));
         // A corpus whose files were dropped while it was put together would hold their memory uncounted.
@@ -233,8 +220,7 @@ impl State {
         }
         while self.held_bytes() > limit_bytes {
             let loaded = self.files.iter().filter(|(_, slot)| slot.file().is_some());
-            let oldest =
-                loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
+            let oldest = loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             self.files.remove(&oldest);
             self.files.retain(|_, slot| !slot.made_of.contains(&oldest));
@@ -243,8 +229,7 @@ impl State {
     }
 
     fn held_bytes(&self) -> u64 {
-        let files =
-            self.files.values().flat_map(|slot| slot.cell.get().into_iter().chain(&slot.part));
+        let files = self.files.values().flat_map(|slot| slot.cell.get().into_iter().chain(&slot.part));
         files.map(|file| file.held.reservation.size() as u64).sum()
     }
 }

@@ -129,12 +129,7 @@ pub(crate) async fn user_fields(
 
 /// Adds the columns of `schema`, the schema of `place`, to `fields`. Each field is stored with the
 /// first place that has it.
-fn add_fields(
-    fields: &mut Vec<(FieldRef, String)>,
-    schema: &Schema,
-    place: &str,
-    way_out: &str,
-) -> Result<()> {
+fn add_fields(fields: &mut Vec<(FieldRef, String)>, schema: &Schema, place: &str, way_out: &str) -> Result<()> {
     for field in schema.fields() {
         let data_type = sql_type(field.data_type());
         match fields.iter_mut().find(|(known, _)| known.name() == field.name()) {
@@ -174,9 +169,7 @@ pub(crate) async fn read_user_columns(
     for source in sources {
         let num_docs = source.num_docs() as usize;
         let stored = match source {
-            RowSource::File(open) if has_stored => {
-                columns_bytes(runtime, open).await?.map(|bytes| (open, bytes))
-            }
+            RowSource::File(open) if has_stored => columns_bytes(runtime, open).await?.map(|bytes| (open, bytes)),
             _ => None,
         };
         let arrays: Vec<ArrayRef> = match stored {
@@ -184,9 +177,7 @@ pub(crate) async fn read_user_columns(
             Some((open, bytes)) => {
                 let wanted = fields.clone();
                 let (rows, num_rows) = match &open.portion {
-                    Some(portion) => {
-                        (portion.docs.start as usize, portion.num_docs_of_file as usize)
-                    }
+                    Some(portion) => (portion.docs.start as usize, portion.num_docs_of_file as usize),
                     None => (0, num_docs),
                 };
                 let decode = move || decode_columns(bytes, num_rows, &wanted, limit_bytes);
@@ -245,10 +236,7 @@ async fn columns_bytes(runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<B
 }
 
 /// Runs `work`, which reads the columns of `place`, on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    place: &str,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
+async fn blocking<T: Send + 'static>(place: &str, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let work = || contain_panics("reading Parquet", work).map_err(datafusion_error).flatten();
     let done = tokio::task::spawn_blocking(work).await.map_err(task_error);
     done.flatten().map_err(|error| error.context(format!("{place}: section columns")))
@@ -258,21 +246,14 @@ async fn blocking<T: Send + 'static>(
 fn open_parquet(bytes: Bytes) -> Result<ParquetRecordBatchReaderBuilder<Bytes>> {
     let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
     let stored = metadata.schema();
-    let view = |field: &FieldRef| {
-        Arc::new(field.as_ref().clone().with_data_type(sql_type(field.data_type())))
-    };
+    let view = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(sql_type(field.data_type())));
     let views: Vec<FieldRef> = stored.fields().iter().map(view).collect();
     let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(views)));
     let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata))
 }
 
-fn decode_columns(
-    bytes: Bytes,
-    num_docs: usize,
-    wanted: &[FieldRef],
-    limit_bytes: u64,
-) -> Result<Vec<ArrayRef>> {
+fn decode_columns(bytes: Bytes, num_docs: usize, wanted: &[FieldRef], limit_bytes: u64) -> Result<Vec<ArrayRef>> {
     let builder = open_parquet(bytes)?;
     let is_wanted = |name: &str| wanted.iter().any(|f| f.name() == name && !is_file_name(f));
     let stored = Arc::clone(builder.schema());

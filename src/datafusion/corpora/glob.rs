@@ -197,11 +197,7 @@ mod tests {
             ("x**", "x/y", true),
         ];
         for (pattern, folder, expected) in cases {
-            assert_eq!(
-                Glob::parse(pattern).unwrap().enters(folder),
-                expected,
-                "{pattern} {folder}"
-            );
+            assert_eq!(Glob::parse(pattern).unwrap().enters(folder), expected, "{pattern} {folder}");
         }
         assert!(Glob::parse("*.txt").unwrap().is_flat() && !Glob::parse("*/x").unwrap().is_flat());
     }

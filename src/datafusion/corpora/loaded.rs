@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use datafusion::arrow::array::{StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::{
-    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
-};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
@@ -172,11 +170,7 @@ pub(crate) struct LoadedCorpus {
 
 impl LoadedCorpus {
     /// Creates the corpus of `files`, from which nothing is derived yet.
-    pub(super) fn new(
-        context: &LoadContext,
-        profile: TokenizerProfile,
-        files: Vec<Arc<LoadedFile>>,
-    ) -> Self {
+    pub(super) fn new(context: &LoadContext, profile: TokenizerProfile, files: Vec<Arc<LoadedFile>>) -> Self {
         let segments = files.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         let reservation = MemoryConsumer::new(memory::VOCABULARY).register(context.pool());
         Self {
@@ -364,8 +358,7 @@ fn word_views(corpus: &Corpus, vocabulary: &Vocabulary) -> Result<StringViewArra
         Some(words) => vec![words],
         None => corpus.segments().iter().map(|segment| &segment.dictionary).collect(),
     };
-    let buffers: Vec<Buffer> =
-        dictionaries.iter().map(|d| Buffer::from(d.bytes().clone())).collect();
+    let buffers: Vec<Buffer> = dictionaries.iter().map(|d| Buffer::from(d.bytes().clone())).collect();
     let view = |row: usize| {
         let place = match folded {
             Some(_) => Some((0, row as u32)),

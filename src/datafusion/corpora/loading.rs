@@ -16,9 +16,7 @@ use crate::corpora::cache::FILES_AT_ONCE;
 use crate::corpora::living::{LivingView, explain_missing, make_version};
 use crate::corpora::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{read_range, store_of};
-use crate::corpora::memory::{
-    self, MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory,
-};
+use crate::corpora::memory::{self, MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::corpora::open_file::OpenFile;
 use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, FactTable, Source};
@@ -28,22 +26,14 @@ use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};
 
 impl CorpusCache {
     /// Returns the corpus of `source`. Loads it if necessary.
-    pub(crate) async fn load(
-        &self,
-        context: &LoadContext,
-        source: &Source,
-    ) -> Result<Arc<LoadedCorpus>> {
+    pub(crate) async fn load(&self, context: &LoadContext, source: &Source) -> Result<Arc<LoadedCorpus>> {
         self.load_sections(context, source, Sections::All).await
     }
 
     /// Variant of [`CorpusCache::load`] for queries that only count words. If the corpus is not
     /// loaded and its files have [word counts](Source::has_word_counts), only the words and their
     /// counts are read.
-    pub(crate) async fn load_words(
-        &self,
-        context: &LoadContext,
-        source: &Source,
-    ) -> Result<Arc<LoadedCorpus>> {
+    pub(crate) async fn load_words(&self, context: &LoadContext, source: &Source) -> Result<Arc<LoadedCorpus>> {
         let are_enough = source.has_word_counts() && self.loaded(source).is_none();
         let sections = if are_enough { Sections::Words } else { Sections::All };
         self.load_sections(context, source, sections).await
@@ -58,8 +48,7 @@ impl CorpusCache {
         source: &Source,
         places: Option<&[usize]>,
     ) -> Result<FactTable> {
-        let is_meant =
-            |place: usize| places.is_none_or(|places| places.binary_search(&place).is_ok());
+        let is_meant = |place: usize| places.is_none_or(|places| places.binary_search(&place).is_ok());
         let files = || source.corpora().iter().enumerate();
         let meant = files().filter(|&(place, _)| is_meant(place)).map(|(_, open)| open);
         let meant: Vec<&OpenFile> = meant.collect();
@@ -129,8 +118,7 @@ impl CorpusCache {
         source: &Source,
         places: &[usize],
     ) -> Result<Vec<Arc<LoadedFile>>> {
-        let files: Vec<&OpenFile> =
-            places.iter().filter_map(|&place| source.corpora().get(place)).collect();
+        let files: Vec<&OpenFile> = places.iter().filter_map(|&place| source.corpora().get(place)).collect();
         let keys: Vec<String> = files.iter().map(|open| open.key()).collect();
         let loaded = self.load_each(context, source, &files, &keys, Sections::All).await?;
         self.hold(context, &loaded, &keys)?;
@@ -150,9 +138,7 @@ impl CorpusCache {
     ) -> Result<Vec<Arc<LoadedFile>>> {
         let at_once = segments_at_once(context, source);
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
-        let load = |open: &&'a OpenFile| {
-            self.load_shared(context, source, open, keys, sections, at_once).boxed()
-        };
+        let load = |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections, at_once).boxed();
         let loads: Vec<_> = files.iter().map(load).collect();
         let files_at_once = match sections {
             // Reading takes longer than decoding.
@@ -185,11 +171,7 @@ impl CorpusCache {
     /// Returns the paths of the documents of a file, one entry for each segment. The flag of an
     /// entry is true if its first document continues the last one of the segment before. Of a file
     /// that is not loaded, only the paths are read.
-    pub(crate) async fn paths(
-        &self,
-        context: &LoadContext,
-        open: &OpenFile,
-    ) -> Result<Vec<(bool, Paths)>> {
+    pub(crate) async fn paths(&self, context: &LoadContext, open: &OpenFile) -> Result<Vec<(bool, Paths)>> {
         let slot = self.lock().files.get(&open.key()).map(|s| Arc::clone(&s.cell));
         if let Some(file) = slot.as_ref().and_then(|cell| cell.get()) {
             let segments = file.segments.iter();
@@ -234,9 +216,7 @@ impl CorpusCache {
             return Ok(Arc::new(LoadedFile::from_facts(facts, reservation, devices)));
         }
         let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
-            .map(|segment_idx| {
-                load_segment(context, Arc::clone(&store), open, segment_idx, sections)
-            })
+            .map(|segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx, sections))
             .buffered(parallel)
             .try_collect()
             .await?;
@@ -260,12 +240,7 @@ impl CorpusCache {
 
     /// Reserves memory for the data besides the text that a scan derives from `files`. If the
     /// memory does not suffice, everything that is not in `keep` is dropped from the cache.
-    pub(super) fn hold(
-        &self,
-        context: &LoadContext,
-        files: &[Arc<LoadedFile>],
-        keep: &[String],
-    ) -> Result<()> {
+    pub(super) fn hold(&self, context: &LoadContext, files: &[Arc<LoadedFile>], keep: &[String]) -> Result<()> {
         if context.uses != Uses::Positions {
             return Ok(());
         }
@@ -307,17 +282,13 @@ pub(super) fn segments_at_once(context: &LoadContext, source: &Source) -> usize 
 }
 
 /// Returns the number of files that are loaded in parallel, if `at_once` segments are.
-pub(super) fn files_at_once<'a>(
-    files: impl Iterator<Item = &'a OpenFile>,
-    at_once: usize,
-) -> usize {
+pub(super) fn files_at_once<'a>(files: impl Iterator<Item = &'a OpenFile>, at_once: usize) -> usize {
     let most_segments = files.map(|open| open.footer.segments.len()).max();
     (at_once / most_segments.unwrap_or_default().max(1)).max(1)
 }
 
 fn needed(context: &LoadContext, source: &Source) -> MemoryWhenUsed {
-    let of_file =
-        |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
+    let of_file = |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
     source.corpora().iter().map(of_file).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and)
 }
 
@@ -328,11 +299,7 @@ pub(super) fn consumer_of(open: &OpenFile) -> String {
 
 /// Explains `error` if it says that the session's memory has no room for the segments of `source`.
 /// The new error says how much memory would suffice.
-pub(super) fn too_little(
-    context: &LoadContext,
-    source: &Source,
-    error: DataFusionError,
-) -> DataFusionError {
+pub(super) fn too_little(context: &LoadContext, source: &Source, error: DataFusionError) -> DataFusionError {
     let MemoryLimit::Finite(limit) = context.runtime.memory_pool.memory_limit() else {
         return error;
     };

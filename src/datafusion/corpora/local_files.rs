@@ -25,9 +25,8 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use object_store::path::Path;
 use object_store::{
-    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult,
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
 use crate::corpora::glob::Glob;
@@ -88,9 +87,9 @@ fn is_addressed(path: &DiskPath) -> bool {
 pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
     let find = move || match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => Ok(None),
-        Ok(metadata) if is_device(&metadata) => Err(io::Error::other(
-            "it is a device, which may never end; write the part that is meant to a file",
-        )),
+        Ok(metadata) if is_device(&metadata) => {
+            Err(io::Error::other("it is a device, which may never end; write the part that is meant to a file"))
+        }
         Ok(metadata) => Ok(Some(local_file(String::new(), path, &metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -107,11 +106,7 @@ pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
 pub(crate) async fn list(folder: PathBuf, glob: Option<Glob>) -> io::Result<Vec<FoundFile>> {
     let list = move || {
         let mut listing = Listing { glob, above: Vec::new(), files: Vec::new() };
-        if folder.is_dir() {
-            listing.folder(&folder, "").map(|()| listing.files)
-        } else {
-            Ok(Vec::new())
-        }
+        if folder.is_dir() { listing.folder(&folder, "").map(|()| listing.files) } else { Ok(Vec::new()) }
     };
     tokio::task::spawn_blocking(list).await?
 }
@@ -125,9 +120,7 @@ struct Listing {
 
 impl Listing {
     fn folder(&mut self, folder: &DiskPath, relative: &str) -> io::Result<()> {
-        let failed = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", text_of(folder)))
-        };
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", text_of(folder)));
         let opened = folder.canonicalize().and_then(|real| Ok((real, folder.read_dir()?)));
         let (real, entries) = match opened {
             Ok(opened) => opened,
@@ -272,12 +265,7 @@ impl ObjectStore for DiskFile {
         })
     }
 
-    async fn put_opts(
-        &self,
-        _: &Path,
-        _: PutPayload,
-        _: PutOptions,
-    ) -> object_store::Result<PutResult> {
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> object_store::Result<PutResult> {
         self.refused()
     }
 

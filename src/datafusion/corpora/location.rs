@@ -37,9 +37,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::corpora::glob::{Glob, split_glob};
-use crate::corpora::local_files::{
-    self, DiskFile, FoundFile, VERSION_EXTENSION, VERSIONS, disk_path,
-};
+use crate::corpora::local_files::{self, DiskFile, FoundFile, VERSION_EXTENSION, VERSIONS, disk_path};
 use crate::disk_paths::store_path;
 use crate::errors::{did_you_mean, files_beside, mask_secrets};
 use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
@@ -98,20 +96,16 @@ impl Wanted {
 ///
 /// # Errors
 /// A plan error that lists what was tried.
-pub(crate) async fn resolve_files(
-    runtime: &RuntimeEnv,
-    location: &str,
-    wanted: Wanted,
-) -> Result<Vec<SourceFile>> {
+pub(crate) async fn resolve_files(runtime: &RuntimeEnv, location: &str, wanted: Wanted) -> Result<Vec<SourceFile>> {
     let parsed = ParsedLocation::parse_in(runtime, location)?;
     if wanted == Wanted::Files {
         check_read_text(runtime)?;
     }
     let location = &*mask_secrets(location);
     let (mut found, is_file) = match &parsed.disk {
-        Some(path) => found_on_disk(path, parsed.glob.as_ref()).await.map_err(|error| {
-            plan_datafusion_err!("{location}: cannot look it up in the file system: {error}")
-        })?,
+        Some(path) => found_on_disk(path, parsed.glob.as_ref())
+            .await
+            .map_err(|error| plan_datafusion_err!("{location}: cannot look it up in the file system: {error}"))?,
         None => found_in_store(runtime, &parsed, location).await?,
     };
     if is_file && let Some(file) = found.pop() {
@@ -163,10 +157,7 @@ pub(crate) fn check_location(runtime: &RuntimeEnv, location: &str) -> Result<()>
 
 /// Returns the file at `path` and true, or the files below it and false. Only folders that `glob` can
 /// match in are read.
-async fn found_on_disk(
-    path: &std::path::Path,
-    glob: Option<&Glob>,
-) -> io::Result<(Vec<FoundFile>, bool)> {
+async fn found_on_disk(path: &std::path::Path, glob: Option<&Glob>) -> io::Result<(Vec<FoundFile>, bool)> {
     if glob.is_none()
         && let Some(file) = local_files::find(path.to_owned()).await?
     {
@@ -278,8 +269,7 @@ pub fn made_store(url: &Url) -> Result<Arc<dyn ObjectStore>> {
         _ => {
             // Configuration keys of the stores are environment variables in lower case; others are
             // ignored.
-            let environment =
-                std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+            let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
             object_store::parse_url_opts(url, environment).map(|(store, _)| store)
         }
     };
@@ -321,11 +311,7 @@ pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dy
 /// # Errors
 /// The errors of the store, and an execution error if the file has become shorter: a store may then
 /// give fewer bytes. All of them name the file.
-pub(crate) async fn read_range(
-    store: &dyn ObjectStore,
-    file: &SourceFile,
-    range: Range<u64>,
-) -> Result<Bytes> {
+pub(crate) async fn read_range(store: &dyn ObjectStore, file: &SourceFile, range: Range<u64>) -> Result<Bytes> {
     if range.is_empty() {
         // Some stores refuse empty ranges.
         return Ok(Bytes::new());
@@ -399,8 +385,7 @@ impl ParsedLocation {
     pub(crate) fn file(&self, path: String, found: FoundFile) -> SourceFile {
         let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
         // The parts of a parsed URL always parse again.
-        let store_url =
-            ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
+        let store_url = ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
         let path = mask_secrets(&path);
         SourceFile { path, store_url, meta: found.meta, on_disk: found.on_disk }
     }
@@ -436,8 +421,7 @@ impl<'a> LivingRoots<'a> {
     /// Finds the roots among the files `names`, whose parts are separated by `/`.
     fn among(names: &'a [String]) -> Self {
         let root = |name: &'a String| {
-            let (folder, _) =
-                name.rsplit_once('/').filter(|_| name.ends_with(VERSION_EXTENSION))?;
+            let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(VERSION_EXTENSION))?;
             without_last(folder, VERSIONS)
         };
         Self(names.iter().filter_map(root).collect())
@@ -478,9 +462,7 @@ fn nothing_found(
         );
     }
     if num_below > 0 {
-        return plan_datafusion_err!(
-            "{location}: the folder {tried} holds no {kind}; other files: {num_below}"
-        );
+        return plan_datafusion_err!("{location}: the folder {tried} holds no {kind}; other files: {num_below}");
     }
     let similar = similar.map_or_else(String::new, |similar| format!("; {similar}"));
     plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}{similar}")

@@ -167,9 +167,9 @@ fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
         }
         Uses::Facts => segment.facts_memory_bytes(),
         Uses::Text => decoded().saturating_add(sums_bytes(elements, ids)),
-        Uses::Positions => decoded()
-            .saturating_add(sums_bytes(elements, ids))
-            .saturating_add(inverse_bytes(elements, ids)),
+        Uses::Positions => {
+            decoded().saturating_add(sums_bytes(elements, ids)).saturating_add(inverse_bytes(elements, ids))
+        }
     }
 }
 

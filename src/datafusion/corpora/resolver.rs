@@ -27,9 +27,7 @@ use crate::corpora::OpenFile;
 use crate::corpora::cache::check_profiles;
 use crate::corpora::footer::read_footer;
 use crate::corpora::living::LivingLocation;
-use crate::corpora::location::{
-    ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
-};
+use crate::corpora::location::{ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of};
 use crate::errors::{core_error, datafusion_error, task_error};
 use crate::throughput::num_cores;
 use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
@@ -123,10 +121,7 @@ impl Resolver {
     ///
     /// # Errors
     /// A plan error for a folder or glob, or if no store can be made.
-    pub fn object(
-        &self,
-        location: &str,
-    ) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
+    pub fn object(&self, location: &str) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
         let parsed = ParsedLocation::parse_in(&self.runtime, location)?;
         if parsed.glob.is_some() || location.ends_with('/') || parsed.path.as_ref().is_empty() {
             return plan_err!("{location}: expected the name of one file");
@@ -149,13 +144,13 @@ impl Resolver {
         let segments = opened.iter().flat_map(|open| &open.footer.segments);
         let memory_bytes = segments.map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add);
         limits.check_memory(memory_bytes).map_err(datafusion_error)?;
-        let places = files.iter().zip(&opened).flat_map(|(file, open)| {
-            (0..open.footer.segments.len()).map(move |segment_idx| (file, open, segment_idx))
-        });
+        let places = files
+            .iter()
+            .zip(&opened)
+            .flat_map(|(file, open)| (0..open.footer.segments.len()).map(move |segment_idx| (file, open, segment_idx)));
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
-        let loads: Vec<_> = places
-            .map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed())
-            .collect();
+        let loads: Vec<_> =
+            places.map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed()).collect();
         let segments = stream::iter(loads).buffered(num_cores()).try_collect().await?;
         let profile = opened.first().map_or_else(Default::default, |open| open.footer.profile);
         Ok(Corpus::new(profile, segments))
@@ -213,12 +208,7 @@ impl FileAt {
         read_footer(self.store.as_ref(), limits, &self.file).await
     }
 
-    async fn segment(
-        &self,
-        footer: Arc<FileFooter>,
-        segment_idx: usize,
-        limits: &OpenLimits,
-    ) -> Result<Arc<Segment>> {
+    async fn segment(&self, footer: Arc<FileFooter>, segment_idx: usize, limits: &OpenLimits) -> Result<Arc<Segment>> {
         let bytes = self.read(footer.segments[segment_idx].byte_range()).await?;
         let (name, limits) = (self.file.path.clone(), limits.clone());
         let decode = move || read_segment(&name, &footer, segment_idx, &bytes, &limits);

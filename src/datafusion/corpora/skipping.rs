@@ -28,9 +28,7 @@ use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
 use crate::corpora::living::explain_missing;
-use crate::corpora::loaded::{
-    AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
-};
+use crate::corpora::loaded::{AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once, too_little};
 use crate::corpora::location::{read_range, store_of};
 use crate::corpora::memory::{estimate_bytes, peak_bytes, text_memory};
@@ -39,12 +37,11 @@ use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{
-    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
-    read_segment_with,
+    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if, read_segment_with,
 };
 use tadoc::query::{
-    Query, SegmentWords, TextPattern, may_match, may_match_rules, may_match_rules_with,
-    segments_for_query, segments_for_texts,
+    Query, SegmentWords, TextPattern, may_match, may_match_rules, may_match_rules_with, segments_for_query,
+    segments_for_texts,
 };
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::Dictionary;
@@ -136,8 +133,7 @@ impl Sought {
         });
         let words: Vec<_> = words.collect();
         let of_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
-        let of_texts = (!self.demands.is_empty())
-            .then(|| segments_for_texts(&self.demands, footer.profile, &words));
+        let of_texts = (!self.demands.is_empty()).then(|| segments_for_texts(&self.demands, footer.profile, &words));
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let of_query = of_query.map(|mut needed| {
             let found = file.unopened.iter().filter(|(_, absent)| absent.words.may_match());
@@ -258,12 +254,7 @@ impl CorpusCache {
     }
 
     /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
-    fn reserve_file(
-        &self,
-        context: &LoadContext,
-        stored: &StoredFile<'_>,
-        keep: &[String],
-    ) -> Result<LoadedFile> {
+    fn reserve_file(&self, context: &LoadContext, stored: &StoredFile<'_>, keep: &[String]) -> Result<LoadedFile> {
         let open = stored.open;
         let segments = &open.footer.segments;
         let parallel = stored.at_once.min(segments.len()).max(1);
@@ -306,11 +297,9 @@ impl CorpusCache {
         let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
         let opening = file.held.reservation.new_empty();
         self.resize(&opening, peak as usize, keep)?;
-        let read =
-            |&place: &usize| stored.read_dictionary(place, &file.unopened[&place].words).boxed();
+        let read = |&place: &usize| stored.read_dictionary(place, &file.unopened[&place].words).boxed();
         let reads: Vec<_> = places.iter().map(read).collect();
-        let reads: Vec<StoredWords> =
-            stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let reads: Vec<StoredWords> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
         let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
         let decoded = stream::iter(decodes).buffer_unordered(parallel);
@@ -391,8 +380,7 @@ impl CorpusCache {
 
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.
 fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
-    text_memory(segments)
-        + unopened.values().map(|absent| absent.words.memory_bytes()).sum::<usize>()
+    text_memory(segments) + unopened.values().map(|absent| absent.words.memory_bytes()).sum::<usize>()
 }
 
 fn len(range: &Range<u64>) -> u64 {
@@ -474,9 +462,7 @@ async fn open_dictionary(
     let open = move || -> tadoc::Result<(usize, AbsentWords)> {
         let dictionary = match words {
             StoredWords::Kept(stored) => stored,
-            StoredWords::Read(bytes) => {
-                Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?)
-            }
+            StoredWords::Read(bytes) => Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?),
         };
         let words = match sought.may_be_in(&footer, place, &dictionary)? {
             Some(may_match) => AbsentWords::Stored { dictionary, may_match },
@@ -506,26 +492,20 @@ async fn open_segment(
     let read = move || -> tadoc::Result<Option<Segment>> {
         let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
         let query = query.filter(|_| lacking.is_none());
-        let with = |dictionary| {
-            read_segment_with(&path, &footer, place, &bytes, dictionary, &limits).map(Some)
-        };
+        let with = |dictionary| read_segment_with(&path, &footer, place, &bytes, dictionary, &limits).map(Some);
         match (&words, query) {
-            (AbsentWords::Unread, _) => {
-                read_segment(&path, &footer, place, &bytes, &limits).map(Some)
-            }
+            (AbsentWords::Unread, _) => read_segment(&path, &footer, place, &bytes, &limits).map(Some),
             (AbsentWords::Decoded(dictionary), None) => with(Dictionary::clone(dictionary)),
             (AbsentWords::Stored { dictionary, .. }, None) => with(dictionary.decode(&limits)?),
             (AbsentWords::Decoded(dictionary), Some(query)) => {
-                let is_wanted =
-                    |grammar: &StoredGrammar<'_>| may_match_rules(query, grammar, dictionary);
+                let is_wanted = |grammar: &StoredGrammar<'_>| may_match_rules(query, grammar, dictionary);
                 let decoded = || Ok(Dictionary::clone(dictionary));
                 read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
             }
             (AbsentWords::Stored { dictionary, .. }, Some(query)) => {
                 let id_of = |word: &str| dictionary.word_id(word).map(Option::flatten);
-                let is_wanted = |grammar: &StoredGrammar<'_>| {
-                    may_match_rules_with(query, grammar, dictionary.num_words(), id_of)
-                };
+                let is_wanted =
+                    |grammar: &StoredGrammar<'_>| may_match_rules_with(query, grammar, dictionary.num_words(), id_of);
                 let decoded = || dictionary.decode(&limits);
                 read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
             }

@@ -27,11 +27,7 @@ pub fn with_stores(builder: RuntimeEnvBuilder) -> RuntimeEnvBuilder {
 struct StoresOnDemand(DefaultObjectStoreRegistry);
 
 impl ObjectStoreRegistry for StoresOnDemand {
-    fn register_store(
-        &self,
-        url: &Url,
-        store: Arc<dyn ObjectStore>,
-    ) -> Option<Arc<dyn ObjectStore>> {
+    fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         self.0.register_store(url, store)
     }
 

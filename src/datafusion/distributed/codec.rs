@@ -12,9 +12,7 @@ use url::Url;
 use super::columns::columns_of;
 use super::exchanges::PlainRowsExec;
 use super::files::check_no_user;
-use super::message::{
-    self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage,
-};
+use super::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
 use super::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
 use super::{TravelError, refused};
 use crate::planning::TadocExec;
@@ -45,20 +43,14 @@ impl PhysicalExtensionCodec for TadocCodec {
         let node = message::open(buf)?;
         let num_inputs = inputs.len();
         match (node, inputs) {
-            (NodeMessage { scan: Some(scan), .. }, []) => {
-                Ok(Arc::new(decoder.scan(*scan, &Arc::default())?))
-            }
+            (NodeMessage { scan: Some(scan), .. }, []) => Ok(Arc::new(decoder.scan(*scan, &Arc::default())?)),
             (NodeMessage { runs: Some(runs), .. }, []) => Ok(Arc::new(decoder.runs(runs)?)),
             (NodeMessage { columns: Some(columns), .. }, []) => decoder.columns(&columns),
-            (NodeMessage { portions: Some(portions), .. }, inputs) => {
-                Ok(Arc::new(decoder.portions(portions, inputs)?))
-            }
-            (NodeMessage { joins_lists: true, .. }, [input]) => {
-                match JoinedLists::try_new(Arc::clone(input)) {
-                    Ok(node) => Ok(Arc::new(node)),
-                    Err(error) => refused(error.strip_backtrace()),
-                }
-            }
+            (NodeMessage { portions: Some(portions), .. }, inputs) => Ok(Arc::new(decoder.portions(portions, inputs)?)),
+            (NodeMessage { joins_lists: true, .. }, [input]) => match JoinedLists::try_new(Arc::clone(input)) {
+                Ok(node) => Ok(Arc::new(node)),
+                Err(error) => refused(error.strip_backtrace()),
+            },
             (NodeMessage { plain_rows: true, .. }, [input]) => {
                 Ok(Arc::new(PlainRowsExec::new(Arc::clone(input), None)))
             }
@@ -148,11 +140,7 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    fn segments(
-        &self,
-        message: &SegmentsMessage,
-        input: &Arc<dyn ExecutionPlan>,
-    ) -> Result<WriteSegmentsExec> {
+    fn segments(&self, message: &SegmentsMessage, input: &Arc<dyn ExecutionPlan>) -> Result<WriteSegmentsExec> {
         let schema = self.schema(&message.schema)?;
         if let Err(error) = schema.logically_equivalent_names_and_types(&input.schema()) {
             return refused(format!("columns of segments: {}", error.strip_backtrace()));
@@ -183,11 +171,7 @@ impl Decoder<'_> {
         Ok(RunsExec::new(runs, num_partitions, Arc::clone(&schema), &message.ordering))
     }
 
-    fn portions(
-        &self,
-        message: PortionsMessage,
-        inputs: &[Arc<dyn ExecutionPlan>],
-    ) -> Result<PortionsExec> {
+    fn portions(&self, message: PortionsMessage, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<PortionsExec> {
         let schema = self.schema(&message.schema)?;
         let ordering = sorted_by(&message.ordering, &schema)?;
         let facts = PortionFacts {

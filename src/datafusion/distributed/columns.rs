@@ -12,9 +12,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::PhysicalPlanDecodeContext;
-use datafusion_proto::physical_plan::from_proto::{
-    parse_protobuf_file_scan_config, parse_table_schema_from_proto,
-};
+use datafusion_proto::physical_plan::from_proto::{parse_protobuf_file_scan_config, parse_table_schema_from_proto};
 use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
 use datafusion_proto::protobuf;
 use prost::Message;
@@ -65,11 +63,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// An error if the files or an expression cannot travel.
-    pub(super) fn columns(
-        &self,
-        config: &FileScanConfig,
-        source: &GsstSource,
-    ) -> Result<ColumnsMessage> {
+    pub(super) fn columns(&self, config: &FileScanConfig, source: &GsstSource) -> Result<ColumnsMessage> {
         check_no_user(config.object_store_url.as_ref(), config.object_store_url.as_str())?;
         let (filter, facts, settings) = source.parts();
         let files = serialize_file_scan_config(config, self.codec, self.converter)?;
@@ -109,15 +103,7 @@ impl Decoder<'_> {
         let options = options_of(&message.options)?;
         let (filter, planned) = (filter.transpose()?, NamedFiles::new(&message.files));
         let url = config.object_store_url.as_str();
-        let source = GsstSource::from_parts(
-            table_schema,
-            url,
-            filter,
-            facts,
-            options,
-            Arc::new(planned),
-            self.context,
-        );
+        let source = GsstSource::from_parts(table_schema, url, filter, facts, options, Arc::new(planned), self.context);
         let context = PhysicalPlanDecodeContext::new(self.context, self.codec);
         let source = Arc::new(source);
         let config = parse_protobuf_file_scan_config(&config, &context, self.converter, source)?;

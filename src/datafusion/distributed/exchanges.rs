@@ -29,16 +29,13 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{
-    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 
 use crate::plan_methods::one_input_methods;
@@ -186,10 +183,7 @@ impl DisplayAs for PlainRowsExec {
 }
 
 impl ExecutionPlan for PlainRowsExec {
-    one_input_methods!("TadocPlainRowsExec", |node, input| Ok(Self::new(
-        input,
-        node.ordering.clone()
-    )));
+    one_input_methods!("TadocPlainRowsExec", |node, input| Ok(Self::new(input, node.ordering.clone())));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -207,11 +201,7 @@ impl ExecutionPlan for PlainRowsExec {
         vec![false]
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)
     }
 

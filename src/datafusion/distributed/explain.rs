@@ -30,15 +30,9 @@ impl StagesPlanner {
         Self { planner }
     }
 
-    async fn plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.planner {
-            Some(planner) if !is_recursive(plan)? => {
-                planner.create_physical_plan(plan, session).await
-            }
+            Some(planner) if !is_recursive(plan)? => planner.create_physical_plan(plan, session).await,
             _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await,
         }
     }
@@ -62,8 +56,7 @@ impl QueryPlanner for StagesPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.plan(logical_plan, session).await?;
-        let (LogicalPlan::Explain(explain), Some(explained)) =
-            (logical_plan, plan.downcast_ref::<ExplainExec>())
+        let (LogicalPlan::Explain(explain), Some(explained)) = (logical_plan, plan.downcast_ref::<ExplainExec>())
         else {
             return Ok(plan);
         };
@@ -71,10 +64,9 @@ impl QueryPlanner for StagesPlanner {
         let Ok(staged) = self.plan(&explain.plan, session).await else { return Ok(plan) };
         let is_divided = staged.is::<DistributedExec>();
         let shown = |plan: &StringifiedPlan| match plan.plan_type {
-            PlanType::FinalPhysicalPlan if is_divided => StringifiedPlan::new(
-                PlanType::FinalPhysicalPlan,
-                display_plan_ascii(staged.as_ref(), false),
-            ),
+            PlanType::FinalPhysicalPlan if is_divided => {
+                StringifiedPlan::new(PlanType::FinalPhysicalPlan, display_plan_ascii(staged.as_ref(), false))
+            }
             PlanType::FinalPhysicalPlan => {
                 let text = format!("{ONE_MACHINE}{}", plan.plan);
                 StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)

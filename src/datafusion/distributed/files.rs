@@ -100,14 +100,9 @@ impl Found {
     ///
     /// # Errors
     /// The errors of [`find`].
-    pub(super) async fn find_all(
-        &self,
-        runtime: &RuntimeEnv,
-        messages: &[FileMessage],
-    ) -> Result<Vec<SourceFile>> {
+    pub(super) async fn find_all(&self, runtime: &RuntimeEnv, messages: &[FileMessage]) -> Result<Vec<SourceFile>> {
         // Boxed: the compiler cannot prove that futures of borrowed messages are `Send`.
-        let finds: Vec<_> =
-            messages.iter().map(|message| self.find(runtime, message).boxed()).collect();
+        let finds: Vec<_> = messages.iter().map(|message| self.find(runtime, message).boxed()).collect();
         stream::iter(finds).buffered(FILES_AT_ONCE).try_collect().await
     }
 
@@ -165,15 +160,10 @@ async fn find(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile>
     }
     let store = store_of(runtime, &file)?;
     let found = store.head(&file.meta.location).await;
-    let found =
-        found.map_err(|error| DataFusionError::from(error).context(message.shown.clone()))?;
+    let found = found.map_err(|error| DataFusionError::from(error).context(message.shown.clone()))?;
     if !is_planned(message, &found) {
         let (was, is) = (message.len_bytes, found.size);
-        let what = if was == is {
-            "it was changed".to_owned()
-        } else {
-            format!("it had {was} bytes, it has {is}")
-        };
+        let what = if was == is { "it was changed".to_owned() } else { format!("it had {was} bytes, it has {is}") };
         let what = format!("{}: not the file that was planned, {what}", message.shown);
         return Err(TravelError::Changed(what).into());
     }

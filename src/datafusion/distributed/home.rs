@@ -92,10 +92,7 @@ impl EngineHome {
     #[must_use]
     pub fn executing(&self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
         let config = builder.config().take().unwrap_or_default();
-        builder
-            .with_config(self.config(config))
-            .with_runtime_env(Arc::clone(&self.runtime))
-            .with_tadoc()
+        builder.with_config(self.config(config)).with_runtime_env(Arc::clone(&self.runtime)).with_tadoc()
     }
 }
 
@@ -106,9 +103,7 @@ mod tests {
     #[test]
     fn sessions_share_what_they_open() {
         let home = EngineHome::new(Arc::default());
-        let cache = |state: datafusion::execution::SessionState| {
-            state.config().get_extension::<CorpusCache>().unwrap()
-        };
+        let cache = |state: datafusion::execution::SessionState| state.config().get_extension::<CorpusCache>().unwrap();
         let builder = || SessionStateBuilder::new().with_default_features();
         let planned = cache(home.planning(builder()).build());
         assert!(Arc::ptr_eq(&planned, &cache(home.executing(builder()).build())));

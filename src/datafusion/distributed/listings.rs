@@ -12,9 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::{ConfigField, ParquetOptions, TableParquetOptions, Visit};
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -72,10 +70,7 @@ impl ListedTable {
         };
         let format = options.format.as_ref();
         if let Some(options) = gsst_options(format) {
-            let pair = |(name, value): (&String, &String)| PairMessage {
-                name: name.clone(),
-                value: value.clone(),
-            };
+            let pair = |(name, value): (&String, &String)| PairMessage { name: name.clone(), value: value.clone() };
             let mut options: Vec<PairMessage> = options.iter().map(pair).collect();
             options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             return Ok(ListingMessage { format: FormatKind::Gsst.into(), options, ..message });
@@ -105,8 +100,7 @@ impl ListedTable {
             FormatKind::Unknown => return refused("a table of files of no format"),
         };
         let folders = schema_of(&message.folders)?;
-        let folders =
-            folders.fields().iter().map(|field| (field.name().clone(), field.data_type()));
+        let folders = folders.fields().iter().map(|field| (field.name().clone(), field.data_type()));
         let options = ListingOptions::new(format)
             .with_file_extension(&message.extension)
             .with_table_partition_cols(folders.map(|(name, kind)| (name, kind.clone())).collect());
@@ -182,10 +176,7 @@ impl TableProvider for ListedTable {
         self.0.table_type()
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.0.supports_filters_pushdown(filters)
     }
 

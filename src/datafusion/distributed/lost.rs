@@ -85,11 +85,7 @@ pub(super) fn named(url: &Url, part: &str, error: DataFusionError) -> DataFusion
             shown(&text)
         );
     }
-    if is_typed {
-        error.context(format!("worker {url}"))
-    } else {
-        exec_datafusion_err!("worker {url}: {text}")
-    }
+    if is_typed { error.context(format!("worker {url}")) } else { exec_datafusion_err!("worker {url}: {text}") }
 }
 
 #[cfg(test)]
@@ -100,13 +96,10 @@ mod tests {
     fn broken_connections_say_what_ran() {
         let url: Url = "http://one:8816".parse().unwrap();
         let named = |error: DataFusionError| named(&url, "task 2 of stage 1", error).to_string();
-        let broken =
-            DataFusionError::External("status: 'Unknown', self: \"h2 protocol error\"".into());
+        let broken = DataFusionError::External("status: 'Unknown', self: \"h2 protocol error\"".into());
         let text = named(broken);
         assert!(
-            text.contains(
-                "worker http://one:8816/: the connection broke while it ran task 2 of stage 1 ("
-            ),
+            text.contains("worker http://one:8816/: the connection broke while it ran task 2 of stage 1 ("),
             "{text}"
         );
         // Another worker has said so: this one is there.
@@ -120,10 +113,7 @@ mod tests {
 
     #[test]
     fn certificates_have_a_way_out() {
-        assert!(
-            way_out("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))")
-                .contains("openssl")
-        );
+        assert!(way_out("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))").contains("openssl"));
         assert!(way_out("invalid peer certificate: UnknownIssuer").contains("--workers-ca"));
         assert!(way_out("tcp connect error").contains("running there?"));
     }

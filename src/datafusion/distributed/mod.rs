@@ -66,8 +66,8 @@ pub use datafusion_distributed as engine;
 pub use home::EngineHome;
 pub use message::is_message;
 pub use session::{
-    WORKER_VERSION, WorkerAccess, WorkerUrls, as_worker, register_workers, serve_worker,
-    with_workers, worker_of, worker_routes,
+    WORKER_VERSION, WorkerAccess, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
+    worker_routes,
 };
 pub use tables::{TadocLogicalCodec, resolve_tables};
 

@@ -23,8 +23,8 @@ use prost::Message;
 
 use super::files::{Found, check_no_user, message_of, message_of_open};
 use super::message::{
-    CallMessage, DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage,
-    ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
+    CallMessage, DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage, ScanMessage, SourceKind,
+    SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
 };
 use super::travelled::TravelledExec;
 use super::{TravelError, refused};
@@ -77,12 +77,8 @@ impl Encoder<'_> {
     /// An error if the scan cannot travel.
     pub(super) fn scan(&self, exec: &TadocExec) -> Result<ScanMessage> {
         let spec = exec.spec();
-        let call = call(
-            &spec.function,
-            &mask_secrets(&spec.location),
-            spec.synonyms.as_deref(),
-            spec.texts.as_deref(),
-        )?;
+        let call =
+            call(&spec.function, &mask_secrets(&spec.location), spec.synonyms.as_deref(), spec.texts.as_deref())?;
         let optional = |stage: &Option<Stage>| stage.as_ref().map(|s| self.stage(s)).transpose();
         let Filters { columns, dynamic, text, demands } = &spec.filters;
         Ok(ScanMessage {
@@ -121,10 +117,7 @@ pub(super) fn ordering_of(node: &dyn ExecutionPlan) -> Vec<OrderMessage> {
 ///
 /// # Errors
 /// An error if `schema` has no such column.
-pub(super) fn sorted_by(
-    ordering: &[OrderMessage],
-    schema: &Schema,
-) -> Result<Vec<PhysicalSortExpr>> {
+pub(super) fn sorted_by(ordering: &[OrderMessage], schema: &Schema) -> Result<Vec<PhysicalSortExpr>> {
     let sorted = ordering.iter().map(|one| {
         let options = SortOptions { descending: one.descends, nulls_first: one.nulls_first };
         Ok(PhysicalSortExpr::new(col(&one.column, schema)?, options))
@@ -166,9 +159,7 @@ impl Decoder<'_> {
             let (got, name) = (&schema, &call.function);
             return refused(format!("expected the columns of {name}, got {got}"));
         }
-        let stage = |stage: &Option<StageMessage>| {
-            stage.as_ref().map(|stage| self.stage(&schema, stage)).transpose()
-        };
+        let stage = |stage: &Option<StageMessage>| stage.as_ref().map(|stage| self.stage(&schema, stage)).transpose();
         let dynamic = message.dynamic_stages.iter().map(|stage| self.stage(&schema, stage));
         let filters = Filters {
             columns: stage(&message.columns_stage)?,
@@ -256,10 +247,8 @@ pub(super) fn call(
         location: location.to_owned(),
         texts,
     };
-    let again = bound_call(
-        &CallMessage { location: mask_secrets(location), ..call.clone() },
-        &function.columns().schema,
-    )?;
+    let again =
+        bound_call(&CallMessage { location: mask_secrets(location), ..call.clone() }, &function.columns().schema)?;
     if format!("{again:?}") != format!("{function:?}") {
         let (name, shown) = (&call.function, text_of(&call.arguments));
         let what = format!("the call of {name} is more than its arguments ({shown})");
@@ -286,8 +275,7 @@ pub(super) fn texts_of(call: &CallMessage) -> Option<Arc<Texts>> {
 }
 
 fn text_of(arguments: &[PairMessage]) -> String {
-    let shown: Vec<String> =
-        arguments.iter().map(|pair| format!("{} => {}", pair.name, pair.value)).collect();
+    let shown: Vec<String> = arguments.iter().map(|pair| format!("{} => {}", pair.name, pair.value)).collect();
     shown.join(", ")
 }
 
@@ -318,9 +306,7 @@ fn patterns(demand: DemandMessage) -> Vec<TextPattern> {
 
 /// Returns the settings `options`.
 pub(super) fn options(options: &TadocOptions) -> Vec<PairMessage> {
-    let pair = |entry: datafusion::config::ConfigEntry| {
-        Some(PairMessage { name: entry.key, value: entry.value? })
-    };
+    let pair = |entry: datafusion::config::ConfigEntry| Some(PairMessage { name: entry.key, value: entry.value? });
     options.entries().into_iter().filter_map(pair).collect()
 }
 

@@ -25,11 +25,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 pub(super) struct WholeSeries;
 
 impl PhysicalOptimizerRule for WholeSeries {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| match node.downcast_ref().map(whole).transpose()?.flatten() {
             Some(whole) => Ok(Transformed::yes(whole)),
             None => Ok(Transformed::no(node)),

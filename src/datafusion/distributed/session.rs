@@ -33,10 +33,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
-    ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest,
-    GetWorkerInfoRequest, GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey,
-    Worker, WorkerChannel, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
-    WorkerQueryContext, WorkerResolver, WorkerToCoordinatorMsg,
+    ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest, GetWorkerInfoRequest,
+    GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey, Worker, WorkerChannel,
+    WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerResolver, WorkerToCoordinatorMsg,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -235,11 +234,7 @@ pub enum WorkerAccess {
 
 /// Returns a worker whose tasks run in `runtime`. They share its memory and the corpora that they open.
 /// The worker shows `credentials` to other workers, of which it reads.
-pub fn worker_of(
-    runtime: Arc<RuntimeEnv>,
-    credentials: Credentials,
-    access: WorkerAccess,
-) -> Worker {
+pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials, access: WorkerAccess) -> Worker {
     let home = WorkerHome {
         access,
         runtime: Arc::clone(&runtime),
@@ -268,11 +263,7 @@ pub fn worker_routes(worker: Worker) -> Routes {
 ///
 /// # Errors
 /// The errors of the listener.
-pub async fn serve_worker(
-    worker: Worker,
-    listener: TcpListener,
-    stop: impl Future<Output = ()>,
-) -> Result<()> {
+pub async fn serve_worker(worker: Worker, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let served = Server::builder()
         .http2_keepalive_interval(Some(ASK_EVERY))
@@ -301,9 +292,9 @@ impl WorkerHome {
         let (runtime, access) = (Arc::clone(&self.runtime), self.access);
         let builder = as_worker(builder)
             .with_distributed_channel_resolver(self.connections.clone())
-            .with_distributed_worker_plan_rewrite_handler(
-                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime, access),
-            );
+            .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
+                prepare(event, &runtime, access)
+            });
         let mut state = builder.build();
         bound_functions(&mut state, &self.runtime.memory_pool)?;
         Ok(state)
@@ -353,11 +344,7 @@ fn check_version(headers: &HeaderMap) -> Result<()> {
 struct KeepOrder;
 
 impl PhysicalOptimizerRule for KeepOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let is_one = plan.output_partitioning().partition_count() == 1;
         match plan.output_ordering().cloned().filter(|_| !is_one) {
             Some(order) => Ok(Arc::new(SortPreservingMergeExec::new(order, plan))),
@@ -400,9 +387,7 @@ impl Connections {
             .http2_keep_alive_interval(ASK_EVERY)
             .keep_alive_timeout(SILENT_FOR);
         let endpoint = match url.scheme() {
-            "https" => {
-                endpoint.tls_config(self.credentials.tls()).map_err(|error| failed(&error))?
-            }
+            "https" => endpoint.tls_config(self.credentials.tls()).map_err(|error| failed(&error))?,
             _ => endpoint,
         };
         let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
@@ -478,10 +463,7 @@ impl WorkerChannel for NamedWorker {
         Ok(partitions.map(of_worker).collect())
     }
 
-    async fn get_worker_info(
-        &mut self,
-        request: GetWorkerInfoRequest,
-    ) -> Result<GetWorkerInfoResponse> {
+    async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
         let info = self.worker.get_worker_info(request).await;
         info.map_err(|error| named(&self.url, "a check of its version", error))
     }

@@ -26,9 +26,7 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{DefaultTableSource, provider_as_source};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType,
-};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use tadoc::text::{Fold, Synonyms};
@@ -73,12 +71,7 @@ use crate::planning::table::ResolvedLocation;
 pub struct TadocLogicalCodec;
 
 impl LogicalExtensionCodec for TadocLogicalCodec {
-    fn try_decode(
-        &self,
-        _buf: &[u8],
-        _inputs: &[LogicalPlan],
-        _context: &TaskContext,
-    ) -> Result<Extension> {
+    fn try_decode(&self, _buf: &[u8], _inputs: &[LogicalPlan], _context: &TaskContext) -> Result<Extension> {
         refused("expected a table, got a node of a logical plan")
     }
 
@@ -95,12 +88,8 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
         context: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
         let table: Arc<dyn TableProvider> = match message::open(buf)? {
-            NodeMessage { table: Some(table), .. } => {
-                Arc::new(PlannedTable::from_message(&table, &schema, context)?)
-            }
-            NodeMessage { listing: Some(listing), .. } => {
-                Arc::new(ListedTable::from_message(&listing, context)?)
-            }
+            NodeMessage { table: Some(table), .. } => Arc::new(PlannedTable::from_message(&table, &schema, context)?),
+            NodeMessage { listing: Some(listing), .. } => Arc::new(ListedTable::from_message(&listing, context)?),
             _ => return refused("expected a table, got a node of a physical plan"),
         };
         if table.schema() == schema {
@@ -132,19 +121,11 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
         Ok(())
     }
 
-    fn try_decode_file_format(
-        &self,
-        _buf: &[u8],
-        _context: &TaskContext,
-    ) -> Result<Arc<dyn FileFormatFactory>> {
+    fn try_decode_file_format(&self, _buf: &[u8], _context: &TaskContext) -> Result<Arc<dyn FileFormatFactory>> {
         refused("expected a table, got the format of a file")
     }
 
-    fn try_encode_file_format(
-        &self,
-        _buf: &mut Vec<u8>,
-        format: Arc<dyn FileFormatFactory>,
-    ) -> Result<()> {
+    fn try_encode_file_format(&self, _buf: &mut Vec<u8>, format: Arc<dyn FileFormatFactory>) -> Result<()> {
         let what = format!("a statement that writes .{} files", format.get_ext());
         Err(TravelError::Stays(what).into())
     }
@@ -184,10 +165,7 @@ pub async fn resolve_tables(plan: LogicalPlan, session: &dyn Session) -> Result<
 }
 
 /// Returns the table that replaces the one behind `source`, if any.
-async fn resolve(
-    source: &Arc<dyn TableSource>,
-    session: &dyn Session,
-) -> Result<Option<Arc<dyn TableProvider>>> {
+async fn resolve(source: &Arc<dyn TableSource>, session: &dyn Session) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(source) = source.downcast_ref::<DefaultTableSource>() else { return Ok(None) };
     if let Some(table) = source.table_provider.downcast_ref::<TadocTable>() {
         let (table, version) = table.resolved(session).await?;
@@ -216,8 +194,7 @@ impl PlannedTable {
             return Err(TravelError::Stays(what).into());
         }
         let place = table.place.clone();
-        let place =
-            place.map(|ResolvedLocation { location, folder }| PlaceMessage { location, folder });
+        let place = place.map(|ResolvedLocation { location, folder }| PlaceMessage { location, folder });
         for said in place.iter().map(|place| &place.location).chain([&table.location]) {
             let shown = mask_secrets(said);
             if shown != **said {
@@ -228,9 +205,8 @@ impl PlannedTable {
         }
         let (synonyms, texts) = (table.synonyms.as_deref(), table.texts.as_deref());
         let options = table.options.iter();
-        let mut options: Vec<PairMessage> = options
-            .map(|(name, value)| PairMessage { name: name.clone(), value: value.clone() })
-            .collect();
+        let mut options: Vec<PairMessage> =
+            options.map(|(name, value)| PairMessage { name: name.clone(), value: value.clone() }).collect();
         options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(TableMessage {
             call: Some(call(&table.function, &table.location, synonyms, texts)?),
@@ -242,19 +218,14 @@ impl PlannedTable {
         })
     }
 
-    fn from_message(
-        message: &TableMessage,
-        schema: &SchemaRef,
-        context: &TaskContext,
-    ) -> Result<Self> {
+    fn from_message(message: &TableMessage, schema: &SchemaRef, context: &TaskContext) -> Result<Self> {
         let Some(call) = &message.call else { return refused("a table without a function") };
         let function = bound_call(call, schema)?;
         options_of(&message.options)?;
         let options: HashMap<String, String> =
             message.options.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();
         // The words are folded already.
-        let synonyms =
-            synonyms_of(call).map(|(name, rows)| Synonyms::new(&name, &Fold::NONE, rows));
+        let synonyms = synonyms_of(call).map(|(name, rows)| Synonyms::new(&name, &Fold::NONE, rows));
         let num_fixed = function.signature().columns.len();
         let user_columns = schema.fields().iter().skip(num_fixed);
         let user_columns = user_columns.filter(|_| message.has_user_columns).cloned().collect();
@@ -265,8 +236,7 @@ impl PlannedTable {
             .with_version(message.version)
             .with_definition(options, None, user_columns);
         let place = message.place.clone();
-        table.place =
-            place.map(|PlaceMessage { location, folder }| ResolvedLocation { location, folder });
+        table.place = place.map(|PlaceMessage { location, folder }| ResolvedLocation { location, folder });
         table.synonyms = synonyms.transpose().map_err(datafusion_error)?.map(Arc::new);
         table.texts = texts_of(call);
         if !table.is_resolved() {
@@ -286,10 +256,7 @@ impl TableProvider for PlannedTable {
         self.table.table_type()
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.table.supports_filters_pushdown(filters)
     }
 

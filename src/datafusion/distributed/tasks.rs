@@ -25,8 +25,7 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedLeafExec, RouteTasksEvent,
-    RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
-    get_distributed_worker_resolver,
+    RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, get_distributed_worker_resolver,
 };
 use url::Url;
 
@@ -38,9 +37,7 @@ use crate::planning::portions::{Run, RunsExec};
 const SLACK: u64 = 16;
 
 /// Says how many tasks a node is worth.
-pub(super) fn desired_tasks(
-    event: DesiredTaskCountEvent<'_>,
-) -> Option<Result<DesiredTaskCountEventResponse>> {
+pub(super) fn desired_tasks(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
     match event.plan.downcast_ref::<RunsExec>() {
         Some(runs) => Some(Ok(DesiredTaskCountEventResponse::desired(runs.runs.len().max(1)))),
         None => match calls_corpus(event.plan) {
@@ -66,26 +63,19 @@ fn calls_corpus(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 
 /// Divides a leaf between tasks: the runs of a scan of corpora, or the files of a scan that cannot begin
 /// inside a file.
-pub(super) fn divide(
-    event: ScaleUpLeafNodeEvent<'_>,
-) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
+pub(super) fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
     let source = event.plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
     let files = source.and_then(|source| source.downcast_ref::<FileScanConfig>());
     let tasks = match (event.plan.downcast_ref::<RunsExec>(), files) {
         (Some(runs), _) => divided_runs(&event, runs),
-        (None, Some(files)) if !is_cut_anywhere(files) => {
-            Ok(divided_files(files, event.task_count))
-        }
+        (None, Some(files)) if !is_cut_anywhere(files) => Ok(divided_files(files, event.task_count)),
         _ => return None,
     };
     let leaf = tasks.and_then(|all| DistributedLeafExec::try_new(Arc::clone(event.plan), all));
     Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
 }
 
-fn divided_runs(
-    event: &ScaleUpLeafNodeEvent<'_>,
-    runs: &RunsExec,
-) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+fn divided_runs(event: &ScaleUpLeafNodeEvent<'_>, runs: &RunsExec) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
     let workers = workers(event.session_config, runs, event.task_count)?;
     let shares = shares(&runs.runs, &workers, event.task_count);
     Ok(shares.iter().map(|places| Arc::new(runs.share(places)) as _).collect())
@@ -205,8 +195,7 @@ mod tests {
         let runs = runs(&[10; 64]);
         let (four, three) = (urls(4), urls(3));
         let (before, after) = (shares_of(&runs, &four, 4), shares_of(&runs, &three, 3));
-        let stayed = (0..3)
-            .map(|task| before[task].iter().filter(|place| after[task].contains(place)).count());
+        let stayed = (0..3).map(|task| before[task].iter().filter(|place| after[task].contains(place)).count());
         let stayed: usize = stayed.sum();
         let were: usize = before[..3].iter().map(Vec::len).sum();
         assert!(stayed * 4 >= were * 3, "{stayed} of {were}");

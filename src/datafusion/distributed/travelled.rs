@@ -111,8 +111,8 @@ impl Arrived {
         let loaded = cache.loaded(&spec.source);
         let is_part = !spec.filters.dynamic.is_empty() || spec.limit.is_some();
         let devices = DeviceSession::from_config(config);
-        let plan = ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), 1)
-            .with_partitions(self.num_partitions);
+        let plan =
+            ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), 1).with_partitions(self.num_partitions);
         TadocExec::try_new(if is_part { plan.for_part() } else { plan }, cache)
     }
 
@@ -124,9 +124,7 @@ impl Arrived {
                 let open = self.found.open(cache, &runtime, &limits, files).await?;
                 Ok(Source::Corpora(open))
             }
-            (SourceKind::Files, None) => {
-                Ok(Source::Files(self.found.find_all(&runtime, files).await?))
-            }
+            (SourceKind::Files, None) => Ok(Source::Files(self.found.find_all(&runtime, files).await?)),
             (SourceKind::Living, Some(living)) => {
                 let (found, version) = find_version(&context.runtime_env(), cache, living).await?;
                 let view = open_view(cache, &runtime, &self.spec.options, &found, version).await?;
@@ -194,11 +192,7 @@ impl ExecutionPlan for TravelledExec {
         Ok(recursion)
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition >= self.arrived.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }

@@ -11,10 +11,7 @@ const MAX_NAMES: usize = 3;
 const MAX_FILES: usize = 10_000;
 
 /// Returns the candidate closest to `name`, if it is near enough to be a typing error.
-pub(crate) fn closest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     candidates
         .map(|c| (levenshtein(&name, c), c))
@@ -36,8 +33,7 @@ pub(crate) fn did_you_mean(name: &str, candidates: BTreeSet<String>) -> Option<S
     let mut of_stems: BTreeMap<String, String> = of_stems.collect();
     let mut similar = Vec::new();
     while similar.len() < MAX_NAMES
-        && let Some(found) =
-            closest(&stem(name), of_stems.keys().map(String::as_str)).map(str::to_owned)
+        && let Some(found) = closest(&stem(name), of_stems.keys().map(String::as_str)).map(str::to_owned)
         && let Some(candidate) = of_stems.remove(&found)
     {
         similar.push(candidate);
@@ -72,9 +68,8 @@ mod tests {
 
     #[test]
     fn shared_folders_and_endings_say_nothing() {
-        let among = |name: &str, names: &[&str]| {
-            did_you_mean(name, names.iter().map(|&name| name.to_owned()).collect())
-        };
+        let among =
+            |name: &str, names: &[&str]| did_you_mean(name, names.iter().map(|&name| name.to_owned()).collect());
         let files = ["a/b/notes.tadoc", "a/b/laws.tadoc", "a/b/c"];
         assert_eq!(among("a/b/nowhere.tadoc", &files), None);
         assert_eq!(among("a/b/note.tadoc", &files).unwrap(), "did you mean a/b/notes.tadoc?");

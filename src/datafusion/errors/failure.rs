@@ -33,20 +33,14 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
 /// Converts an error of string columns to the core's error with the same meaning and text.
 pub(crate) fn from_gsst(error: gsst::Error) -> Error {
     match error {
-        gsst::Error::Format { file, section, offset, reason } => {
-            Error::Format { file, section, offset, reason }
-        }
+        gsst::Error::Format { file, section, offset, reason } => Error::Format { file, section, offset, reason },
         gsst::Error::Version { file, expected, got } => Error::Version { file, expected, got },
         gsst::Error::Checksum { file, section, offset, expected, got } => {
             Error::Checksum { file, section, offset, expected, got }
         }
-        gsst::Error::InvalidArgument { name, got, allowed } => {
-            Error::InvalidArgument { name, got, allowed }
-        }
+        gsst::Error::InvalidArgument { name, got, allowed } => Error::InvalidArgument { name, got, allowed },
         gsst::Error::OutOfRange { what, got, len } => Error::OutOfRange { what, got, len },
-        gsst::Error::Capacity { what, requested, limit, knob } => {
-            Error::Capacity { what, requested, limit, knob }
-        }
+        gsst::Error::Capacity { what, requested, limit, knob } => Error::Capacity { what, requested, limit, knob },
         gsst::Error::External { what, source } => Error::External { what, source },
         other => Error::external("string column", other),
     }

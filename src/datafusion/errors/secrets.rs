@@ -214,9 +214,7 @@ mod tests {
     #[test]
     fn values_are_known_without_their_names() {
         let mut secrets = Secrets::default();
-        secrets.remember(
-            "… LOCATION 'http://ann:pass@h/x' OPTIONS ('aws.secret_access_key' 'abcdef')",
-        );
+        secrets.remember("… LOCATION 'http://ann:pass@h/x' OPTIONS ('aws.secret_access_key' 'abcdef')");
         secrets.remember("OPTIONS ('aws.session_token' 'abc')");
         assert_eq!(secrets.mask("found: abcdef, pass, abc"), "found: ***, ***, abc");
     }

@@ -23,17 +23,13 @@ async fn main() -> Result<()> {
         "To be, or not to be, that is the question.",
         "A thing is not to be had and to be kept.",
     ]);
-    let batch = RecordBatch::try_from_iter([
-        ("path", Arc::new(paths) as _),
-        ("text", Arc::new(texts) as _),
-    ])?;
+    let batch = RecordBatch::try_from_iter([("path", Arc::new(paths) as _), ("text", Arc::new(texts) as _)])?;
     ctx.register_batch("texts", batch)?;
 
     // COPY compresses the texts into one corpus file.
     let dir = tempfile::tempdir()?;
     let corpus = dir.path().join("texts.tadoc").display().to_string();
-    run(&ctx, &format!("COPY (SELECT path, text FROM texts) TO '{corpus}' STORED AS TADOC"))
-        .await?;
+    run(&ctx, &format!("COPY (SELECT path, text FROM texts) TO '{corpus}' STORED AS TADOC")).await?;
 
     // The functions answer from the compressed form.
     let words = format!(

@@ -24,10 +24,8 @@ async fn main() -> Result<()> {
         ('b.txt', 'the colour of the sea', 'Bob'),
         ('c.txt', 'to be deleted', 'Bob')";
     run(&ctx, insert).await?;
-    run(&ctx, "UPDATE notes SET text = replace(text, 'colour', 'color') WHERE author = 'Ada'")
-        .await?;
-    run(&ctx, "DELETE FROM notes WHERE doc_id IN (SELECT doc_id FROM search('notes', 'deleted'))")
-        .await?;
+    run(&ctx, "UPDATE notes SET text = replace(text, 'colour', 'color') WHERE author = 'Ada'").await?;
+    run(&ctx, "DELETE FROM notes WHERE doc_id IN (SELECT doc_id FROM search('notes', 'deleted'))").await?;
     // Edits inside documents name bytes: here four bytes in front of `sea`.
     run(&ctx, "INSERT INTO \"notes$edits\" (doc_id, pos, text) VALUES (1, 18, 'red ')").await?;
 
@@ -43,9 +41,7 @@ async fn main() -> Result<()> {
     let last = run(&ctx, &count(5)).await?;
     let history = run(&ctx, "SELECT version, kind FROM \"notes$history\" ORDER BY version").await?;
 
-    assert!(
-        now.contains("| the color of the sky ") && now.contains("| the colour of the red sea ")
-    );
+    assert!(now.contains("| the color of the sky ") && now.contains("| the colour of the red sea "));
     assert!(!now.contains("c.txt"));
     assert!(then.contains("| colour  | 2     |") && then.contains("| deleted | 1     |"));
     assert!(last.contains("| color  | 1     |") && last.contains("| colour | 1     |"));

@@ -56,11 +56,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn new<const N: usize>(
-        ctx: &SessionContext,
-        function: &'static str,
-        required: [ScalarValue; N],
-    ) -> Self {
+    fn new<const N: usize>(ctx: &SessionContext, function: &'static str, required: [ScalarValue; N]) -> Self {
         Self { ctx: ctx.clone(), function, required: required.into(), named: Vec::new() }
     }
 
@@ -85,8 +81,7 @@ impl Call {
             );
         };
         let exprs = self.exprs(signature)?;
-        let provider =
-            function.create_table_provider_with_args(TableFunctionArgs::new(&exprs, &state))?;
+        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&exprs, &state))?;
         let plan = planned_call(signature, &exprs, provider_as_source(provider))?;
         Ok(DataFrame::new(state, plan))
     }
@@ -103,9 +98,7 @@ impl Call {
                 return Err(signature.error(format!("argument {name} is given twice")));
             }
         }
-        let literal = |value: Option<&ScalarValue>| {
-            Expr::Literal(value.cloned().unwrap_or(ScalarValue::Null), None)
-        };
+        let literal = |value: Option<&ScalarValue>| Expr::Literal(value.cloned().unwrap_or(ScalarValue::Null), None);
         Ok(values.into_iter().map(literal).collect())
     }
 }
@@ -133,11 +126,7 @@ impl IntoFuture for Call {
 ///
 /// # Errors
 /// The errors of planning.
-pub(crate) fn planned_call(
-    signature: &Signature,
-    exprs: &[Expr],
-    source: Arc<dyn TableSource>,
-) -> Result<LogicalPlan> {
+pub(crate) fn planned_call(signature: &Signature, exprs: &[Expr], source: Arc<dyn TableSource>) -> Result<LogicalPlan> {
     let shown: Vec<String> = exprs.iter().map(shown_argument).collect();
     let call = TableReference::bare(format!("{}({})", signature.name, shown.join(", ")));
     LogicalPlanBuilder::scan(call, source, None)?.alias(signature.name)?.build()
@@ -264,13 +253,7 @@ pub fn collocates(ctx: &SessionContext, corpus: &str, query: &str) -> Call {
 }
 
 /// Returns `byte_len` bytes of the document `doc_id` of `corpus`, from `byte_offset`.
-pub fn extract(
-    ctx: &SessionContext,
-    corpus: &str,
-    doc_id: u64,
-    byte_offset: u64,
-    byte_len: u64,
-) -> Call {
+pub fn extract(ctx: &SessionContext, corpus: &str, doc_id: u64, byte_offset: u64, byte_len: u64) -> Call {
     Call::new(ctx, "extract", [corpus.into(), doc_id.into(), byte_offset.into(), byte_len.into()])
 }
 

@@ -163,12 +163,7 @@ impl Collocates {
 
     /// Returns the rows in order: the highest score first, equal ones in byte order of the word.
     /// Returns `None` if the reader has left.
-    fn rows(
-        &self,
-        run: &Execution,
-        loaded: &LoadedCorpus,
-        vocabulary: &Vocabulary,
-    ) -> Result<Option<Vec<Collocate>>> {
+    fn rows(&self, run: &Execution, loaded: &LoadedCorpus, vocabulary: &Vocabulary) -> Result<Option<Vec<Collocate>>> {
         let asked = run.prepared::<Asked>()?;
         let near = count_near(run, loaded, &asked.query, self.window)?;
         let Some(near) = near else { return Ok(None) };

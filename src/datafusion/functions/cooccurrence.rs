@@ -16,18 +16,14 @@ use futures::future::BoxFuture;
 use super::doc_rows::words_at;
 use super::neighbours::count_near;
 use super::searching::finished;
-use super::sequence_rows::{
-    MadeRows, check_at_least, length, send_part, send_share, task_memory_bytes,
-};
+use super::sequence_rows::{MadeRows, check_at_least, length, send_part, send_share, task_memory_bytes};
 use super::strings::{int64, shown_fold, views};
 use crate::corpora::memory::Uses;
 use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec};
@@ -41,12 +37,7 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "cooccurrence",
         arguments: &[
             signature::CORPUS,
-            signature::optional(
-                "window",
-                ArgumentKind::Integer,
-                "5",
-                "words, of which a pair is two",
-            ),
+            signature::optional("window", ArgumentKind::Integer, "5", "words, of which a pair is two"),
             signature::optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
             signature::FOLD,
             signature::optional(
@@ -94,8 +85,7 @@ impl TableFunction for Cooccurrence {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let mut arguments =
-            vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
+        let mut arguments = vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
         arguments.extend(shown_fold(&self.fold));
         arguments.extend(self.word.clone().map(|word| ("word", word)));
         arguments
@@ -114,12 +104,8 @@ impl TableFunction for Cooccurrence {
     }
 
     fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        let facts = Facts {
-            ordering: &["word1", "word2"],
-            can_spread: true,
-            merge: Merge::Combined,
-            ..Facts::default()
-        };
+        let facts =
+            Facts { ordering: &["word1", "word2"], can_spread: true, merge: Merge::Combined, ..Facts::default() };
         if self.word.is_some() {
             return Facts {
                 task: Some(Err("the pairs of one word are counted at its places")),
@@ -179,13 +165,7 @@ fn is_one_word(profile: TokenizerProfile, text: &str) -> bool {
 
 impl Cooccurrence {
     /// Sends the pairs of the folded `word`, whose places are the hits of `query`.
-    fn send_pairs_of(
-        &self,
-        mut run: Execution,
-        loaded: &LoadedCorpus,
-        word: &str,
-        query: &Query,
-    ) -> Result<()> {
+    fn send_pairs_of(&self, mut run: Execution, loaded: &LoadedCorpus, word: &str, query: &Query) -> Result<()> {
         let reach = self.window.saturating_sub(1);
         let window = Window { left: reach, right: reach };
         let Some(near) = count_near(&run, loaded, query, window)? else { return Ok(()) };

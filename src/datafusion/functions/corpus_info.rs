@@ -42,10 +42,7 @@ impl TableFunction for CorpusInfo {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts {
-            num_rows: Precision::Exact(facts(scan, &Totals::from_footers(scan)).len()),
-            ..Facts::default()
-        }
+        Facts { num_rows: Precision::Exact(facts(scan, &Totals::from_footers(scan)).len()), ..Facts::default() }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -109,8 +106,7 @@ impl Totals {
         for segment in corpus.segments() {
             let (dag, dictionary) = (&segment.dag, &segment.dictionary);
             let terminals = &segment.weights_or_derive()[..dictionary.len() as usize];
-            let num_tokens =
-                |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
+            let num_tokens = |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
             let sums = segment.prefix_sums_or_derive();
             let len_bytes = |doc| sums.doc_len_bytes(doc);
             totals.text_bytes += dag.grammar().docs().map(len_bytes).sum::<u64>();
@@ -147,10 +143,7 @@ fn facts(scan: &ScanSpec, totals: &Totals) -> Vec<(&'static str, String)> {
         ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
         ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
         ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
-        (
-            "document_lengths_section_bytes",
-            stored(&footers, SectionKind::DocumentLengths).to_string(),
-        ),
+        ("document_lengths_section_bytes", stored(&footers, SectionKind::DocumentLengths).to_string()),
         ("columns_section_bytes", stored(&footers, SectionKind::Columns).to_string()),
         ("tokenizer", tokenizer(scan, &footers)),
         ("unicode_version", distinct(&footers, unicode_version)),

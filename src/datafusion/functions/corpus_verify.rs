@@ -36,15 +36,11 @@ pub(super) static DEFINITION: Definition = Definition {
         arguments: &[signature::CORPUS, signature::VERSION],
         columns: &[
             signature::text("file", "the file"),
-            signature::integer(
-                "segment",
-                "number of the segment inside the file; NULL for parts of the file itself",
-            )
-            .nullable(),
+            signature::integer("segment", "number of the segment inside the file; NULL for parts of the file itself")
+                .nullable(),
             signature::text("section", "the section, or decode for the whole segment"),
             signature::integer("offset", "where the section begins in the file").nullable(),
-            signature::integer("bytes", "stored bytes of the section; decoded bytes for decode")
-                .nullable(),
+            signature::integer("bytes", "stored bytes of the section; decoded bytes for decode").nullable(),
             signature::text("status", "ok or damaged"),
             signature::text("detail", "what is wrong, NULL where nothing is").nullable(),
         ],
@@ -88,11 +84,7 @@ impl TableFunction for CorpusVerify {
 }
 
 /// Reads all bytes of `file`. Reserves memory for them and for the decoded segments.
-async fn read_file(
-    run: &Execution,
-    file: &SourceFile,
-    reservation: &MemoryReservation,
-) -> Result<Bytes> {
+async fn read_file(run: &Execution, file: &SourceFile, reservation: &MemoryReservation) -> Result<Bytes> {
     reservation.try_resize(file.meta.size as usize)?;
     let store = store_of(&run.runtime, file)?;
     let bytes = store.get(&file.meta.location).await?.bytes().await?;

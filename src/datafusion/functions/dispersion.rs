@@ -69,11 +69,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 };
 
 /// Returns the view for a call.
-fn plan(
-    arguments: &Arguments,
-    session: &dyn Session,
-    cache: &Arc<CorpusCache>,
-) -> Result<Arc<dyn TableProvider>> {
+fn plan(arguments: &Arguments, session: &dyn Session, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
     let corpus = CalledCorpus { arguments, session, cache };
     let (counts, sizes) = match arguments.integer("parts") {
         None => (corpus.counts_of_documents()?, corpus.sizes()?),
@@ -145,9 +141,8 @@ impl CalledCorpus<'_> {
 
     /// Returns `part_count` and `part_words` of all documents with a match.
     fn counts_of_documents(&self) -> Result<LogicalPlanBuilder> {
-        let matched = self
-            .scan("term_count")?
-            .project([col("doc_id").alias("hit_id"), col("count").alias("part_count")])?;
+        let matched =
+            self.scan("term_count")?.project([col("doc_id").alias("hit_id"), col("count").alias("part_count")])?;
         let on = (vec!["hit_id"], vec!["part_id"]);
         matched.join(self.documents()?.build()?, JoinType::Inner, on, None)
     }
@@ -160,8 +155,7 @@ impl CalledCorpus<'_> {
 
     /// Returns `part_count` and `part_words` of all of `parts` equal parts with a match.
     fn counts_of_parts(&self, parts: &Expr) -> Result<LogicalPlanBuilder> {
-        let hits =
-            self.scan("search")?.project([col("doc_id").alias("hit_id"), col("word_index")])?;
+        let hits = self.scan("search")?.project([col("doc_id").alias("hit_id"), col("word_index")])?;
         let words_before = || -> Result<Expr> {
             let sum = WindowFunctionDefinition::AggregateUDF(sum_udaf());
             let sum = Expr::from(WindowFunction::new(sum, vec![col("part_words")]));
@@ -180,10 +174,7 @@ impl CalledCorpus<'_> {
             .cross_join(places)?
             .project([(place * parts.clone() / total()).alias("part"), total()])?
             .aggregate([col("part"), total()], [count(lit(1)).alias("part_count")])?
-            .project([
-                col("part_count"),
-                (first(col("part") + lit(1i64)) - first(col("part"))).alias("part_words"),
-            ])
+            .project([col("part_count"), (first(col("part") + lit(1i64)) - first(col("part"))).alias("part_words")])
     }
 }
 
@@ -205,11 +196,9 @@ fn measured(name: &str, pick: fn(&Dispersion) -> f64) -> ScalarUDF {
             return Ok(ColumnarValue::Scalar(ScalarValue::Float64(None)));
         };
         let measures = (0..counts.len()).map(|row| {
-            let number =
-                |at: usize| numbers[at].as_primitive::<Int64Type>().value(row).unsigned_abs();
+            let number = |at: usize| numbers[at].as_primitive::<Int64Type>().value(row).unsigned_abs();
             let whole = Whole { parts: number(0), words: number(1), least_words: number(2) };
-            Dispersion::from_parts(&parts_of(counts, lens, row), &whole)
-                .map(|measures| pick(&measures))
+            Dispersion::from_parts(&parts_of(counts, lens, row), &whole).map(|measures| pick(&measures))
         });
         Ok(ColumnarValue::Array(Arc::new(measures.collect::<Float64Array>()) as ArrayRef))
     };
@@ -227,7 +216,5 @@ fn parts_of(counts: &ArrayRef, lens: &ArrayRef, row: usize) -> Vec<Part> {
     let [counts, lens] = [counts.value(row), lens.value(row)];
     let numbers = |list: &ArrayRef| list.as_primitive::<Int64Type>().values().to_vec();
     let pairs = numbers(&counts).into_iter().zip(numbers(&lens));
-    pairs
-        .map(|(count, words)| Part { count: count.unsigned_abs(), words: words.unsigned_abs() })
-        .collect()
+    pairs.map(|(count, words)| Part { count: count.unsigned_abs(), words: words.unsigned_abs() }).collect()
 }

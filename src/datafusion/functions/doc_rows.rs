@@ -29,8 +29,7 @@ const PARTITION_BYTES: u64 = 1 << 20;
 /// Returns the document ids of the run's partition. Partitions have equal shares, in order.
 pub(super) fn range_of(run: &Execution) -> Range<u64> {
     let num_ids = u128::from(run.scan.num_doc_ids());
-    let share =
-        |partition: usize| (num_ids * partition as u128 / run.plan.num_partitions as u128) as u64;
+    let share = |partition: usize| (num_ids * partition as u128 / run.plan.num_partitions as u128) as u64;
     share(run.partition)..share(run.partition + 1)
 }
 
@@ -86,21 +85,13 @@ pub(super) fn num_documents(scan: &ScanSpec) -> Precision<usize> {
 }
 
 /// Returns the term vectors of a corpus, which all partitions share.
-pub(super) fn term_vectors(
-    run: &Execution,
-    loaded: &LoadedCorpus,
-    fold: &Fold,
-) -> Result<Arc<TermVectors>> {
+pub(super) fn term_vectors(run: &Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<Arc<TermVectors>> {
     run.shared.once(|| new_term_vectors(run, loaded, fold))
 }
 
 /// Builds the term vectors of a corpus. A device counts them, or the cores count document by
 /// document while a cursor moves.
-pub(super) fn new_term_vectors(
-    run: &Execution,
-    loaded: &LoadedCorpus,
-    fold: &Fold,
-) -> Result<TermVectors> {
+pub(super) fn new_term_vectors(run: &Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<TermVectors> {
     let vocabulary = loaded.vocabulary(fold)?;
     let on_device = answers::term_vectors(run, &vocabulary)?;
     Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
@@ -135,11 +126,7 @@ pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
 }
 
 /// Refuses a document id that the corpus does not have, or that was dropped.
-pub(super) fn check_doc_id(
-    signature: &Signature,
-    scan: &ScanSpec,
-    doc_id: Option<u64>,
-) -> Result<()> {
+pub(super) fn check_doc_id(signature: &Signature, scan: &ScanSpec, doc_id: Option<u64>) -> Result<()> {
     let num_ids = scan.num_doc_ids();
     match doc_id {
         Some(doc_id) if doc_id >= num_ids => {

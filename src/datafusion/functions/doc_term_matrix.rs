@@ -15,9 +15,7 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{
-    num_documents, num_partitions, selected_documents, term_vectors, terms_task,
-};
+use super::doc_rows::{num_documents, num_partitions, selected_documents, term_vectors, terms_task};
 use super::strings::{int64, int64_lists, shown_fold};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
@@ -34,16 +32,8 @@ pub(super) static DEFINITION: Definition = Definition {
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
             signature::DOC_ID.claimed(),
-            signature::column(
-                "word_ids",
-                ColumnKind::IntegerList,
-                "its words, ascending: rows of word_count",
-            ),
-            signature::column(
-                "counts",
-                ColumnKind::IntegerList,
-                "how often each occurs in the document",
-            ),
+            signature::column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),
+            signature::column("counts", ColumnKind::IntegerList, "how often each occurs in the document"),
         ],
         summary: "a sparse matrix of documents and words, one row a document",
     },

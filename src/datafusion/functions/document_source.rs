@@ -29,9 +29,7 @@ use crate::corpora::living::{LivingView, PathTable};
 use crate::corpora::{FactTable, LoadedCorpus, Sought};
 use crate::errors::{datafusion_error, task_error};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::read::{
-    DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
-};
+use tadoc::read::{DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into};
 use tadoc::segment::Corpus;
 
 pub(super) const DOC_ID: usize = 0;
@@ -62,10 +60,7 @@ pub(super) enum DocumentSource {
 impl DocumentSource {
     /// Opens the source that the scan of `run` needs. Also returns the ids of the rows before
     /// filters on text, if opening the source has found them.
-    pub(super) async fn open(
-        run: &Execution,
-        user: &UserColumns,
-    ) -> Result<(Self, Option<Vec<u64>>)> {
+    pub(super) async fn open(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
         if !(PATH..USER).any(|position| scan.uses(position)) {
             return Ok((Self::Ids, None));
@@ -98,8 +93,7 @@ impl DocumentSource {
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         let ids = passing.map(|ids| {
             let range = range_of(run);
-            let [begin, end] =
-                [range.start, range.end].map(|at| ids.partition_point(|&id| id < at));
+            let [begin, end] = [range.start, range.end].map(|at| ids.partition_point(|&id| id < at));
             run.counter("documents_pruned_by_columns").add(scan.num_docs_of(range) - (end - begin));
             ids[begin..end].to_vec()
         });
@@ -116,8 +110,7 @@ impl DocumentSource {
             let few = FewDocuments::read(run, view, &[id], max_output_bytes(scan)).await?;
             return Ok(Self::Few(few, Vec::new()));
         }
-        let loaded =
-            run.load_sought(Sought { doc_ids: Some(vec![id]), ..Sought::default() }).await?;
+        let loaded = run.load_sought(Sought { doc_ids: Some(vec![id]), ..Sought::default() }).await?;
         run.note_kept(&(0..scan.num_doc_ids()), &[id]);
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok(Self::Made(loaded, decoder))
@@ -128,15 +121,12 @@ impl DocumentSource {
     async fn from_facts(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
         let tells = |position: &usize| *position == DOC_ID || *position >= USER;
-        if !scan.is_filtered()
-            || !scan.filters.stages().all(|stage| stage.columns.iter().all(tells))
-        {
+        if !scan.is_filtered() || !scan.filters.stages().all(|stage| stage.columns.iter().all(tells)) {
             return Ok((Self::Facts(run.load_facts(None).await?), None));
         }
         let range = range_of(run);
         let num_docs = scan.num_docs_of(range.clone());
-        let picking =
-            Picking { scan: Arc::clone(scan), names: Names::None, user: Arc::clone(user) };
+        let picking = Picking { scan: Arc::clone(scan), names: Names::None, user: Arc::clone(user) };
         let pick = move || picking.passing(range);
         let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
         run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
@@ -261,17 +251,10 @@ impl DocumentSource {
     }
 
     /// Returns the column `position`, which has no text of documents, for the documents `ids`.
-    pub(super) fn column(
-        &self,
-        position: usize,
-        ids: &[u64],
-        user: &UserColumns,
-    ) -> Result<ArrayRef> {
+    pub(super) fn column(&self, position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
         match (position, self) {
             (DOC_ID, _) => int64(ids.iter().copied()),
-            (PATH, Self::Made(loaded, _)) => {
-                Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
-            }
+            (PATH, Self::Made(loaded, _)) => Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id)))),
             (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
             (PATH..=WORDS, Self::Facts(facts)) => fact_column(position, ids, facts),
             (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
@@ -332,9 +315,7 @@ fn may_be_few(scan: &ScanSpec) -> bool {
     let mut stages = scan.filters.before_text();
     let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
     let is_filtered = stages.clone().next().is_some();
-    !scan.uses(WORDS)
-        && (is_filtered || !uses_texts(scan))
-        && stages.all(|stage| stage.columns.iter().all(tells))
+    !scan.uses(WORDS) && (is_filtered || !uses_texts(scan)) && stages.all(|stage| stage.columns.iter().all(tells))
 }
 
 /// Returns true if the filters on columns can be evaluated before the corpus is opened: by ids and user
@@ -345,9 +326,7 @@ fn tells_before(scan: &ScanSpec) -> bool {
         position => position == DOC_ID || position >= USER,
     };
     let mut stages = scan.filters.before_text().peekable();
-    scan.living().is_none()
-        && stages.peek().is_some()
-        && stages.all(|stage| stage.columns.iter().all(tells))
+    scan.living().is_none() && stages.peek().is_some() && stages.all(|stage| stage.columns.iter().all(tells))
 }
 
 /// Returns the documents of all partitions that pass the filters on columns.

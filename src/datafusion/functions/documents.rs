@@ -27,9 +27,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{num_documents, passing_documents, range_of};
-use super::document_source::{
-    CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough,
-};
+use super::document_source::{CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough};
 use super::strings::{Texts, int64};
 use crate::corpora::columns::{read_user_columns, with_file_names};
 use crate::corpora::glob::is_glob;
@@ -80,11 +78,7 @@ pub(crate) struct Documents {
 impl Documents {
     /// Builds the function over a location that is no table.
     pub(crate) fn from_location(location: &str) -> Self {
-        if is_glob(location) {
-            Self::new(with_file_names(Vec::new()))
-        } else {
-            Self::new(Vec::new())
-        }
+        if is_glob(location) { Self::new(with_file_names(Vec::new())) } else { Self::new(Vec::new()) }
     }
 
     /// Builds the function with `user_columns` after the fixed columns.
@@ -138,13 +132,9 @@ impl TableFunction for Documents {
 }
 
 /// Reads the user columns that the query needs, by position in the schema.
-async fn user_columns(
-    run: &Execution,
-    reservation: &MemoryReservation,
-) -> Result<Vec<Option<ArrayRef>>> {
+async fn user_columns(run: &Execution, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
-    let mut needed: Vec<usize> =
-        scan.filters.stages().flat_map(|stage| stage.columns.clone()).collect();
+    let mut needed: Vec<usize> = scan.filters.stages().flat_map(|stage| stage.columns.clone()).collect();
     needed.extend(&scan.projection);
     needed.retain(|&position| position >= USER);
     needed.sort_unstable();
@@ -205,12 +195,7 @@ struct Scanner {
 }
 
 impl Scanner {
-    fn new(
-        run: Execution,
-        source: DocumentSource,
-        user: UserColumns,
-        reservation: MemoryReservation,
-    ) -> Self {
+    fn new(run: Execution, source: DocumentSource, user: UserColumns, reservation: MemoryReservation) -> Self {
         let held_bytes = reservation.size();
         Self { run, source, user, reservation, held_bytes }
     }
@@ -233,11 +218,7 @@ impl Scanner {
                 self.run.note_kept(&(seen..chunk_end), &kept);
                 seen = chunk_end;
             }
-            let more = if needs_decoding(&scan) {
-                self.send_decoded(&kept)?
-            } else {
-                self.send(&kept, None, None)?
-            };
+            let more = if needs_decoding(&scan) { self.send_decoded(&kept)? } else { self.send(&kept, None, None)? };
             if !more {
                 return Ok(());
             }
@@ -255,8 +236,7 @@ impl Scanner {
 
     /// Returns those of `ids`, which ascend, that can match the demands of all text filters.
     fn narrowed(&self, mut ids: Vec<u64>) -> Vec<u64> {
-        let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus))
-        else {
+        let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus)) else {
             return ids;
         };
         let num_before = ids.len();
@@ -289,8 +269,7 @@ impl Scanner {
     /// Decodes, filters and sends `ids`, at most [`batch_bytes`] at a time.
     fn send_decoded(&mut self, ids: &[u64]) -> Result<bool> {
         let scan = Arc::clone(&self.run.scan);
-        let (decoded, logical) =
-            (self.run.counter("documents_decoded"), self.run.counter("logical_bytes"));
+        let (decoded, logical) = (self.run.counter("documents_decoded"), self.run.counter("logical_bytes"));
         let mut rest = ids;
         while !rest.is_empty() {
             if self.run.output.is_done() {

@@ -16,9 +16,7 @@ use futures::future::BoxFuture;
 use super::doc_rows::check_doc_id;
 use super::document_source::DocumentSource;
 use super::strings::Texts;
-use crate::planning::function::{
-    Definition, Facts, Merge, NO_KERNEL, OfPortion, Prepared, TableFunction,
-};
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, OfPortion, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::read::ExtractQuery;
@@ -31,11 +29,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::CORPUS,
             signature::required("doc_id", ArgumentKind::Integer, "number of the document"),
             signature::required("byte_offset", ArgumentKind::Integer, "where to begin"),
-            signature::required(
-                "byte_len",
-                ArgumentKind::Integer,
-                "how many bytes, cut at the document's end",
-            ),
+            signature::required("byte_len", ArgumentKind::Integer, "how many bytes, cut at the document's end"),
             signature::VERSION,
         ],
         columns: &[signature::text("text", "the passage, U+FFFD for invalid bytes")],

@@ -84,11 +84,7 @@ impl FewDocuments {
     }
 
     /// Appends the passage that `query` asks for to `output`.
-    pub(super) fn append_passage(
-        &self,
-        query: &ExtractQuery,
-        output: &mut Vec<u8>,
-    ) -> tadoc::Result<()> {
+    pub(super) fn append_passage(&self, query: &ExtractQuery, output: &mut Vec<u8>) -> tadoc::Result<()> {
         let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
         let len_bytes = self.corpus.len_bytes(doc_id)?;
         if byte_offset > len_bytes {

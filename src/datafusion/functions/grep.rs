@@ -28,8 +28,8 @@ use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, T
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, selected};
 use tadoc::query::{
-    GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern,
-    documents_for_demands, grep_documents,
+    GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern, documents_for_demands,
+    grep_documents,
 };
 
 /// Bytes of a line in estimates.
@@ -54,28 +54,15 @@ pub(super) static DEFINITION: Definition = Definition {
                 ArgumentKind::Text,
                 "a regular expression, in the syntax of the regex crate, over one line",
             ),
-            signature::optional(
-                "context",
-                ArgumentKind::Integer,
-                "0",
-                "lines before and after each line",
-            ),
-            signature::optional(
-                "fold",
-                ArgumentKind::CaseFold,
-                "false",
-                "match upper and lower case alike",
-            ),
+            signature::optional("context", ArgumentKind::Integer, "0", "lines before and after each line"),
+            signature::optional("fold", ArgumentKind::CaseFold, "false", "match upper and lower case alike"),
             signature::VERSION,
         ],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::PATH,
             signature::integer("line_number", "number of the line, from 1"),
-            signature::integer(
-                "byte_offset",
-                "where the first match of the line begins in the document",
-            ),
+            signature::integer("byte_offset", "where the first match of the line begins in the document"),
             signature::integer("byte_len", "length of that match"),
             signature::text("line", "the line, without its end"),
             signature::text("before", "lines before it"),
@@ -104,11 +91,7 @@ impl Grep {
 
     fn pattern(&self) -> tadoc::Result<LinePattern> {
         let is_any_case = self.is_any_case;
-        LinePattern::new(&LineExpression {
-            source: &self.pattern,
-            is_any_case,
-            ..LineExpression::default()
-        })
+        LinePattern::new(&LineExpression { source: &self.pattern, is_any_case, ..LineExpression::default() })
     }
 }
 
@@ -162,22 +145,14 @@ impl TableFunction for Grep {
 }
 
 impl Grep {
-    fn send_lines(
-        &self,
-        mut run: Execution,
-        pattern: &LinePattern,
-        loaded: &LoadedCorpus,
-    ) -> Result<()> {
+    fn send_lines(&self, mut run: Execution, pattern: &LinePattern, loaded: &LoadedCorpus) -> Result<()> {
         let docs = documents(&run, pattern, loaded)?;
         run.counter("documents_decoded").add(docs.len());
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = &run.scan.options;
-        let search = SearchOptions {
-            max_hits: options.max_hits,
-            is_cancelled: &is_cancelled,
-            ..SearchOptions::default()
-        };
+        let search =
+            SearchOptions { max_hits: options.max_hits, is_cancelled: &is_cancelled, ..SearchOptions::default() };
         let options = GrepOptions {
             search,
             before: self.context,

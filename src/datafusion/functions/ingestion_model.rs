@@ -32,19 +32,13 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::text("codec", "codec, with device and text of its measurement"),
             signature::text("regime", "serial, overlapped, to_host, resident or cpu"),
             signature::number("ratio", "text : stored bytes"),
-            signature::number(
-                "decode_gb_per_s",
-                "text decoded per second; NULL where nothing is decoded",
-            )
-            .nullable(),
+            signature::number("decode_gb_per_s", "text decoded per second; NULL where nothing is decoded").nullable(),
             signature::number("predicted_gb_per_s", "text that arrives per second"),
             signature::text("binding_stage", "the stage that works longest"),
         ],
         summary: "how fast text arrives with each codec, fastest first in each regime",
     },
-    bind: |arguments, _| {
-        Arc::new(IngestionModel::new(arguments.number("link_gb_per_s").unwrap_or_default()))
-    },
+    bind: |arguments, _| Arc::new(IngestionModel::new(arguments.number("link_gb_per_s").unwrap_or_default())),
 };
 
 #[derive(Debug)]
@@ -91,12 +85,9 @@ impl TableFunction for IngestionModel {
 }
 
 fn column(position: usize, rows: &[Row]) -> ArrayRef {
-    let text = |of: fn(&Row) -> String| -> ArrayRef {
-        Arc::new(StringViewArray::from_iter_values(rows.iter().map(of)))
-    };
-    let number = |of: fn(&Row) -> Option<f64>| -> ArrayRef {
-        Arc::new(Float64Array::from_iter(rows.iter().map(of)))
-    };
+    let text =
+        |of: fn(&Row) -> String| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(rows.iter().map(of))) };
+    let number = |of: fn(&Row) -> Option<f64>| -> ArrayRef { Arc::new(Float64Array::from_iter(rows.iter().map(of))) };
     match position {
         0 => text(|row| row.codec.clone()),
         1 => text(|row| row.regime.to_string()),

@@ -22,9 +22,7 @@ use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
@@ -161,8 +159,7 @@ fn build(
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
     let (reader, share) = (run.output.canceller(), run.scan.share);
     let is_cancelled = || reader.is_closed();
-    analytics::InvertedIndex::for_share(vocabulary, traversal, share, &is_cancelled)
-        .map_err(datafusion_error)
+    analytics::InvertedIndex::for_share(vocabulary, traversal, share, &is_cancelled).map_err(datafusion_error)
 }
 
 /// Returns the estimated memory of a segment's lists before they are made. It is the smallest of

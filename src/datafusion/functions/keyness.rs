@@ -40,11 +40,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
         name: "keyness",
         arguments: &[
             signature::CORPUS,
-            signature::required(
-                "reference",
-                ArgumentKind::Text,
-                "the corpus to compare with, in the same forms",
-            ),
+            signature::required("reference", ArgumentKind::Text, "the corpus to compare with, in the same forms"),
             signature::optional(
                 "min_count",
                 ArgumentKind::Integer,
@@ -57,10 +53,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
             signature::text("word", "the word, folded if it is asked for"),
             signature::integer("count", "how often it occurs in the corpus"),
             signature::integer("reference_count", "how often it occurs in the reference"),
-            signature::number(
-                "score",
-                "log-likelihood, negative where the word is rarer than in the reference",
-            ),
+            signature::number("score", "log-likelihood, negative where the word is rarer than in the reference"),
             signature::number("log_ratio", "how often its share of the words doubles"),
         ],
         summary: "the words that tell a corpus from another, in no order",
@@ -69,11 +62,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 };
 
 /// Returns the view for a call.
-fn plan(
-    arguments: &Arguments,
-    session: &dyn Session,
-    cache: &Arc<CorpusCache>,
-) -> Result<Arc<dyn TableProvider>> {
+fn plan(arguments: &Arguments, session: &dyn Session, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
         let bind: Bind = |arguments, _| Arc::new(WordCount::new(arguments.fold("fold")));
         let location = arguments.text(argument).to_owned();
@@ -98,9 +87,8 @@ fn plan(
         .build()?;
     // The one row comes first: a cross join makes a batch of the rows behind for each row before. Workers
     // send rows without statistics, by which DataFusion would change the sides.
-    let joined = LogicalPlanBuilder::from(size("corpus", "here")?)
-        .cross_join(size("reference", "there")?)?
-        .cross_join(words)?;
+    let joined =
+        LogicalPlanBuilder::from(size("corpus", "here")?).cross_join(size("reference", "there")?)?.cross_join(words)?;
     let count = |name: &str| coalesce(vec![col(name), lit(0i64)]);
     let min_count = i64::try_from(arguments.integer("min_count").unwrap_or(1)).unwrap_or(i64::MAX);
     let numbers = || vec![count("here"), count("there"), col("here_size"), col("there_size")];
@@ -148,8 +136,7 @@ fn scored(name: &str, pick: fn((f64, f64)) -> f64) -> ScalarUDF {
         let number = |column: usize, row: usize| numbers[column].value(row).unsigned_abs();
         let num_rows = numbers.first().map_or(0, |column| column.len());
         let scores = (0..num_rows).map(|row| {
-            let (counts, sizes) =
-                ([number(0, row), number(1, row)], [number(2, row), number(3, row)]);
+            let (counts, sizes) = ([number(0, row), number(1, row)], [number(2, row), number(3, row)]);
             pick(analytics::keyness(counts, sizes))
         });
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(scores)) as ArrayRef))

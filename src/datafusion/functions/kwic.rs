@@ -24,8 +24,8 @@ use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::query::{
-    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, Query,
-    SearchOptions, kwic_segments,
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, Query, SearchOptions,
+    kwic_segments,
 };
 
 const LEFT_WORDS: usize = 5;
@@ -38,12 +38,7 @@ pub(super) static DEFINITION: Definition = Definition {
         arguments: &[
             signature::CORPUS,
             signature::QUERY,
-            signature::optional(
-                "width",
-                ArgumentKind::Integer,
-                "8",
-                "words on each side, at most 64 KiB",
-            ),
+            signature::optional("width", ArgumentKind::Integer, "8", "words on each side, at most 64 KiB"),
             signature::QUERY_FOLD,
             signature::optional(
                 "blanks",
@@ -60,16 +55,8 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::text("left", "text before the match"),
             signature::text("match", "text of the match"),
             signature::text("right", "text behind the match"),
-            signature::column(
-                "left_words",
-                ColumnKind::TextList,
-                "words before the match, the nearest first",
-            ),
-            signature::column(
-                "right_words",
-                ColumnKind::TextList,
-                "words behind the match, the nearest first",
-            ),
+            signature::column("left_words", ColumnKind::TextList, "words before the match, the nearest first"),
+            signature::column("right_words", ColumnKind::TextList, "words behind the match, the nearest first"),
         ],
         summary: "every match in its context, in order of document and offset",
     },
@@ -153,12 +140,7 @@ impl TableFunction for Kwic {
 }
 
 impl Kwic {
-    fn send_contexts(
-        &self,
-        mut run: Execution,
-        asked: &Asked,
-        loaded: &LoadedCorpus,
-    ) -> Result<()> {
+    fn send_contexts(&self, mut run: Execution, asked: &Asked, loaded: &LoadedCorpus) -> Result<()> {
         let searched = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
@@ -196,12 +178,7 @@ fn lists_words(scan: &ScanSpec) -> bool {
     scan.uses(LEFT_WORDS) || scan.uses(RIGHT_WORDS)
 }
 
-fn send_batch(
-    run: &mut Execution,
-    loaded: &LoadedCorpus,
-    batch: &ContextBatch,
-    blanks: Blanks,
-) -> Result<bool> {
+fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch, blanks: Blanks) -> Result<bool> {
     let texts = |part: for<'a> fn(&Context<'a>) -> &'a [u8]| -> Result<ArrayRef> {
         let mut builder = StringViewBuilder::with_capacity(batch.len());
         for context in batch.iter() {

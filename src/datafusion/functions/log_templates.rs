@@ -15,9 +15,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray, UInt64Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
 use datafusion::common::{Column, NullHandling, UnnestOptions, internal_err};
@@ -38,9 +36,7 @@ use crate::corpora::columns::{TS, read_user_columns, times_field};
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::planning::batch_rows::batch_bytes;
-use crate::planning::function::{
-    Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, ColumnKind, Columns, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, DocSelection, LogTemplate, TemplateOptions};
@@ -84,31 +80,15 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::integer("doc_id", "number of the document; with by_doc only").claimed(),
             signature::text("template", "tokens of its lines, <*> for variable parts"),
             signature::integer("count", "number of its lines").claimed(),
-            signature::column(
-                TS,
-                ColumnKind::Time,
-                "the user column ts of the document; with by_doc only",
-            )
-            .nullable(),
-            signature::integer(
-                "doc_count",
-                "number of documents with such a line; not with by_doc",
-            ),
+            signature::column(TS, ColumnKind::Time, "the user column ts of the document; with by_doc only").nullable(),
+            signature::integer("doc_count", "number of documents with such a line; not with by_doc"),
             signature::integer("first_doc_id", "first document with such a line; not with by_doc"),
             signature::integer("last_doc_id", "last document with such a line; not with by_doc"),
             signature::text("example", "the least of its lines in byte order; not with by_doc"),
-            signature::column(
-                "first_ts",
-                ColumnKind::Time,
-                "least user column ts of its documents; not with by_doc",
-            )
-            .nullable(),
-            signature::column(
-                "last_ts",
-                ColumnKind::Time,
-                "greatest user column ts of its documents; not with by_doc",
-            )
-            .nullable(),
+            signature::column("first_ts", ColumnKind::Time, "least user column ts of its documents; not with by_doc")
+                .nullable(),
+            signature::column("last_ts", ColumnKind::Time, "greatest user column ts of its documents; not with by_doc")
+                .nullable(),
         ],
         summary: "lines that differ only in variable parts, counted together, most lines first",
     },
@@ -173,8 +153,7 @@ impl TableFunction for LogTemplates {
             let options = TemplateOptions { similarity: 1.0, ..self.options };
             Arc::new(Self { options, by_doc })
         };
-        let joined =
-            self.joined_lines(rows.for_all(masked(false), &["template", COUNT, "example"])?)?;
+        let joined = self.joined_lines(rows.for_all(masked(false), &["template", COUNT, "example"])?)?;
         let columns = [DOC_ID, "template", COUNT, TS];
         let of_documents = if self.by_doc {
             rows.for_documents(masked(true), &columns)?
@@ -237,20 +216,11 @@ impl LogTemplates {
     fn joined_lines(&self, lines: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
         let none: [Expr; 0] = [];
         let depth = i64::try_from(self.options.depth).unwrap_or(i64::MAX);
-        let joined = joining().call(vec![
-            col("line"),
-            col("lines"),
-            lit(self.options.similarity),
-            lit(depth),
-        ]);
+        let joined = joining().call(vec![col("line"), col("lines"), lit(self.options.similarity), lit(depth)]);
         let lists = ["line", "example", "joined"];
-        let options =
-            UnnestOptions { null_handling: NullHandling::Drop, ..UnnestOptions::default() };
+        let options = UnnestOptions { null_handling: NullHandling::Drop, ..UnnestOptions::default() };
         lines
-            .aggregate(
-                [col("template")],
-                [sum(col(COUNT)).alias(COUNT), min(col("example")).alias("example")],
-            )?
+            .aggregate([col("template")], [sum(col(COUNT)).alias(COUNT), min(col("example")).alias("example")])?
             .aggregate(
                 none,
                 [
@@ -270,11 +240,7 @@ impl LogTemplates {
     }
 
     /// Returns the time of each document, if the query uses times.
-    async fn times(
-        &self,
-        run: &Execution,
-        reservation: &MemoryReservation,
-    ) -> Result<Option<ArrayRef>> {
+    async fn times(&self, run: &Execution, reservation: &MemoryReservation) -> Result<Option<ArrayRef>> {
         let scan = &run.scan;
         if !self.uses_times(scan) {
             return Ok(None);
@@ -282,8 +248,7 @@ impl LogTemplates {
         let field = times_field(ColumnKind::Time.data_type());
         let limit = scan.options.max_memory_bytes;
         let (sources, living) = (scan.row_sources(), scan.living());
-        let columns =
-            read_user_columns(&run.runtime, sources, living, vec![field], limit, reservation);
+        let columns = read_user_columns(&run.runtime, sources, living, vec![field], limit, reservation);
         match columns.await?.pop() {
             Some(times) if times.len() as u64 == scan.num_doc_ids() => Ok(Some(times)),
             _ => internal_err!("log_templates: expected a time for each document"),
@@ -300,8 +265,7 @@ impl LogTemplates {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let (corpus, memory_bytes) = (&loaded.corpus, task_memory_bytes(&run));
-        let found =
-            analytics::LogTemplates::new(corpus, &self.options, memory_bytes, &is_cancelled);
+        let found = analytics::LogTemplates::new(corpus, &self.options, memory_bytes, &is_cancelled);
         let templates = match found {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             found => found.map_err(datafusion_error)?,
@@ -334,8 +298,7 @@ impl Spans {
             if doc < times.len() && times.is_valid(doc) {
                 let time = times.value(doc);
                 for &(row, _) in rows {
-                    let (first, last) =
-                        (&mut spans.first[row as usize], &mut spans.last[row as usize]);
+                    let (first, last) = (&mut spans.first[row as usize], &mut spans.last[row as usize]);
                     *first = Some(first.map_or(time, |first| first.min(time)));
                     *last = Some(last.map_or(time, |last| last.max(time)));
                 }
@@ -353,11 +316,7 @@ impl Spans {
 }
 
 /// Sends the rows that pass the filters.
-fn send_templates(
-    run: &mut Execution,
-    templates: &[LogTemplate],
-    spans: Option<&Spans>,
-) -> Result<()> {
+fn send_templates(run: &mut Execution, templates: &[LogTemplate], spans: Option<&Spans>) -> Result<()> {
     let most_bytes = batch_bytes(&run.runtime.memory_pool) as usize;
     let number = |column: usize, row: usize| match column {
         COUNT_POSITION => templates[row].count,
@@ -377,9 +336,7 @@ fn send_templates(
                 TEMPLATE => text(|template| &template.text),
                 COUNT_POSITION..=LAST_DOC_ID => int64(batch.iter().map(|&row| number(column, row))),
                 FIRST_TS | LAST_TS => match spans {
-                    Some(Spans { first, .. }) if column == FIRST_TS => {
-                        Ok(Spans::column(first, batch))
-                    }
+                    Some(Spans { first, .. }) if column == FIRST_TS => Ok(Spans::column(first, batch)),
                     Some(Spans { last, .. }) => Ok(Spans::column(last, batch)),
                     None => internal_err!("the times were not asked for"),
                 },
@@ -404,14 +361,9 @@ fn batch_len(templates: &[LogTemplate], rows: &[usize], most_bytes: usize) -> us
 }
 
 /// Sends the rows of each document.
-fn send_documents(
-    run: &mut Execution,
-    templates: &analytics::LogTemplates,
-    times: Option<&ArrayRef>,
-) -> Result<()> {
+fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates, times: Option<&ArrayRef>) -> Result<()> {
     let docs: DocSelection = selected_documents(run)?;
-    let names =
-        StringViewArray::from_iter_values(templates.rows().iter().map(|row| row.text.as_str()));
+    let names = StringViewArray::from_iter_values(templates.rows().iter().map(|row| row.text.as_str()));
     let (mut doc_ids, mut rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     let max_rows = run.output.batch_size();
     let mut outcome = Ok(true);
@@ -459,12 +411,7 @@ pub(super) fn functions() -> [ScalarUDF; 1] {
 /// template of each line.
 fn joining() -> ScalarUDF {
     let list_of = |item| DataType::new_list(item, true);
-    let arguments = vec![
-        list_of(DataType::Utf8View),
-        list_of(DataType::Int64),
-        DataType::Float64,
-        DataType::Int64,
-    ];
+    let arguments = vec![list_of(DataType::Utf8View), list_of(DataType::Int64), DataType::Float64, DataType::Int64];
     let answer = |arguments: &[ColumnarValue]| {
         let columns = ColumnarValue::values_to_arrays(arguments)?;
         let [lines, counts, numbers @ ..] = columns.as_slice() else {
@@ -485,12 +432,7 @@ fn joining() -> ScalarUDF {
 }
 
 /// Returns the templates of the lists at `row`; none if these are NULL.
-fn joined_list(
-    lines: &ArrayRef,
-    counts: &ArrayRef,
-    numbers: &[ArrayRef],
-    row: usize,
-) -> Result<Vec<String>> {
+fn joined_list(lines: &ArrayRef, counts: &ArrayRef, numbers: &[ArrayRef], row: usize) -> Result<Vec<String>> {
     let [lines, counts] = [lines, counts].map(|lists| lists.as_list::<i32>());
     if lines.is_null(row) || counts.is_null(row) {
         return Ok(Vec::new());
@@ -504,8 +446,7 @@ fn joined_list(
     };
     let (lines, counts) = (lines.value(row), counts.value(row));
     let texts = lines.as_string_view().iter().map(Option::unwrap_or_default);
-    let counts =
-        counts.as_primitive::<Int64Type>().values().iter().map(|count| count.unsigned_abs());
+    let counts = counts.as_primitive::<Int64Type>().values().iter().map(|count| count.unsigned_abs());
     let lines: Vec<(&str, u64)> = texts.zip(counts).collect();
     options.join(&lines, &|| false).map_err(datafusion_error)
 }

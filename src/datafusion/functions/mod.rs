@@ -82,9 +82,7 @@ pub(crate) use calls::planned_call;
 pub use calls::*;
 pub(crate) use documents::Documents;
 pub(crate) use scalar::{AnswerMemory, value_bytes};
-pub(crate) use scalar::{
-    AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query,
-};
+pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query};
 pub use scalar::{bound_functions, charge_calls, fold_little, is_memory_of_calls};
 
 /// Definitions of all table functions, in the order of the reference.
@@ -201,9 +199,7 @@ impl TableFunctionImpl for TadocFunction {
         let arguments = Arguments::parse(self.signature(), args.exprs())?;
         let session = args.session();
         match self.called {
-            Called::Scan(definition) => {
-                Ok(Arc::new(table_of(definition, &arguments, session, &self.cache)))
-            }
+            Called::Scan(definition) => Ok(Arc::new(table_of(definition, &arguments, session, &self.cache))),
             Called::Plan(planned) => (planned.plan)(&arguments, session, &self.cache),
         }
     }
@@ -320,8 +316,7 @@ mod tests {
                 name => name,
             };
             let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
-            let names = ["text", "integer", "boolean", "fold", "number"]
-                .map(|kind| format!("arguments.{kind}(\""));
+            let names = ["text", "integer", "boolean", "fold", "number"].map(|kind| format!("arguments.{kind}(\""));
             for name in names.iter().flat_map(|call| text.split(call.as_str()).skip(1)) {
                 let name = name.split('"').next().unwrap();
                 assert!(signature.arguments.iter().any(|a| a.name == name), "{file}: {name}");

@@ -130,11 +130,8 @@ impl NearDuplicates {
         let needs_paths = run.scan.projection.iter().any(|&at| at == PATH_A || at == PATH_B);
         documents.for_each_pairs(|pairs| {
             for pairs in pairs.chunks(PAIRS_PER_LOOKUP) {
-                let paths = if needs_paths {
-                    Paths::from_pairs(pairs, &documents, portions)?
-                } else {
-                    Paths::default()
-                };
+                let paths =
+                    if needs_paths { Paths::from_pairs(pairs, &documents, portions)? } else { Paths::default() };
                 if !send(run, pairs, &paths).map_err(core_error)? {
                     return Ok(false);
                 }
@@ -187,8 +184,7 @@ impl Paths {
         paths.doc_ids.dedup();
         let mut start = 0;
         for index in 0..portions.num_parts() {
-            let (first, behind) =
-                (documents.first_doc_id(index), documents.first_doc_id(index + 1));
+            let (first, behind) = (documents.first_doc_id(index), documents.first_doc_id(index + 1));
             let end = paths.doc_ids.partition_point(|&doc_id| doc_id < behind);
             if start == end {
                 continue;

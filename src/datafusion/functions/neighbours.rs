@@ -22,8 +22,7 @@ pub(super) fn count_near(
 ) -> Result<Option<NeighbourCounts>> {
     let cancel = run.output.canceller();
     let is_cancelled = move || cancel.is_closed();
-    let options =
-        SearchOptions { max_hits: u64::MAX, is_cancelled: &is_cancelled, ..Default::default() };
+    let options = SearchOptions { max_hits: u64::MAX, is_cancelled: &is_cancelled, ..Default::default() };
     let reservation = run.reservation("Neighbours");
     let mut reserved = Ok(());
     let mut keep = |counts: &NeighbourCounts| {

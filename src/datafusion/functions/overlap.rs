@@ -50,21 +50,13 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::text("text_id", "its id, or its number from 0"),
             signature::integer("num_ngrams", "number of its sequences"),
             signature::integer("num_found", "those that the corpus has"),
-            signature::number(
-                "share",
-                "num_found / num_ngrams; NULL where the text has fewer than n words",
-            )
-            .nullable(),
+            signature::number("share", "num_found / num_ngrams; NULL where the text has fewer than n words").nullable(),
             signature::integer(
                 "longest_match_words",
                 "words of its longest stretch whose sequences are all in the corpus",
             ),
             signature::integer("docs", "documents with one of its sequences"),
-            signature::column(
-                "doc_ids",
-                ColumnKind::IntegerList,
-                "the first of these documents, at most 10",
-            ),
+            signature::column("doc_ids", ColumnKind::IntegerList, "the first of these documents, at most 10"),
         ],
         summary: "how much of each text the corpus has, in the order of the texts",
     },
@@ -146,9 +138,7 @@ impl Overlap {
                     let shares = answers.iter().map(TextOverlap::share);
                     Ok(Arc::new(Float64Array::from_iter(shares)))
                 }
-                LONGEST_MATCH_WORDS => {
-                    int64(answers.iter().map(|answer| answer.longest_match_words))
-                }
+                LONGEST_MATCH_WORDS => int64(answers.iter().map(|answer| answer.longest_match_words)),
                 DOCS => int64(answers.iter().map(|answer| answer.num_docs)),
                 _ => {
                     let doc_ids = answers.iter().flat_map(|answer| answer.doc_ids.iter().copied());

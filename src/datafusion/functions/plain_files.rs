@@ -50,9 +50,7 @@ fn unpack(path: &str, bytes: &[u8], packing: Packing, limit: u64) -> Result<Byte
     let failed = |e| Error::io(format!("{path}: cannot be unpacked"), e);
     let mut out = Vec::new();
     let unpacked = match packing {
-        Packing::Gzip => {
-            flate2::read::MultiGzDecoder::new(bytes).take(limit + 1).read_to_end(&mut out)
-        }
+        Packing::Gzip => flate2::read::MultiGzDecoder::new(bytes).take(limit + 1).read_to_end(&mut out),
         _ => {
             let decoder = zstd::stream::read::Decoder::new(bytes).map_err(failed)?;
             decoder.take(limit + 1).read_to_end(&mut out)
@@ -80,10 +78,7 @@ mod tests {
     #[test]
     fn unpacking_stops_at_the_limit() {
         let packed = zstd::encode_all(&vec![b'a'; 10_000][..], 3).unwrap();
-        assert!(matches!(
-            unpack("a.zst", &packed, Packing::Zstd, 9_999),
-            Err(Error::Capacity { .. })
-        ));
+        assert!(matches!(unpack("a.zst", &packed, Packing::Zstd, 9_999), Err(Error::Capacity { .. })));
         assert_eq!(unpack("a.zst", &packed, Packing::Zstd, 10_000).unwrap().len(), 10_000);
         assert!(matches!(unpack("a.gz", &packed, Packing::Gzip, 10_000), Err(Error::Io { .. })));
     }

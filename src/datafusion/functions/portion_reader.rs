@@ -97,9 +97,7 @@ impl PortionReader {
     pub(super) fn error(&self, error: tadoc::Error) -> DataFusionError {
         let takes_half = matches!(self.portions.first(), Some(Portion::Stored(_)));
         datafusion_error(match error {
-            tadoc::Error::Capacity { what, requested, limit, knob }
-                if takes_half && knob.starts_with(MEMORY_KNOB) =>
-            {
+            tadoc::Error::Capacity { what, requested, limit, knob } if takes_half && knob.starts_with(MEMORY_KNOB) => {
                 let [requested, limit] = [requested, limit].map(|bytes| bytes.saturating_mul(2));
                 tadoc::Error::Capacity { what, requested, limit, knob }
             }

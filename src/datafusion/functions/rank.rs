@@ -31,27 +31,13 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::CORPUS,
             signature::QUERY,
             signature::optional("top", ArgumentKind::Integer, "10", "so many documents at most"),
-            signature::optional(
-                "k1",
-                ArgumentKind::Number,
-                "1.2",
-                "how slowly more hits stop to count",
-            ),
-            signature::optional(
-                "b",
-                ArgumentKind::Number,
-                "0.75",
-                "how much long documents lose, up to 1",
-            ),
+            signature::optional("k1", ArgumentKind::Number, "1.2", "how slowly more hits stop to count"),
+            signature::optional("b", ArgumentKind::Number, "0.75", "how much long documents lose, up to 1"),
             signature::QUERY_FOLD,
             signature::EXACT,
             signature::VERSION,
         ],
-        columns: &[
-            signature::DOC_ID,
-            signature::PATH,
-            signature::number("score", "BM25 score, above 0"),
-        ],
+        columns: &[signature::DOC_ID, signature::PATH, signature::number("score", "BM25 score, above 0")],
         summary: "the best documents for a query by BM25, best first",
     },
     bind: |arguments, _| {
@@ -126,8 +112,7 @@ impl Rank {
         let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
         let options = RankOptions { top, ..self.options };
         let ranker = loaded.ranker(run.scan.num_docs(), of_files)?;
-        let ranked = loaded
-            .with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, &query, &options, &search));
+        let ranked = loaded.with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, &query, &options, &search));
         let ranked = match ranked {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             other => other.map_err(datafusion_error)?,

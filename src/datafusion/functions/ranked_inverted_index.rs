@@ -18,8 +18,7 @@ use super::doc_rows::{DOC_ID, all_selected_documents};
 use super::searching::finished;
 use super::sequence_count::SequenceCount;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, do_texts_ascend, length, send_in_order, send_share,
-    task_memory_bytes,
+    COUNT, MadeRows, check_at_least, do_texts_ascend, length, send_in_order, send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
@@ -28,9 +27,7 @@ use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
@@ -53,9 +50,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "the documents of each sequence of n words, those that repeat it most first",
     },
-    bind: |arguments, _| {
-        Arc::new(RankedInvertedIndex::new(arguments.integer("n"), arguments.fold("fold")))
-    },
+    bind: |arguments, _| Arc::new(RankedInvertedIndex::new(arguments.integer("n"), arguments.fold("fold"))),
 };
 
 #[derive(Debug)]
@@ -134,9 +129,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at);
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
-                    SEQUENCE => {
-                        texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row)))
-                    }
+                    SEQUENCE => texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row))),
                     DOC_ID_POSITION => int64(rows.iter().map(|&row| slice.doc_ids()[row])),
                     COUNT_POSITION => int64(rows.iter().map(|&row| slice.counts()[row])),
                     _ => int64(rows.iter().map(|&row| slice.ranks()[row])),
@@ -171,11 +164,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
 
 /// Returns the documents that are counted.
 fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
-    let docs = if ranks_matter(&run.scan) {
-        DocSelection::all(&loaded.corpus)
-    } else {
-        all_selected_documents(run)?
-    };
+    let docs = if ranks_matter(&run.scan) { DocSelection::all(&loaded.corpus) } else { all_selected_documents(run)? };
     run.counter("documents_counted").add(docs.len());
     Ok(docs)
 }
@@ -187,14 +176,9 @@ fn ranks_matter(scan: &ScanSpec) -> bool {
 }
 
 /// Sends the rows of some sequences. Returns false if the function should stop.
-fn send_index(
-    run: &mut Execution,
-    index: &analytics::RankedInvertedIndex,
-    words: &StringViewArray,
-) -> Result<bool> {
+fn send_index(run: &mut Execution, index: &analytics::RankedInvertedIndex, words: &StringViewArray) -> Result<bool> {
     // The sequence of each row.
-    let sequences: Vec<u32> =
-        (0..index.len()).flat_map(|row| index.entries_of(row).map(move |_| row as u32)).collect();
+    let sequences: Vec<u32> = (0..index.len()).flat_map(|row| index.entries_of(row).map(move |_| row as u32)).collect();
     let sequence = |row: usize| sequences[row] as usize;
     let rank = |&row: &usize| (row - index.entries_of(sequence(row)).start + 1) as u64;
     let scan = run.scan.clone();

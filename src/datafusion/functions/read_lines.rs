@@ -85,9 +85,7 @@ async fn send(run: &mut Execution, path: &str, batch: Batch) -> Result<bool> {
     let texts = Texts::new(batch.bytes, batch.ends)?;
     let column = |&i: &usize| -> Result<ArrayRef> {
         Ok(match i {
-            PATH => {
-                Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(path, num_rows)))
-            }
+            PATH => Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(path, num_rows))),
             LINE_NUMBER => int64(batch.first_number..batch.first_number + num_rows as u64)?,
             _ => Arc::new(texts.text()?),
         })
@@ -108,10 +106,7 @@ impl Lines {
     fn next_batch(&mut self, num_lines: usize) -> Option<Batch> {
         let first_number = self.num_before + 1;
         let mut batch = Batch { first_number, bytes: Vec::new(), ends: Vec::new() };
-        while !self.rest.is_empty()
-            && batch.ends.len() < num_lines
-            && batch.bytes.len() < BATCH_BYTES
-        {
+        while !self.rest.is_empty() && batch.ends.len() < num_lines && batch.bytes.len() < BATCH_BYTES {
             let end = memchr(b'\n', &self.rest);
             let line = self.rest.split_to(end.map_or(self.rest.len(), |end| end + 1));
             let line = match end {
@@ -138,10 +133,7 @@ mod tests {
 
     #[test]
     fn lines_lose_their_ends_and_keep_their_numbers() {
-        assert_eq!(
-            lines("a\r\n\nb", 2),
-            [(1, b"a".to_vec(), vec![1, 1]), (3, b"b".to_vec(), vec![1])]
-        );
+        assert_eq!(lines("a\r\n\nb", 2), [(1, b"a".to_vec(), vec![1, 1]), (3, b"b".to_vec(), vec![1])]);
         assert_eq!(lines("a\n", 9), [(1, b"a".to_vec(), vec![1])]);
         assert_eq!(lines("a\rb", 9), [(1, b"a\rb".to_vec(), vec![3])]);
         assert!(lines("", 9).is_empty());

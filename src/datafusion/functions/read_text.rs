@@ -74,8 +74,7 @@ impl TableFunction for ReadText {
                 // in the group's buffer.
                 reservation.try_resize(2 * (group.bytes.len() + text.len()))?;
                 group.push(&file.path, &text);
-                let is_full =
-                    group.bytes.len() >= BATCH_BYTES || group.ends.len() >= run.output.batch_size();
+                let is_full = group.bytes.len() >= BATCH_BYTES || group.ends.len() >= run.output.batch_size();
                 if is_full && !group.send(&mut run).await? {
                     return Ok(());
                 }
@@ -108,8 +107,7 @@ impl Group {
             return Ok(true);
         }
         let starts = std::iter::once(0).chain(group.ends.iter().copied());
-        let lens: Vec<u64> =
-            group.ends.iter().zip(starts).map(|(end, start)| (end - start) as u64).collect();
+        let lens: Vec<u64> = group.ends.iter().zip(starts).map(|(end, start)| (end - start) as u64).collect();
         let texts = Texts::new(group.bytes, group.ends)?;
         let column = |&i: &usize| -> Result<ArrayRef> {
             Ok(match i {

@@ -34,35 +34,21 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "repeated_phrases",
         arguments: &[
             signature::CORPUS,
-            signature::optional(
-                "min_words",
-                ArgumentKind::Integer,
-                "8",
-                "leave out shorter phrases",
-            ),
+            signature::optional("min_words", ArgumentKind::Integer, "8", "leave out shorter phrases"),
             signature::optional("min_count", ArgumentKind::Integer, "2", "leave out rarer phrases"),
             signature::FOLD,
-            signature::optional(
-                "max_words",
-                ArgumentKind::Integer,
-                "256",
-                "cut the text of longer phrases",
-            ),
+            signature::optional("max_words", ArgumentKind::Integer, "256", "cut the text of longer phrases"),
             signature::VERSION,
         ],
         columns: &[
-            signature::text(
-                "phrase",
-                "its words, joined by one blank; after max_words or 64 KiB an ellipsis",
-            ),
+            signature::text("phrase", "its words, joined by one blank; after max_words or 64 KiB an ellipsis"),
             signature::integer("words", "number of its words").claimed(),
             signature::integer("count", "how often it occurs").claimed(),
         ],
         summary: "what the corpus repeats, as long as it can be, that which covers most words first",
     },
     bind: |arguments, _| {
-        let (min_words, min_count) =
-            (arguments.integer("min_words"), arguments.integer("min_count"));
+        let (min_words, min_count) = (arguments.integer("min_words"), arguments.integer("min_count"));
         let max_words = arguments.integer("max_words");
         Arc::new(RepeatedPhrases {
             min_words: length(min_words, 8),

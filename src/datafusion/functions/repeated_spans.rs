@@ -43,12 +43,7 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "repeated_spans",
         arguments: &[
             signature::CORPUS,
-            signature::optional(
-                "min_words",
-                ArgumentKind::Integer,
-                "50",
-                "leave out what is repeated for fewer words",
-            ),
+            signature::optional("min_words", ArgumentKind::Integer, "50", "leave out what is repeated for fewer words"),
             signature::VERSION,
         ],
         columns: &[
@@ -111,8 +106,7 @@ impl TableFunction for RepeatedSpans {
 
 impl RepeatedSpans {
     fn send_spans(&self, mut run: Execution, portions: &PortionReader) -> Result<()> {
-        let found =
-            analytics::RepeatedSpans::find(portions, self.min_words, portions.memory_bytes());
+        let found = analytics::RepeatedSpans::find(portions, self.min_words, portions.memory_bytes());
         let spans = match found {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             found => found.map_err(|error| portions.error(error))?,
@@ -123,8 +117,7 @@ impl RepeatedSpans {
                 continue;
             }
             let portion = portions.part(index).map_err(datafusion_error)?;
-            let (corpus, first_doc_id): (&Corpus, _) =
-                (portion.borrow(), spans.first_doc_id(index));
+            let (corpus, first_doc_id): (&Corpus, _) = (portion.borrow(), spans.first_doc_id(index));
             while !rows.is_empty() {
                 let end = rows.end.min(rows.start + run.output.batch_size());
                 let batch = spans.rows(index, corpus, rows.start..end);

@@ -41,12 +41,7 @@ pub(super) static DEFINITION: Definition = Definition {
         arguments: &[
             signature::CORPUS,
             signature::QUERY,
-            signature::optional(
-                "doc_id",
-                ArgumentKind::Integer,
-                "NULL",
-                "search this document only",
-            ),
+            signature::optional("doc_id", ArgumentKind::Integer, "NULL", "search this document only"),
             signature::QUERY_FOLD,
             signature::EXACT,
             signature::VERSION,
@@ -127,8 +122,7 @@ impl Search {
         let segments = searched_segments(&run, &loaded.corpus);
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
-        let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN))
-            .then(|| LineCounter::new(&loaded.corpus));
+        let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN)).then(|| LineCounter::new(&loaded.corpus));
         let mut outcome = Ok(());
         let searched = search_segments(&loaded.corpus, query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
@@ -169,8 +163,7 @@ fn send_batch(
     run.send(hits.len(), |column| match column {
         DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
         PATH => {
-            let mut builder =
-                StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
+            let mut builder = StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
             hits.iter().for_each(|h| builder.append_value(path_of(&loaded.corpus, h.doc_id)));
             Ok(Arc::new(builder.finish()))
         }

@@ -92,18 +92,12 @@ fn limits(scan: &ScanSpec) -> QueryLimits {
 
 /// Returns the corpus, with the segments that `query` needs in document `doc_id`, or in all documents
 /// that pass the filters on `doc_id`.
-pub(super) async fn load_searched(
-    run: &Execution,
-    query: &Query,
-    doc_id: Option<u64>,
-) -> Result<Arc<LoadedCorpus>> {
+pub(super) async fn load_searched(run: &Execution, query: &Query, doc_id: Option<u64>) -> Result<Arc<LoadedCorpus>> {
     let doc_ids = match doc_id {
         Some(doc_id) => Some(vec![doc_id]),
         None => sought_documents(run).await?,
     };
-    let loaded = run
-        .load_sought(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() })
-        .await?;
+    let loaded = run.load_sought(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await?;
     if let Some(doc_id) = doc_id {
         run.note_kept(&(0..run.scan.num_doc_ids()), &[doc_id]);
     }

@@ -16,8 +16,8 @@ use futures::future::BoxFuture;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::searching::finished;
 use super::sequence_rows::{
-    MadeRows, check_at_least, do_texts_ascend, length, rows_at_once, send_in_order, send_part,
-    send_share, task_memory_bytes,
+    MadeRows, check_at_least, do_texts_ascend, length, rows_at_once, send_in_order, send_part, send_share,
+    task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
@@ -27,15 +27,11 @@ use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::analytics::{
-    DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask,
-};
+use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
 
 /// Largest number of words in the documents that are counted at once, if memory has room for them.
@@ -98,8 +94,7 @@ impl TableFunction for SequenceCount {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let mut arguments =
-            vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())];
+        let mut arguments = vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())];
         arguments.extend(shown_fold(&self.fold));
         arguments
     }
@@ -117,12 +112,7 @@ impl TableFunction for SequenceCount {
             (false, true) => &["sequence"],
             (false, false) => &[],
         };
-        let facts = Facts {
-            ordering,
-            row_bytes: scan.words_bytes(num_words),
-            uses: Uses::Text,
-            ..Facts::default()
-        };
+        let facts = Facts { ordering, row_bytes: scan.words_bytes(num_words), uses: Uses::Text, ..Facts::default() };
         if self.by_doc {
             return Facts {
                 merge: Merge::Behind,
@@ -154,13 +144,11 @@ impl TableFunction for SequenceCount {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        run.with_corpus(move |run, loaded| {
-            if self.by_doc {
-                self.send_by_document(run, loaded)
-            } else {
-                self.send_counts(run, loaded)
-            }
-        })
+        run.with_corpus(
+            move |run, loaded| {
+                if self.by_doc { self.send_by_document(run, loaded) } else { self.send_counts(run, loaded) }
+            },
+        )
     }
 }
 
@@ -193,11 +181,7 @@ impl SequenceCount {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
                     if column == text_position {
-                        texts_of_rows(
-                            words,
-                            self.num_words,
-                            rows.iter().map(|&row| slice.words(row)),
-                        )
+                        texts_of_rows(words, self.num_words, rows.iter().map(|&row| slice.words(row)))
                     } else {
                         int64(rows.iter().map(|&row| slice.counts()[row]))
                     }
@@ -233,10 +217,7 @@ impl SequenceCount {
             }
         };
         let walked = (self.num_words, scan.share);
-        finished(
-            Ok(()),
-            SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send),
-        )
+        finished(Ok(()), SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send))
     }
 
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {

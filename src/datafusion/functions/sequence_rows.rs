@@ -35,12 +35,7 @@ pub(super) fn task_memory_bytes(run: &Execution) -> u64 {
 }
 
 /// Refuses an argument below `least`.
-pub(super) fn check_at_least(
-    signature: &Signature,
-    name: &str,
-    got: usize,
-    least: usize,
-) -> Result<()> {
+pub(super) fn check_at_least(signature: &Signature, name: &str, got: usize, least: usize) -> Result<()> {
     if got < least {
         return Err(signature.error(format!("{name}: got {got}, expected {least} or more")));
     }

@@ -41,11 +41,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// An error if a text is longer than a view can address.
-pub(super) fn sequence_texts(
-    sequences: &Sequences,
-    words: &StringViewArray,
-    rows: &[usize],
-) -> Result<ArrayRef> {
+pub(super) fn sequence_texts(sequences: &Sequences, words: &StringViewArray, rows: &[usize]) -> Result<ArrayRef> {
     texts_of_rows(words, sequences.num_words(), rows.iter().map(|&row| sequences.words(row)))
 }
 
@@ -240,14 +236,11 @@ mod tests {
     #[test]
     fn texts_are_the_words_joined() {
         let lens = [1, 2, 3, 11, 12, 13, 14, 29, 70];
-        let words: Vec<String> =
-            lens.iter().zip('a'..).map(|(&len, c)| c.to_string().repeat(len)).collect();
+        let words: Vec<String> = lens.iter().zip('a'..).map(|(&len, c)| c.to_string().repeat(len)).collect();
         for n in 1..5u32 {
             let num_words = words.len() as u32;
-            let row =
-                |number: u32| (0..n).rev().map(move |at| number / num_words.pow(at) % num_words);
-            let mut rows: Vec<Vec<u32>> =
-                (0..num_words.pow(n)).map(|number| row(number).collect()).collect();
+            let row = |number: u32| (0..n).rev().map(move |at| number / num_words.pow(at) % num_words);
+            let mut rows: Vec<Vec<u32>> = (0..num_words.pow(n)).map(|number| row(number).collect()).collect();
             let (got, expected) = both(&words, &rows);
             assert!(got.iter().eq(expected.iter().map(|text| Some(text.as_str()))), "{n}");
             // Rows without order, some of them twice.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, BinaryViewArray, Int64Array, ListArray, StringViewArray, StringViewBuilder,
-    make_view,
+    Array, ArrayRef, BinaryViewArray, Int64Array, ListArray, StringViewArray, StringViewBuilder, make_view,
 };
 use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::Field;
@@ -95,10 +94,7 @@ pub(super) fn int64(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
 ///
 /// # Errors
 /// The errors of [`int64`] and [`lists`].
-pub(super) fn int64_lists(
-    values: impl Iterator<Item = u64>,
-    ends: impl Iterator<Item = usize>,
-) -> Result<ArrayRef> {
+pub(super) fn int64_lists(values: impl Iterator<Item = u64>, ends: impl Iterator<Item = usize>) -> Result<ArrayRef> {
     lists(signed(values)?, ends)
 }
 
@@ -120,9 +116,7 @@ pub(super) fn list_array(
     nulls: Option<NullBuffer>,
 ) -> Result<ListArray> {
     let offset = |end| {
-        i32::try_from(end).map_err(|_| {
-            DataFusionError::ResourcesExhausted("lists of more than 2^31 - 1 values".into())
-        })
+        i32::try_from(end).map_err(|_| DataFusionError::ResourcesExhausted("lists of more than 2^31 - 1 values".into()))
     };
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).map(offset).collect::<Result<_>>()?;
     let field = Arc::new(Field::new("item", values.data_type().clone(), false));
@@ -146,8 +140,7 @@ mod tests {
 
     #[test]
     fn invalid_texts_are_replaced_and_their_neighbours_kept() {
-        let texts =
-            Texts::new(b"plain\xff\xfe bad, longer than a view".to_vec(), vec![5, 5, 29, 31]);
+        let texts = Texts::new(b"plain\xff\xfe bad, longer than a view".to_vec(), vec![5, 5, 29, 31]);
         let texts = texts.unwrap();
         let text = texts.text().unwrap();
         assert_eq!((text.value(0), text.value(1)), ("plain", ""));

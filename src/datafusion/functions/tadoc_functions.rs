@@ -59,8 +59,7 @@ impl TableFunction for TadocFunctions {
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let scalars =
-                documented_scalars().map(|(answer, about)| Described::scalar(answer, about));
+            let scalars = documented_scalars().map(|(answer, about)| Described::scalar(answer, about));
             let rows: Vec<Described> = signatures().map(Described::table).chain(scalars).collect();
             let scan = Arc::clone(&run.scan);
             let columns = scan.projection.iter().map(|&position| column(position, &rows));
@@ -89,9 +88,7 @@ impl Described {
             None => format!("{}: {}", argument.name, argument.summary),
             Some(default) => format!("{} => {default}: {}", argument.name, argument.summary),
         };
-        let column = |column: &Column| {
-            format!("{} {}: {}", column.name, column.kind.data_type(), column.summary)
-        };
+        let column = |column: &Column| format!("{} {}: {}", column.name, column.kind.data_type(), column.summary);
         Self {
             name: signature.name.to_owned(),
             kind: "table",
@@ -157,8 +154,7 @@ mod tests {
     #[test]
     fn every_function_has_an_example_that_calls_it() {
         let names = signatures().map(|signature| signature.name.to_owned());
-        let scalars =
-            documented_scalars().map(|(answer, about)| Described::scalar(answer, about).name);
+        let scalars = documented_scalars().map(|(answer, about)| Described::scalar(answer, about).name);
         for name in names.chain(scalars) {
             let example = example_of(&name);
             assert!(example.starts_with("SELECT") && !example.contains('\n'), "{name}: {example}");

@@ -25,13 +25,7 @@ use tadoc::query::{DocumentCount, Query, SearchOptions};
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "term_count",
-        arguments: &[
-            signature::CORPUS,
-            signature::QUERY,
-            signature::QUERY_FOLD,
-            signature::EXACT,
-            signature::VERSION,
-        ],
+        arguments: &[signature::CORPUS, signature::QUERY, signature::QUERY_FOLD, signature::EXACT, signature::VERSION],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::PATH,
@@ -86,12 +80,8 @@ fn send_counts(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Resu
     let searched = Searched::shared(&run)?;
     let cancel = run.output.canceller();
     let is_cancelled = move || cancel.is_closed();
-    let options = SearchOptions {
-        doc_id: None,
-        docs: searched.docs(),
-        max_hits: u64::MAX,
-        is_cancelled: &is_cancelled,
-    };
+    let options =
+        SearchOptions { doc_id: None, docs: searched.docs(), max_hits: u64::MAX, is_cancelled: &is_cancelled };
     let mut outcome = Ok(true);
     let mut send = |counts: &[DocumentCount]| {
         outcome = run.send(counts.len(), |column| match column {
@@ -107,7 +97,6 @@ fn send_counts(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Resu
             _ => ControlFlow::Break(()),
         }
     };
-    let counted = loaded
-        .with_leaf_lists(|lists| lists.term_count(&loaded.corpus, query, &options, &mut send));
+    let counted = loaded.with_leaf_lists(|lists| lists.term_count(&loaded.corpus, query, &options, &mut send));
     finished(outcome.map(drop), counted)
 }

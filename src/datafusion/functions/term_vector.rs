@@ -9,9 +9,7 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{
-    doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
-};
+use super::doc_rows::{doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at};
 use super::strings::{int64, shown_fold};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
@@ -33,9 +31,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "the words of each document; with top, its most frequent ones, these first",
     },
-    bind: |arguments, _| {
-        Arc::new(TermVector::new(arguments.integer("top"), arguments.fold("fold")))
-    },
+    bind: |arguments, _| Arc::new(TermVector::new(arguments.integer("top"), arguments.fold("fold"))),
 };
 
 #[derive(Debug)]

@@ -14,18 +14,14 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
 use futures::future::BoxFuture;
 
-use super::doc_rows::{
-    doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
-};
+use super::doc_rows::{doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at};
 use super::inverted_index::InvertedIndex;
 use super::strings::{int64, shown_fold};
 use super::term_vector::TermVector;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, Fold, choose_term_traversal};
@@ -83,8 +79,7 @@ impl TableFunction for Tfidf {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words =
-            rows.for_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
+        let words = rows.for_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
         let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
         let words = words.project([col("word").alias("key"), col("df")])?;
         let counts = TermVector::new(None, self.fold.clone());
@@ -95,8 +90,7 @@ impl TableFunction for Tfidf {
         let weight = ln(num_docs / cast(col("df"), DataType::Float64));
         let score = cast(col("count"), DataType::Float64) * weight;
         let tf = col("count").alias("tf");
-        let scored =
-            scored.project([col("doc_id"), col("word"), tf, col("df"), score.alias("score")])?;
+        let scored = scored.project([col("doc_id"), col("word"), tf, col("df"), score.alias("score")])?;
         match self.top {
             None => Ok(scored),
             Some(top) => best(scored, top),

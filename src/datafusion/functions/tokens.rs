@@ -17,9 +17,7 @@ use super::word_count::WordCount;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{
-    Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction,
-};
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction};
 use crate::planning::portions::numbered;
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
@@ -79,8 +77,7 @@ impl TableFunction for Tokens {
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let words = WordCount::new(self.fold.clone());
         let ids = numbered(rows.for_all(Arc::new(words), &["word"])?)?;
-        let tokens =
-            rows.for_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
+        let tokens = rows.for_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
         // A hash join holds its left side in memory.
         ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }

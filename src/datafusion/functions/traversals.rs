@@ -9,10 +9,7 @@ use tadoc::segment::Segment;
 pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
 
 /// Adds the work of a traversal of all rules of `segments` to the metrics.
-pub(super) fn record_sweep<'a>(
-    run: &Execution,
-    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
-) {
+pub(super) fn record_sweep<'a>(run: &Execution, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
     let (mut num_rules, mut num_elements) = (0, 0);
     for segment in segments {
         num_rules += segment.dag.grammar().num_rules();

@@ -33,9 +33,8 @@ fn column(file: &str, rows: &[Row], position: usize) -> ArrayRef {
     let integers = |of: &dyn Fn(&Row) -> Option<u64>| -> ArrayRef {
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| of(row).map(|value| value as i64))))
     };
-    let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
-        Arc::new(StringViewArray::from_iter(rows.iter().map(of)))
-    };
+    let texts =
+        |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef { Arc::new(StringViewArray::from_iter(rows.iter().map(of))) };
     match position {
         0 => texts(&|_| Some(file.to_string())),
         1 => integers(&|row| row.segment.map(|segment| segment as u64)),
@@ -128,13 +127,7 @@ fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &Sect
 }
 
 /// Decodes every document of a segment.
-fn decode_row(
-    path: &str,
-    corpus: &Corpus,
-    segment_idx: usize,
-    meta: &SegmentMeta,
-    options: &TadocOptions,
-) -> Row {
+fn decode_row(path: &str, corpus: &Corpus, segment_idx: usize, meta: &SegmentMeta, options: &TadocOptions) -> Row {
     let segment = Arc::clone(&corpus.segments()[segment_idx]);
     let alone = Corpus::new(corpus.profile(), vec![segment]);
     let mut decoder = DocumentDecoder::new(alone.clone(), options.max_output_bytes);

@@ -17,11 +17,7 @@ use tadoc::segment::Corpus;
 use tadoc_store::{Part, Version, VersionEdits, assemble};
 
 /// Sends the rows of `version` of `found`.
-pub(super) async fn verify_version(
-    mut run: Execution,
-    found: &FoundCorpus,
-    version: &Version,
-) -> Result<()> {
+pub(super) async fn verify_version(mut run: Execution, found: &FoundCorpus, version: &Version) -> Result<()> {
     let reservation = run.reservation("Verify");
     let mut files: Vec<Corpus> = Vec::new();
     let mut is_well = true;
@@ -30,8 +26,7 @@ pub(super) async fn verify_version(
         reservation.try_grow(file.meta.size as usize)?;
         let bytes = read_part(&run, &file).await?;
         // All files stay decoded, because edits are applied to all of them.
-        let decoded =
-            bytes.as_ref().map(|bytes| decoded_bytes(&file.path, bytes, &run.scan.options));
+        let decoded = bytes.as_ref().map(|bytes| decoded_bytes(&file.path, bytes, &run.scan.options));
         reservation.try_grow(decoded.unwrap_or_default())?;
         let (path, options) = (file.path.clone(), run.scan.options.clone());
         let part = part.clone();
@@ -103,8 +98,7 @@ fn verify_part(
     part: &Part,
     options: &TadocOptions,
 ) -> (Vec<Row>, Option<Corpus>) {
-    let row =
-        |outcome| Row { segment: None, section: "part", offset: Some(0), len_bytes: None, outcome };
+    let row = |outcome| Row { segment: None, section: "part", offset: Some(0), len_bytes: None, outcome };
     let bytes = match bytes {
         Ok(bytes) => bytes,
         Err(error) => return (vec![row(Err(error))], None),

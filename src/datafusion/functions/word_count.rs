@@ -18,9 +18,7 @@ use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{
-    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
-};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
@@ -53,10 +51,7 @@ pub(super) static SORTED: Definition = Definition {
     signature: Signature {
         name: "word_sort",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
-        columns: &[
-            signature::WORD.claimed(),
-            signature::integer("count", "how often it occurs").claimed(),
-        ],
+        columns: &[signature::WORD.claimed(), signature::integer("count", "how often it occurs").claimed()],
         summary: "how often each word occurs, in byte order of word",
     },
     bind: |arguments, _| Arc::new(WordCount::sorted(arguments.fold("fold"))),
@@ -109,8 +104,7 @@ impl TableFunction for WordCount {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded =
-                if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
+            let loaded = if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
             run.blocking(move |run| send_counts(run, &loaded, &self.fold)).await
         }
         .boxed()

@@ -19,12 +19,8 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::ScalarFunctionExpr;
-use datafusion::physical_expr::expressions::{
-    BinaryExpr, Column, InListExpr, LikeExpr, Literal, NotExpr,
-};
-use datafusion::physical_expr::utils::{
-    collect_columns, conjunction_opt, reassign_expr_columns, split_conjunction,
-};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, LikeExpr, Literal, NotExpr};
+use datafusion::physical_expr::utils::{collect_columns, conjunction_opt, reassign_expr_columns, split_conjunction};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 
@@ -42,11 +38,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// Splits `predicate`. `footer` is that of the file, which is read with `schema`.
-    pub(super) fn new(
-        predicate: &Arc<dyn PhysicalExpr>,
-        footer: &GsstFooter,
-        schema: &SchemaRef,
-    ) -> Result<Self> {
+    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>, footer: &GsstFooter, schema: &SchemaRef) -> Result<Self> {
         let (mut row_filter, mut rest) = (Vec::new(), Vec::new());
         let mut code_predicates = Vec::new();
         let is_text = |field_idx: usize| footer.gsst().column_of_field(field_idx).is_some();
@@ -54,9 +46,7 @@ impl Conditions {
             let columns = collect_columns(part);
             if !columns.iter().any(|column| is_text(column.index())) {
                 row_filter.push(Arc::clone(part));
-            } else if let Some(predicate) =
-                code_predicate(part).filter(|predicate| is_text(predicate.field_idx))
-            {
+            } else if let Some(predicate) = code_predicate(part).filter(|predicate| is_text(predicate.field_idx)) {
                 code_predicates.push(predicate);
             } else {
                 rest.push(Arc::clone(part));
@@ -70,32 +60,24 @@ impl Conditions {
 
 /// Returns the parts of `filter` that are conditions on codes. `is_text` returns true for the index
 /// of a GSST column.
-pub(super) fn code_predicates(
-    filter: &Arc<dyn PhysicalExpr>,
-    is_text: impl Fn(usize) -> bool,
-) -> Vec<CodePredicate> {
+pub(super) fn code_predicates(filter: &Arc<dyn PhysicalExpr>, is_text: impl Fn(usize) -> bool) -> Vec<CodePredicate> {
     let parts = split_conjunction(filter).into_iter().filter_map(code_predicate);
     parts.filter(|predicate| is_text(predicate.field_idx)).collect()
 }
 
 fn row_filter_of(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<RowFilter> {
-    let mut fields: Vec<usize> =
-        collect_columns(filter).iter().map(|column| column.index()).collect();
+    let mut fields: Vec<usize> = collect_columns(filter).iter().map(|column| column.index()).collect();
     fields.sort_unstable();
     let filter = reassign_expr_columns(Arc::clone(filter), &schema.project(&fields)?)?;
     let test = move |batch: &RecordBatch| {
-        evaluate(&filter, batch)
-            .map_err(|error| gsst::Error::external("evaluating a filter", error))
+        evaluate(&filter, batch).map_err(|error| gsst::Error::external("evaluating a filter", error))
     };
     Ok(RowFilter { fields, test: Arc::new(test) })
 }
 
 /// Evaluates `filter` for the rows of `batch`. A row passes if its value is true; null does not
 /// pass.
-pub(super) fn evaluate(
-    filter: &Arc<dyn PhysicalExpr>,
-    batch: &RecordBatch,
-) -> Result<BooleanArray> {
+pub(super) fn evaluate(filter: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
     let values = filter.evaluate(batch)?.into_array(batch.num_rows())?;
     Ok(as_boolean_array(&values)?.clone())
 }
@@ -173,9 +155,7 @@ fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<Vec<u8>> {
         ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
             text.as_ref().map(|text| text.clone().into_bytes())
         }
-        ScalarValue::Binary(bytes)
-        | ScalarValue::LargeBinary(bytes)
-        | ScalarValue::BinaryView(bytes) => bytes.clone(),
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => bytes.clone(),
         _ => None,
     }
 }

@@ -3,9 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use datafusion::physical_plan::metrics::{
-    Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
-};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 
 /// Metrics of a partition.
 #[derive(Clone)]

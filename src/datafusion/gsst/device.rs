@@ -31,8 +31,8 @@ pub(super) fn way_out(error: &DeviceError) -> Option<&'static str> {
             "tadoc.device = gpu; the device can be used again in a new process; \
              SET tadoc.device = 'auto' to let the CPU decode until then",
         ),
-        DeviceFault::Other => Some(
-            "tadoc.device = gpu; SET tadoc.device = 'auto' to let the CPU decode what a device cannot",
-        ),
+        DeviceFault::Other => {
+            Some("tadoc.device = gpu; SET tadoc.device = 'auto' to let the CPU decode what a device cannot")
+        }
     }
 }

@@ -26,24 +26,14 @@ struct Waiting {
 
 impl FileScan {
     /// Returns, for each GSST column whose predicates a device can test, the rows that meet them.
-    pub(super) fn matches_from(
-        &self,
-        device: &DeviceUse,
-        fetched: &Fetched,
-    ) -> DeviceResult<Vec<ColumnMatches>> {
+    pub(super) fn matches_from(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<Vec<ColumnMatches>> {
         let scanner = device.scanner()?;
         let is_possible = self.possible_stretches(fetched.row_group_idx);
         let mut waiting = Vec::new();
         for column_idx in 0..self.footer.gsst().columns().len() {
             let predicates = self.predicates_on(column_idx);
             if !predicates.is_empty() {
-                waiting.extend(self.submit(
-                    scanner.as_ref(),
-                    fetched,
-                    column_idx,
-                    &predicates,
-                    &is_possible,
-                )?);
+                waiting.extend(self.submit(scanner.as_ref(), fetched, column_idx, &predicates, &is_possible)?);
             }
         }
         waiting.into_iter().map(|column| self.wait_for(column)).collect()
@@ -68,11 +58,9 @@ impl FileScan {
             }
         };
         let column = &self.footer.gsst().columns()[column_idx];
-        let is_text_wanted =
-            self.options.projection.iter().flatten().any(|i| *i == column.field_idx);
+        let is_text_wanted = self.options.projection.iter().flatten().any(|i| *i == column.field_idx);
         let blocks = fetched.blocks(&self.footer, column_idx)?.into_iter().zip(is_possible);
-        let sent: Vec<Option<Bytes>> =
-            blocks.map(|(block, is_possible)| block.filter(|_| *is_possible)).collect();
+        let sent: Vec<Option<Bytes>> = blocks.map(|(block, is_possible)| block.filter(|_| *is_possible)).collect();
         let is_sent = sent.iter().map(Option::is_some).collect();
         let blocks = sent.into_iter().flatten().collect();
         let text_type = column.text_type.as_view();

@@ -92,10 +92,7 @@ impl ChunkReader for FetchedRanges {
         if length <= rest.len() {
             Ok(rest.slice(..length))
         } else {
-            Err(ParquetError::EOF(format!(
-                "{length} bytes at {start} are asked for, {} are in its column",
-                rest.len()
-            )))
+            Err(ParquetError::EOF(format!("{length} bytes at {start} are asked for, {} are in its column", rest.len())))
         }
     }
 }
@@ -136,8 +133,7 @@ mod tests {
         let location = Path::from("x");
         let file: Vec<u8> = (0..100).collect();
         objects.store.put(&location, Bytes::from(file.clone()).into()).await.unwrap();
-        let ranges =
-            FetchedRanges::fetch(objects, &location, 100, &[10..20, 50..60]).await.unwrap();
+        let ranges = FetchedRanges::fetch(objects, &location, 100, &[10..20, 50..60]).await.unwrap();
         assert_eq!(ranges.len(), 100);
         assert_eq!(ranges.get_bytes(12, 8).unwrap(), file[12..20]);
         assert_eq!(ranges.get_bytes(50, 1).unwrap(), file[50..51]);
@@ -157,8 +153,7 @@ mod tests {
     #[tokio::test]
     async fn only_fetched_ranges_are_there() {
         let dir = tempfile::tempdir().unwrap();
-        let local: Arc<dyn ObjectStore> =
-            Arc::new(LocalFileSystem::new_with_prefix(dir.path()).unwrap());
+        let local: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new_with_prefix(dir.path()).unwrap());
         let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let buffers = Some(Arc::new(ReadBuffers::default()));
         check(&Objects { store: Arc::clone(&local), local: buffers.clone() }).await;

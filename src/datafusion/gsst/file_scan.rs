@@ -110,18 +110,12 @@ pub(super) struct Fetched {
 impl Fetched {
     /// Returns the block of a GSST column for each stretch, or `None` if all rows of the stretch
     /// are null.
-    pub(super) fn blocks(
-        &self,
-        footer: &GsstFooter,
-        column_idx: usize,
-    ) -> gsst::Result<Vec<Option<Bytes>>> {
+    pub(super) fn blocks(&self, footer: &GsstFooter, column_idx: usize) -> gsst::Result<Vec<Option<Bytes>>> {
         let gsst = footer.gsst();
         let num_stretches = gsst.row_groups()[self.row_group_idx].stretch_rows.len();
         let block = |stretch_idx| {
             let range = gsst.block_range(self.row_group_idx, column_idx, stretch_idx);
-            let bytes = range.map(|range| {
-                self.ranges.get_bytes(range.start, (range.end - range.start) as usize)
-            });
+            let bytes = range.map(|range| self.ranges.get_bytes(range.start, (range.end - range.start) as usize));
             bytes.transpose().map_err(|error| gsst::Error::external("reading a GSST block", error))
         };
         (0..num_stretches).map(block).collect()
@@ -201,20 +195,14 @@ impl FileScan {
         let timer = self.counters.time_fetching.timer();
         let location = &self.object.location;
         let reading = self.stores.begin(&self.store_url, held.size() as u64);
-        let fetched =
-            FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
+        let fetched = FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
         if let Some(reading) = reading {
             reading.end(held.size() as u64);
         }
         timer.done();
         self.counters.bytes_scanned.add(held.size());
-        let mut fetched = Fetched {
-            row_group_idx,
-            ranges: fetched,
-            texts: Vec::new(),
-            matches: Vec::new(),
-            _held: held,
-        };
+        let mut fetched =
+            Fetched { row_group_idx, ranges: fetched, texts: Vec::new(), matches: Vec::new(), _held: held };
         let Some(device) = self.device.clone() else { return Ok(fetched) };
         let scan = self.clone();
         let decoding = SpawnedTask::spawn_blocking(move || {
@@ -251,11 +239,7 @@ impl FileScan {
     }
 
     fn ask_device(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<DeviceAnswers> {
-        let matches = if self.options.predicates.is_empty() {
-            Vec::new()
-        } else {
-            self.matches_from(device, fetched)?
-        };
+        let matches = if self.options.predicates.is_empty() { Vec::new() } else { self.matches_from(device, fetched)? };
         // If the device cannot test the filter, most rows that it decodes would be thrown away.
         let is_for_cpu = !self.options.predicates.is_empty() && !device.is_demanded;
         if matches.is_empty() && !is_for_cpu {
@@ -265,11 +249,7 @@ impl FileScan {
         }
     }
 
-    fn texts_from(
-        &self,
-        device: &DeviceUse,
-        fetched: &Fetched,
-    ) -> DeviceResult<Vec<(usize, Vec<ArrayRef>)>> {
+    fn texts_from(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<Vec<(usize, Vec<ArrayRef>)>> {
         let gsst = self.footer.gsst();
         let fields = self.options.projection.iter().flatten();
         let columns: Vec<usize> = fields.filter_map(|field| gsst.column_of_field(*field)).collect();

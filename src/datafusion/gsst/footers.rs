@@ -18,9 +18,7 @@ use datafusion::common::{ColumnStatistics, HashMap, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use datafusion::error::Result;
-use datafusion::execution::cache::cache_manager::{
-    CachedFileMetadataEntry, FileMetadata, FileMetadataCache,
-};
+use datafusion::execution::cache::cache_manager::{CachedFileMetadataEntry, FileMetadata, FileMetadataCache};
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use datafusion::scalar::ScalarValue;
 use futures::{StreamExt, TryStreamExt};
@@ -121,11 +119,7 @@ async fn read_metadata(
 }
 
 /// Compares the end of a file with the checksum in its metadata, if there is one.
-async fn check_seal(
-    store: &Arc<dyn ObjectStore>,
-    object: &ObjectMeta,
-    parquet: &ParquetMetaData,
-) -> Result<()> {
+async fn check_seal(store: &Arc<dyn ObjectStore>, object: &ObjectMeta, parquet: &ParquetMetaData) -> Result<()> {
     let refused = |error| datafusion_error(from_gsst(error));
     let Some(seal) = FooterSeal::find(parquet).map_err(refused)? else { return Ok(()) };
     let range = seal.range(object.size).map_err(refused)?;
@@ -208,8 +202,7 @@ impl FileFacts {
             let cache = &cache;
             async move { read_footer(store, &object, Some(cache)).await }
         };
-        let mut footers =
-            futures::stream::iter(objects).map(read).boxed().buffer_unordered(concurrency);
+        let mut footers = futures::stream::iter(objects).map(read).boxed().buffer_unordered(concurrency);
         let columns = vec![ColumnFacts::default(); schema.fields().len()];
         let mut facts = Self { columns, ..Self::default() };
         while let Some(footer) = footers.try_next().await? {
@@ -250,20 +243,16 @@ pub(super) fn read_schema(footer: &GsstFooter) -> SchemaRef {
     let mut fields = footer.schema().fields().to_vec();
     for column in footer.gsst().columns() {
         let field = fields[column.field_idx].as_ref().clone();
-        fields[column.field_idx] =
-            Arc::new(field.with_data_type(column.text_type.as_view().data_type()));
+        fields[column.field_idx] = Arc::new(field.with_data_type(column.text_type.as_view().data_type()));
     }
     Arc::new(Schema::new_with_metadata(fields, footer.schema().metadata().clone()))
 }
 
 /// Returns the statistics of the file for a table with this schema.
 pub(crate) fn statistics(footer: &GsstFooter, table_schema: &SchemaRef) -> Result<Statistics> {
-    let mut statistics =
-        DFParquetMetadata::statistics_from_parquet_metadata(footer.parquet(), table_schema)?;
+    let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(footer.parquet(), table_schema)?;
     // If no column has statistics, the list is empty.
-    statistics
-        .column_statistics
-        .resize_with(table_schema.fields().len(), ColumnStatistics::new_unknown);
+    statistics.column_statistics.resize_with(table_schema.fields().len(), ColumnStatistics::new_unknown);
     // Parquet knows GSST columns by other names, which are no columns of the table.
     for (column, field) in statistics.column_statistics.iter_mut().zip(table_schema.fields()) {
         if footer.schema().index_of(field.name()).is_err() {

@@ -12,9 +12,7 @@ use datafusion::catalog::Session;
 use datafusion::common::{GetExt, Statistics, internal_datafusion_err, not_impl_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{
-    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
-};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -48,15 +46,9 @@ impl GetExt for GsstFormatFactory {
 }
 
 impl FileFormatFactory for GsstFormatFactory {
-    fn create(
-        &self,
-        session: &dyn Session,
-        format_options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
-        let format = GsstFormat {
-            overrides: TadocOptions::for_format(format_options),
-            buffers: Arc::clone(&self.buffers),
-        };
+    fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
+        let format =
+            GsstFormat { overrides: TadocOptions::for_format(format_options), buffers: Arc::clone(&self.buffers) };
         // Wrong keys and values are refused now, not by the first query.
         format.options(session)?;
         Ok(Arc::new(format))
@@ -98,9 +90,7 @@ struct GsstFormat {
 
 /// Returns the options of the table with the format `format`, if that is `GSST`.
 #[cfg(feature = "distributed")]
-pub(crate) fn gsst_options<'a>(
-    format: &'a (dyn FileFormat + 'static),
-) -> Option<&'a HashMap<String, String>> {
+pub(crate) fn gsst_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a HashMap<String, String>> {
     format.downcast_ref::<GsstFormat>().map(|format| &format.overrides)
 }
 
@@ -153,10 +143,7 @@ impl FileFormat for GsstFormat {
         let mut schemas: Vec<_> = futures::stream::iter(objects)
             .map(|object| async {
                 let footer = read_footer(store, object, Some(&cache)).await?;
-                Ok::<_, datafusion::error::DataFusionError>((
-                    object.location.clone(),
-                    table_schema(&footer),
-                ))
+                Ok::<_, datafusion::error::DataFusionError>((object.location.clone(), table_schema(&footer)))
             })
             .boxed()
             .buffer_unordered(concurrency)
@@ -204,8 +191,7 @@ impl FileFormat for GsstFormat {
             options,
             runtime: Arc::clone(session.runtime_env()),
             store_url: store_url.as_str().into(),
-            facts: FileFacts::read(session, &store, objects, source.table_schema().file_schema())
-                .await?,
+            facts: FileFacts::read(session, &store, objects, source.table_schema().file_schema()).await?,
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
             planned: None,
@@ -245,15 +231,9 @@ impl FileFormat for GsstFormat {
 /// Returns the columns of all files. A column that a file lacks is nullable.
 pub(crate) fn merged(schemas: &[Schema]) -> Result<Schema> {
     let all = Schema::try_merge(schemas.iter().map(|schema| Schema::new(schema.fields().clone())))?;
-    let is_everywhere = |field: &Field| {
-        schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some())
-    };
+    let is_everywhere = |field: &Field| schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some());
     let field = |field: &Arc<Field>| {
-        if is_everywhere(field) {
-            Arc::clone(field)
-        } else {
-            Arc::new(field.as_ref().clone().with_nullable(true))
-        }
+        if is_everywhere(field) { Arc::clone(field) } else { Arc::new(field.as_ref().clone().with_nullable(true)) }
     };
     Ok(Schema::new(all.fields().iter().map(field).collect::<Vec<_>>()))
 }

@@ -22,9 +22,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr_adapter::{
-    PhysicalExprAdapterFactory, replace_columns_with_literals,
-};
+use datafusion::physical_expr_adapter::{PhysicalExprAdapterFactory, replace_columns_with_literals};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
@@ -139,14 +137,13 @@ impl GsstOpener {
         let projector = projection.try_map_exprs(at_place)?.make_projector(&decoded_schema)?;
         let Conditions { row_filter, code_predicates, rest } = conditions;
         let options = &self.settings.options;
-        let device = self.settings.devices.columns().filter(|_| self.placement.is_on_device()).map(
-            |columns| DeviceUse {
+        let device =
+            self.settings.devices.columns().filter(|_| self.placement.is_on_device()).map(|columns| DeviceUse {
                 columns: Arc::clone(columns),
                 partition: self.partition,
                 max_bytes: options.gpu_memory_bytes,
                 is_demanded: options.device == Device::Gpu,
-            },
-        );
+            });
         let consumer = MemoryConsumer::new(format!("GsstScan[{}]", self.partition));
         Ok(FileScan {
             object: file.object_meta,
@@ -190,13 +187,9 @@ impl GsstOpener {
         file: &PartitionedFile,
         schema: &SchemaRef,
     ) -> Result<(Option<Arc<dyn PhysicalExpr>>, ProjectionExprs)> {
-        let names =
-            self.table_schema.table_partition_cols().iter().map(|field| field.name().clone());
-        let literals: HashMap<String, ScalarValue> =
-            names.zip(file.partition_values.iter().cloned()).collect();
-        let adapter = self
-            .adapters
-            .create(Arc::clone(self.table_schema.file_schema()), Arc::clone(schema))?;
+        let names = self.table_schema.table_partition_cols().iter().map(|field| field.name().clone());
+        let literals: HashMap<String, ScalarValue> = names.zip(file.partition_values.iter().cloned()).collect();
+        let adapter = self.adapters.create(Arc::clone(self.table_schema.file_schema()), Arc::clone(schema))?;
         let simplifier = PhysicalExprSimplifier::new(schema);
         let adapt = |expr| {
             let expr = replace_columns_with_literals(expr, &literals)?;

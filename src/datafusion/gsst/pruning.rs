@@ -57,11 +57,7 @@ impl RowGroupStatistics<'_> {
         Some((self.row_groups.iter().map(of).collect(), field.data_type()))
     }
 
-    fn text_bounds(
-        &self,
-        column: &Column,
-        bound_of: impl Fn(&TextStatistics) -> &Option<Bound>,
-    ) -> Option<ArrayRef> {
+    fn text_bounds(&self, column: &Column, bound_of: impl Fn(&TextStatistics) -> &Option<Bound>) -> Option<ArrayRef> {
         let (statistics, data_type) = self.text(column)?;
         let none = ScalarValue::try_from(data_type).ok()?;
         let bounds = statistics.iter().map(|of| {
@@ -106,9 +102,7 @@ impl PruningStatistics for RowGroupStatistics<'_> {
                 let counts = text.iter().map(|text| text.num_nulls as u64);
                 Some(Arc::new(UInt64Array::from_iter_values(counts)))
             }
-            None => {
-                Some(Arc::new(self.converter(column)?.row_group_null_counts(self.metadata()).ok()?))
-            }
+            None => Some(Arc::new(self.converter(column)?.row_group_null_counts(self.metadata()).ok()?)),
         }
     }
 

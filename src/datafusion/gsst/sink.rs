@@ -53,11 +53,7 @@ pub(super) struct GsstSink {
 
 impl GsstSink {
     /// Builds the sink. Refuses columns that cannot be GSST columns before the statement runs.
-    pub(super) fn try_new(
-        config: FileSinkConfig,
-        options: TadocOptions,
-        refuses_existing: bool,
-    ) -> Result<Self> {
+    pub(super) fn try_new(config: FileSinkConfig, options: TadocOptions, refuses_existing: bool) -> Result<Self> {
         let parquet = options.gsst_parquet_options();
         let schema = get_writer_schema(&config);
         GsstParquetWriter::new(std::io::sink(), schema, parquet.clone())
@@ -105,8 +101,7 @@ impl DisplayAs for GsstSink {
             "" => "all text",
             columns => columns,
         };
-        let (bits, parse) =
-            (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
+        let (bits, parse) = (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
         let url = mask_secrets(&self.config.original_url);
         write!(f, "GsstSink(file={url}{separator}columns={columns}{separator}")?;
         write!(f, "code_bits={bits}{separator}parse={parse})")
@@ -123,11 +118,7 @@ impl DataSink for GsstSink {
         self.config.output_schema()
     }
 
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<u64> {
+    async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
         if !self.is_copy() {
             return FileSink::write_all(self, data, context).await;
         }
@@ -211,10 +202,7 @@ impl FileSink for GsstSink {
 }
 
 /// Forwards batches until one side ends.
-async fn feed(
-    mut batches: Receiver<RecordBatch>,
-    sender: tokio::sync::mpsc::Sender<RecordBatch>,
-) -> Result<()> {
+async fn feed(mut batches: Receiver<RecordBatch>, sender: tokio::sync::mpsc::Sender<RecordBatch>) -> Result<()> {
     while let Some(batch) = batches.recv().await {
         // A closed channel means that the writer failed. The writer reports the error.
         if sender.send(batch).await.is_err() {

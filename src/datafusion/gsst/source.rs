@@ -124,8 +124,7 @@ impl GsstSource {
     fn work(&self) -> ColumnWork {
         let Settings { facts, store_url, devices, num_cores, .. } = &self.settings;
         let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
-        let projected: HashSet<Column> =
-            self.projection.iter().flat_map(|one| collect_columns(&one.expr)).collect();
+        let projected: HashSet<Column> = self.projection.iter().flat_map(|one| collect_columns(&one.expr)).collect();
         let is_text = |idx: usize| self.facts_on(idx).text_len_bytes.is_some();
         let predicates = match &self.filter {
             Some(filter) => code_predicates(filter, is_text),
@@ -136,8 +135,7 @@ impl GsstSource {
             let num_nulls = self.facts_on(idx).num_nulls as f64;
             (num_nulls / facts.num_rows.max(1) as f64).min(1.0)
         };
-        let columns: HashSet<usize> =
-            projected.iter().chain(&filtered).map(Column::index).collect();
+        let columns: HashSet<usize> = projected.iter().chain(&filtered).map(Column::index).collect();
         let is_needed = |idx: &usize| tested.is_empty() || tested.contains(idx);
         let needed = columns.into_iter().filter(is_needed).map(|idx| self.facts_on(idx));
         let sum = needed.fold(ColumnFacts::default(), ColumnFacts::plus);
@@ -145,8 +143,7 @@ impl GsstSource {
             text_len_bytes: sum.text_len_bytes.unwrap_or(0),
             num_rows: facts.num_rows,
             selectivity: selectivity(&predicates, null_part),
-            is_text_wanted: tested.is_empty()
-                || projected.iter().any(|column| tested.contains(&column.index())),
+            is_text_wanted: tested.is_empty() || projected.iter().any(|column| tested.contains(&column.index())),
             stored_len_bytes: sum.stored_len_bytes,
             width: sum.width(),
             num_row_groups: facts.num_row_groups,
@@ -233,10 +230,7 @@ impl FileSource for GsstSource {
         }
     }
 
-    fn try_pushdown_projection(
-        &self,
-        projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn FileSource>>> {
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
         let projection = self.projection.try_merge(projection)?;
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }
@@ -248,12 +242,10 @@ impl FileSource for GsstSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let num_columns = self.table_schema.table_schema().fields().len();
         let is_ours = |filter: &Arc<dyn PhysicalExpr>| {
-            !is_volatile(filter)
-                && collect_columns(filter).iter().all(|column| column.index() < num_columns)
+            !is_volatile(filter) && collect_columns(filter).iter().all(|column| column.index() < num_columns)
         };
         let taken: Vec<bool> = filters.iter().map(is_ours).collect();
-        let answers =
-            taken.iter().map(|taken| if *taken { PushedDown::Yes } else { PushedDown::No });
+        let answers = taken.iter().map(|taken| if *taken { PushedDown::Yes } else { PushedDown::No });
         let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
         let taken = filters.iter().zip(&taken).filter(|(_, taken)| **taken);
         let mut parts: Vec<_> = taken.map(|(filter, _)| Arc::clone(filter)).collect();

@@ -30,9 +30,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::contain_future;
 use super::declared::without_decimal_texts;
-use crate::gsst::{
-    PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
-};
+use crate::gsst::{PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema};
 use crate::type_depth::check_type_depth;
 use gsst::parquet::GsstFooter;
 
@@ -40,9 +38,7 @@ use gsst::parquet::GsstFooter;
 const PARQUET: &str = "parquet";
 
 /// Wraps `format` in the naming format if it reads Parquet.
-pub(in super::super) fn wrap_parquet_format(
-    format: Arc<dyn FileFormatFactory>,
-) -> Arc<dyn FileFormatFactory> {
+pub(in super::super) fn wrap_parquet_format(format: Arc<dyn FileFormatFactory>) -> Arc<dyn FileFormatFactory> {
     if format.get_ext() != PARQUET || format.is::<NamingFactory>() {
         return format;
     }
@@ -52,9 +48,7 @@ pub(in super::super) fn wrap_parquet_format(
 /// Returns the options of `format` if it reads plain Parquet files: DataFusion's own, or that of this
 /// module.
 #[cfg(feature = "distributed")]
-pub(in super::super) fn parquet_options<'a>(
-    format: &'a (dyn FileFormat + 'static),
-) -> Option<&'a TableParquetOptions> {
+pub(in super::super) fn parquet_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a TableParquetOptions> {
     let inner = match format.downcast_ref::<NamingFormat>() {
         Some(naming) => naming.inner.as_ref(),
         None => format,
@@ -96,11 +90,7 @@ impl GetExt for NamingFactory {
 }
 
 impl FileFormatFactory for NamingFactory {
-    fn create(
-        &self,
-        session: &dyn Session,
-        format_options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
+    fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         let inner = self.inner.create(session, format_options)?;
         Ok(Arc::new(NamingFormat { inner, known: Arc::clone(&self.known) }))
     }
@@ -149,9 +139,7 @@ impl NamingFormat {
         objects: Vec<&'a ObjectMeta>,
     ) -> Result<Vec<(&'a ObjectMeta, Option<GsstFooter>)>> {
         let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
-        let read = |object: &'a ObjectMeta| async move {
-            Ok((object, self.footer_of(session, store, object).await?))
-        };
+        let read = |object: &'a ObjectMeta| async move { Ok((object, self.footer_of(session, store, object).await?)) };
         stream::iter(objects).map(read).boxed().buffer_unordered(concurrency).try_collect().await
     }
 

@@ -18,9 +18,7 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    FileOpener, FileScanConfig, FileScanConfigBuilder, FileSource,
-};
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileScanConfigBuilder, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
@@ -40,11 +38,7 @@ use super::{contain, contain_future};
 pub(in super::super) struct NameParquetFiles;
 
 impl PhysicalOptimizerRule for NameParquetFiles {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             Ok(match naming(&node) {
                 Some(named) => Transformed::yes(named),
@@ -81,12 +75,7 @@ fn naming(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
 struct NamingSource(Arc<dyn FileSource>);
 
 impl FileSource for NamingSource {
-    fn create_file_opener(
-        &self,
-        _: Arc<dyn ObjectStore>,
-        _: &FileScanConfig,
-        _: usize,
-    ) -> Result<Arc<dyn FileOpener>> {
+    fn create_file_opener(&self, _: Arc<dyn ObjectStore>, _: &FileScanConfig, _: usize) -> Result<Arc<dyn FileOpener>> {
         internal_err!("Parquet files are read in morsels")
     }
 

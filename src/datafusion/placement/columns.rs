@@ -22,8 +22,7 @@ use crate::placement::session::DeviceSession;
 use crate::throughput::calibration::StorageSource;
 use crate::throughput::model::built_in_ratio;
 use crate::throughput::{
-    self, Calibration, Choice, Column, DeviceState, Hindrance, Query, Rates, Situation, choose,
-    num_cores,
+    self, Calibration, Choice, Column, DeviceState, Hindrance, Query, Rates, Situation, choose, num_cores,
 };
 use gsst::CodeWidth;
 use gsst::parquet::CodePredicate;
@@ -130,10 +129,7 @@ fn reason_of(choice: &Choice, work: &ColumnWork) -> String {
 /// Returns the share of the rows that pass all of `predicates`, or `None` without predicates.
 /// `null_part` returns the share of NULLs in a column. The result is the share of the predicate
 /// that the fewest rows pass, because the dependence between predicates is not known.
-pub(crate) fn selectivity(
-    predicates: &[CodePredicate],
-    null_part: impl Fn(usize) -> f64,
-) -> Option<f64> {
+pub(crate) fn selectivity(predicates: &[CodePredicate], null_part: impl Fn(usize) -> f64) -> Option<f64> {
     let of_one = |predicate: &CodePredicate| {
         let part = if predicate.is_negated { 1.0 - TEST_PART } else { TEST_PART };
         part * (1.0 - null_part(predicate.field_idx))
@@ -220,24 +216,15 @@ mod tests {
             num_cores: 2,
             ..ColumnWork::default()
         };
-        let placement =
-            place_columns(&DeviceSession::default(), &options, &Calibration::default(), &work)
-                .unwrap();
+        let placement = place_columns(&DeviceSession::default(), &options, &Calibration::default(), &work).unwrap();
         assert!(placement.reason.ends_with(", where 1.0 % of the rows pass"), "{placement}");
         assert!(placement.predicted_gb_per_s().is_some());
         let unfiltered = ColumnWork { selectivity: None, ..work };
-        let placement = place_columns(
-            &DeviceSession::default(),
-            &options,
-            &Calibration::default(),
-            &unfiltered,
-        )
-        .unwrap();
+        let placement =
+            place_columns(&DeviceSession::default(), &options, &Calibration::default(), &unfiltered).unwrap();
         assert!(!placement.reason.contains("pass"), "{placement}");
         let nothing = ColumnWork { text_len_bytes: 0, ..work };
-        let placement =
-            place_columns(&DeviceSession::default(), &options, &Calibration::default(), &nothing)
-                .unwrap();
+        let placement = place_columns(&DeviceSession::default(), &options, &Calibration::default(), &nothing).unwrap();
         assert_eq!(placement.reason, "no GSST column is read");
     }
 

@@ -251,8 +251,7 @@ mod tests {
     /// Runs a scan that takes `cores_s` on the cores and 30 ms on a device, and returns the reason
     /// against the device.
     fn scan(devices: &DeviceSession, cores_s: f64) -> Option<Hindrance> {
-        let choose =
-            |state: &dyn Fn() -> DeviceState| Hindrance::for_times(cores_s, 0.03, 0.35, state);
+        let choose = |state: &dyn Fn() -> DeviceState| Hindrance::for_times(cores_s, 0.03, 0.35, state);
         let hindrance = devices.decide(choose, Option::is_none);
         if hindrance == Some(Hindrance::Closed) {
             devices.miss(WORTH_OPENING_BYTES / 4);
@@ -311,8 +310,7 @@ mod tests {
     fn two_sessions_have_devices_of_their_own() {
         let [one, other] = [(); 2].map(|()| Arc::new(DeviceSession::new()));
         let config = |devices: &Arc<_>| SessionConfig::new().with_extension(Arc::clone(devices));
-        let [first, second] =
-            [&one, &other].map(|devices| DeviceSession::from_config(&config(devices)));
+        let [first, second] = [&one, &other].map(|devices| DeviceSession::from_config(&config(devices)));
         assert!(Arc::ptr_eq(&first, &one) && Arc::ptr_eq(&second, &other));
         let none = DeviceSession::from_config(&SessionConfig::new());
         assert!(none.accelerator().is_none() && none.problem().is_some());

@@ -38,10 +38,7 @@ impl Task {
 
     /// Returns true if only some documents are counted.
     pub(crate) fn is_part(self) -> bool {
-        matches!(
-            self,
-            Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. }
-        )
+        matches!(self, Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. })
     }
 
     /// Returns true if the cores can take the answer from the words of documents that segments
@@ -52,10 +49,7 @@ impl Task {
     }
 
     /// Returns the reason why a device cannot count `segments`, as far as footers tell.
-    pub(crate) fn refused<'a>(
-        self,
-        segments: impl Iterator<Item = &'a SegmentMeta> + Clone,
-    ) -> Option<String> {
+    pub(crate) fn refused<'a>(self, segments: impl Iterator<Item = &'a SegmentMeta> + Clone) -> Option<String> {
         match self {
             Self::TermVector { .. } | Self::InvertedIndex { .. } => long_text(segments),
             Self::SequenceCount { num_words, .. } => {
@@ -81,20 +75,13 @@ fn long_text<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>) -> Option<
     is_long.then(|| format!("a segment has {MAX_SORTED} words or more"))
 }
 
-fn long_sequence<'a>(
-    segments: impl Iterator<Item = &'a SegmentMeta>,
-    num_words: usize,
-) -> Option<String> {
+fn long_sequence<'a>(segments: impl Iterator<Item = &'a SegmentMeta>, num_words: usize) -> Option<String> {
     let most_words = segments.map(|segment| segment.num_words).max().unwrap_or(0);
     let word_bits = (u64::BITS - u64::from(most_words).saturating_sub(1).leading_zeros()).max(1);
-    (num_words > (u64::BITS / word_bits) as usize)
-        .then(|| format!("{num_words} words do not fit 64 bits"))
+    (num_words > (u64::BITS / word_bits) as usize).then(|| format!("{num_words} words do not fit 64 bits"))
 }
 
-fn many_pairs<'a>(
-    mut segments: impl Iterator<Item = &'a SegmentMeta>,
-    window: usize,
-) -> Option<String> {
+fn many_pairs<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>, window: usize) -> Option<String> {
     if window > MAX_PAIR_WINDOW {
         return Some(format!("windows of {window} words, {MAX_PAIR_WINDOW} at most"));
     }
@@ -126,14 +113,12 @@ mod tests {
 
     #[test]
     fn what_kernels_have_no_numbers_for_is_refused() {
-        let refused = |task: Task, last: SegmentMeta| {
-            task.refused([segment(9000, 900), last].iter()).unwrap_or_default()
-        };
+        let refused =
+            |task: Task, last: SegmentMeta| task.refused([segment(9000, 900), last].iter()).unwrap_or_default();
         let terms = Task::TermVector { is_part: false };
         let index = Task::InvertedIndex { is_folded: false };
         let pairs = |window| Task::Cooccurrence { window, is_folded: false };
-        let ranked =
-            |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
+        let ranked = |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
         for task in [terms, index, pairs(5), pairs(255), ranked(9)] {
             assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
         }

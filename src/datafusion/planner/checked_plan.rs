@@ -17,8 +17,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, VisitMut, VisitorMut,
+    Expr, Ident, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    VisitMut, VisitorMut,
 };
 
 use super::check_clauses;
@@ -95,8 +95,7 @@ impl Replaced {
     /// Adds to `replace` an item that is the column itself for each column of its items, of the table `table`.
     fn name_columns(&mut self, replace: &mut ReplaceSelectItem, table: &[Ident]) {
         self.has_any = true;
-        let columns: Vec<Ident> =
-            replace.items.iter().map(|item| item.column_name.clone()).collect();
+        let columns: Vec<Ident> = replace.items.iter().map(|item| item.column_name.clone()).collect();
         for column_name in columns {
             let column = Ident::with_quote('"', column_name.value.clone());
             let expr = if table.is_empty() {
@@ -123,8 +122,7 @@ impl VisitorMut for Replaced {
                 }
                 SelectItem::QualifiedWildcard(kind, options) => {
                     let SelectItemQualifiedWildcardKind::ObjectName(table) = kind else { continue };
-                    let table: Vec<Ident> =
-                        table.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+                    let table: Vec<Ident> = table.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
                     if let Some(replace) = &mut options.opt_replace {
                         self.name_columns(replace, &table);
                     }

@@ -14,11 +14,10 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator,
-    LimitClause, NamedWindowExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, UnaryOperator, Value,
-    Visit, Visitor, WildcardAdditionalOptions, WindowType,
+    self, DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr, OrderByKind,
+    PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias,
+    TableFactor, UnaryOperator, Value, Visit, Visitor, WildcardAdditionalOptions, WindowType,
 };
 
 use super::relation::are_defaults;
@@ -118,9 +117,7 @@ impl Visitor for Clauses<'_> {
                 let instead = "name all characters in one text: trim(text, 'ab')";
                 refuse(characters.len() > 1, "a further argument of TRIM", instead)
             }
-            Expr::Collate { .. } => {
-                refuse(true, "COLLATE", "texts compare by their bytes; use lower(…) for letters")
-            }
+            Expr::Collate { .. } => refuse(true, "COLLATE", "texts compare by their bytes; use lower(…) for letters"),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -185,11 +182,7 @@ impl Clauses<'_> {
         refuse(function.filter.is_some(), "FILTER (WHERE …)", of_values)?;
         refuse(is_distinct, "DISTINCT in a call", of_values)?;
         if self.state.window_functions().contains_key(&name) {
-            return refuse(
-                ranks && has_nulls,
-                "IGNORE NULLS or RESPECT NULLS of a rank",
-                of_values,
-            );
+            return refuse(ranks && has_nulls, "IGNORE NULLS or RESPECT NULLS of a rank", of_values);
         }
         let over = "it is for aggregates and window functions; leave it out";
         refuse(function.over.is_some(), "OVER", over)?;
@@ -202,9 +195,7 @@ impl Clauses<'_> {
     /// that takes them by position.
     fn check_table_function(&self, table: &TableFactor) -> Outcome {
         let (name, arguments, is_lateral) = match table {
-            TableFactor::Table { name, args: Some(arguments), .. } => {
-                (name, &arguments.args, false)
-            }
+            TableFactor::Table { name, args: Some(arguments), .. } => (name, &arguments.args, false),
             TableFactor::Function { name, args, .. } => (name, args, true),
             _ => return ControlFlow::Continue(()),
         };
@@ -227,9 +218,7 @@ fn refuse(found: bool, clause: &'static str, instead: &'static str) -> Outcome {
 }
 
 fn is_star(arg: &FunctionArg) -> bool {
-    let (FunctionArg::Unnamed(arg)
-    | FunctionArg::Named { arg, .. }
-    | FunctionArg::ExprNamed { arg, .. }) = arg;
+    let (FunctionArg::Unnamed(arg) | FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. }) = arg;
     matches!(arg, FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
 }
 
@@ -265,8 +254,7 @@ fn check_query(query: &Query) -> Outcome {
         PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => check_items(exprs),
         PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
             let mut all = full_table_exprs.iter().chain(group_by_expr);
-            let is_ordered =
-                all.any(|expr| expr.order_by.asc.is_some() || expr.order_by.nulls_first.is_some());
+            let is_ordered = all.any(|expr| expr.order_by.asc.is_some() || expr.order_by.nulls_first.is_some());
             refuse(is_ordered, "ASC or DESC in AGGREGATE", "write |> ORDER BY after it")
         }
         _ => ControlFlow::Continue(()),
@@ -399,9 +387,10 @@ fn check_items(items: &[SelectItem]) -> Outcome {
 
 /// Returns the columns that a `*` leaves out.
 fn excluded_columns(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
-    let excepted = options.opt_except.iter().flat_map(|except| {
-        std::iter::once(&except.first_element).chain(&except.additional_elements)
-    });
+    let excepted = options
+        .opt_except
+        .iter()
+        .flat_map(|except| std::iter::once(&except.first_element).chain(&except.additional_elements));
     let names = match &options.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
         Some(ExcludeSelectItem::Multiple(names)) => names,
@@ -533,10 +522,7 @@ mod tests {
             ("SELECT * EXCLUDE a REPLACE (1 AS a) FROM t", "REPLACE of an excluded column"),
             ("SELECT a FROM t |> AGGREGATE sum(a) AS c GROUP BY b DESC", "ASC or DESC"),
             ("SELECT * FROM word_count.foo('c')", "a dot in the name"),
-            (
-                "SELECT * FROM t, LATERAL generate_series(stop => 1, start => 3)",
-                "the name of an argument",
-            ),
+            ("SELECT * FROM t, LATERAL generate_series(stop => 1, start => 3)", "the name of an argument"),
             ("CREATE VIEW w AS SELECT a INTO u FROM t", "INTO inside"),
             ("SELECT a INTO TEMP u FROM t", "INTO TEMPORARY"),
         ] {

@@ -15,8 +15,7 @@
 //! exponent of more than 4 digits, may come out wrong there.
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
-    make_array,
+    Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray, make_array,
 };
 use datafusion::arrow::compute::nullif;
 use datafusion::arrow::datatypes::DataType;
@@ -28,8 +27,8 @@ use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Statement, Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Statement, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
@@ -114,9 +113,7 @@ pub(crate) fn bounded_casts(expr: Expr, schema: &DFSchema) -> Result<Transformed
                 let expr = Box::new(bounded_text(*expr, false));
                 Transformed::yes(Expr::Cast(Cast { expr, field }))
             }
-            Expr::TryCast(TryCast { expr, field })
-                if needs_bound(&expr, field.data_type(), schema) =>
-            {
+            Expr::TryCast(TryCast { expr, field }) if needs_bound(&expr, field.data_type(), schema) => {
                 let expr = Box::new(bounded_text(*expr, true));
                 Transformed::yes(Expr::TryCast(TryCast { expr, field }))
             }
@@ -133,9 +130,7 @@ fn bounded_call(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr
         return Transformed::no(Expr::ScalarFunction(call));
     }
     let is_decimal = match call.args.get(1) {
-        Some(Expr::Literal(kind, _)) => {
-            kind.try_as_str().flatten().is_none_or(|kind| kind.contains("Decimal"))
-        }
+        Some(Expr::Literal(kind, _)) => kind.try_as_str().flatten().is_none_or(|kind| kind.contains("Decimal")),
         _ => true,
     };
     match call.args.first_mut() {

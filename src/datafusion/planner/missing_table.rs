@@ -33,8 +33,7 @@ const MAX_TABLES: usize = 8;
 /// ```
 pub fn explain_missing_table(state: &SessionState, error: DataFusionError) -> DataFusionError {
     let DataFusionError::Plan(text) = error.find_root() else { return error };
-    let Some(full) = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"))
-    else {
+    let Some(full) = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found")) else {
         return error;
     };
     let catalog = &state.config_options().catalog;
@@ -58,9 +57,7 @@ impl Known {
         let short = shown(name);
         let is_file = self.has_files && Path::new(name).exists();
         if is_file && !name.contains('/') && name.ends_with(".tadoc") {
-            return format!(
-                "there is no table {short}; for the file of this name write '{short}' in quotes"
-            );
+            return format!("there is no table {short}; for the file of this name write '{short}' in quotes");
         }
         if is_file {
             return format!(
@@ -110,9 +107,7 @@ fn table_names(state: &SessionState) -> BTreeSet<String> {
     let names = schema.map(|schema| schema.table_names()).unwrap_or_default();
     let is_made = |name: &String| {
         let digits = name.rsplit_once('_').map(|(_, digits)| digits);
-        digits.is_some_and(|digits| {
-            digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
+        digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     names.into_iter().filter(|name| !is_made(name)).collect()
 }
@@ -128,10 +123,7 @@ mod tests {
         let tables = ["letters", "news"].map(str::to_owned).into();
         let known = Known { tables, has_files: false };
         assert_eq!(known.text("leters"), "there is no table leters; did you mean letters?");
-        assert_eq!(
-            known.text("zebras_of_1990"),
-            "there is no table zebras_of_1990; the tables are letters, news"
-        );
+        assert_eq!(known.text("zebras_of_1990"), "there is no table zebras_of_1990; the tables are letters, news");
         let none = Known { tables: BTreeSet::new(), has_files: true };
         let text = none.text("no/such/folder/x.tadoc");
         assert_eq!(text, "there is no table no/such/folder/x.tadoc, and no file of this name");
@@ -144,15 +136,9 @@ mod tests {
         let path = |name: &str| dir.path().join(name).display().to_string();
         fs::write(path("notes.csv"), "a").unwrap();
         let open = Known { tables: BTreeSet::new(), has_files: true };
-        assert!(
-            open.text(&path("notse.csv"))
-                .ends_with(&format!("did you mean {}?", path("notes.csv")))
-        );
+        assert!(open.text(&path("notse.csv")).ends_with(&format!("did you mean {}?", path("notes.csv"))));
         assert!(open.text(&path("notes.csv")).contains("no file that FROM reads by its name"));
         let safe = Known { tables: BTreeSet::new(), has_files: false };
-        assert_eq!(
-            safe.text(&path("notes.csv")),
-            format!("there is no table {}", path("notes.csv"))
-        );
+        assert_eq!(safe.text(&path("notes.csv")), format!("there is no table {}", path("notes.csv")));
     }
 }

@@ -7,9 +7,7 @@
 
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::planner::{
-    RelationPlanner, RelationPlannerContext, RelationPlanning,
-};
+use datafusion::logical_expr::planner::{RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::sqlparser::ast::{Ident, ObjectName, TableFactor};
 
 use crate::errors::closest;
@@ -38,22 +36,17 @@ impl RelationPlanner for MisspelledFunctions {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } =
-            &relation
+        if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = &relation
             && let Some(name) = last_name(name)
             && is_unknown(&name.value, context)
         {
             if let Some(usage) = usage_in_rows(context.normalize_ident(name.clone()), context) {
-                return plan_err!(
-                    "{name} is no table function, it answers for each row: write SELECT {usage} FROM …"
-                );
+                return plan_err!("{name} is no table function, it answers for each row: write SELECT {usage} FROM …");
             }
             if let Some(meant) = meant_by(&name.value)
                 && let Some(signature) = find_signature(meant)
             {
-                return plan_err!(
-                    "there is no table function {name}; did you mean {meant}? usage: {signature}"
-                );
+                return plan_err!("there is no table function {name}; did you mean {meant}? usage: {signature}");
             }
         }
         Ok(RelationPlanning::Original(Box::new(relation)))

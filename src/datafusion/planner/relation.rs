@@ -10,12 +10,9 @@ use datafusion::common::config::CatalogOptions;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::planner::{
-    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
-};
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, Ident, ObjectName,
-    ObjectNamePart, TableFactor,
+    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, Ident, ObjectName, ObjectNamePart, TableFactor,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -37,13 +34,8 @@ impl RelationPlanner for TadocRelationPlanner {
         let (name, arguments, alias) = match &relation {
             TableFactor::Table { name, args: Some(args), alias, .. } => (name, &args.args, alias),
             TableFactor::Function { name, args, alias, .. } => (name, args, alias),
-            TableFactor::Table { name, alias, .. }
-                if let Some(plan) = described(name, context)? =>
-            {
-                return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
-                    plan,
-                    alias.clone(),
-                ))));
+            TableFactor::Table { name, alias, .. } if let Some(plan) = described(name, context)? => {
+                return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))));
             }
             _ => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
@@ -61,11 +53,7 @@ impl RelationPlanner for TadocRelationPlanner {
 
 /// Refuses casts of texts to decimals in the arguments of a function of DataFusion, which evaluates them while it
 /// plans. Literals of usual length are cast.
-fn check_casts(
-    name: &ObjectName,
-    arguments: &[FunctionArg],
-    context: &mut dyn RelationPlannerContext,
-) -> Result<()> {
+fn check_casts(name: &ObjectName, arguments: &[FunctionArg], context: &mut dyn RelationPlannerContext) -> Result<()> {
     for argument in arguments {
         let (FunctionArg::Unnamed(value)
         | FunctionArg::Named { arg: value, .. }
@@ -85,10 +73,7 @@ fn check_casts(
 
 /// Returns the function of this crate that `name` denotes. Qualifiers must be those of the
 /// session's default schema.
-fn called_function(
-    name: &ObjectName,
-    context: &dyn RelationPlannerContext,
-) -> Option<&'static Signature> {
+fn called_function(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&'static Signature> {
     let (last, qualifiers) = name.0.split_last()?;
     let catalog = &context.context_provider().options().catalog;
     let is_same = |ident: &Ident, default: &str| context.normalize_ident(ident.clone()) == default;
@@ -153,9 +138,7 @@ fn positional(
 
 fn check_operator(signature: &Signature, name: &str, operator: &FunctionArgOperator) -> Result<()> {
     match operator {
-        FunctionArgOperator::RightArrow
-        | FunctionArgOperator::Assignment
-        | FunctionArgOperator::Equals => Ok(()),
+        FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment | FunctionArgOperator::Equals => Ok(()),
         other => Err(signature.error(format!("got {name} {other}, expected {name} =>"))),
     }
 }
@@ -167,13 +150,9 @@ fn constant(
     context: &mut dyn RelationPlannerContext,
 ) -> Result<Expr> {
     let argument = &signature.arguments[position];
-    let refuse = |got: String| {
-        signature.error(format!("{}: got {got}, expected {}", argument.name, argument.kind))
-    };
+    let refuse = |got: String| signature.error(format!("{}: got {got}, expected {}", argument.name, argument.kind));
     match value {
-        FunctionArgExpr::Expr(SqlExpr::Identifier(ident)) => {
-            Err(refuse(format!("column {}", ident.value)))
-        }
+        FunctionArgExpr::Expr(SqlExpr::Identifier(ident)) => Err(refuse(format!("column {}", ident.value))),
         FunctionArgExpr::Expr(SqlExpr::CompoundIdentifier(parts)) => {
             let parts: Vec<&str> = parts.iter().map(|p| p.value.as_str()).collect();
             Err(refuse(format!("column {}", parts.join("."))))
@@ -191,9 +170,8 @@ fn constant(
 fn refuse_null(signature: &Signature, position: usize, value: &Expr) -> Result<()> {
     let argument = &signature.arguments[position];
     let (name, kind) = (argument.name, argument.kind);
-    let means_none = |other: &Signature| {
-        other.arguments.iter().any(|other| other.name == name && other.default == Some("NULL"))
-    };
+    let means_none =
+        |other: &Signature| other.arguments.iter().any(|other| other.name == name && other.default == Some("NULL"));
     match (argument.default, value) {
         (Some(default), Expr::Literal(literal, _))
             if literal.is_null() && default != "NULL" && signatures().any(means_none) =>
@@ -211,9 +189,7 @@ fn fill(signature: &Signature, slots: Vec<Option<Expr>>) -> Result<Vec<Expr>> {
     let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     let fill = |(position, slot): (usize, Option<Expr>)| match slot {
         Some(expr) => Ok(expr),
-        None if signature.arguments[position].default.is_some() => {
-            Ok(Expr::Literal(ScalarValue::Null, None))
-        }
+        None if signature.arguments[position].default.is_some() => Ok(Expr::Literal(ScalarValue::Null, None)),
         None => {
             let argument = &signature.arguments[position];
             let (name, kind) = (argument.name, argument.kind);

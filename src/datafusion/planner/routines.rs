@@ -21,14 +21,10 @@ use crate::functions::{listed_functions, signatures};
 /// Schema of the lists.
 const SCHEMA: &str = "information_schema";
 /// Columns of `routines` that are filled, each with the column that fills it.
-const FILLED: [(&str, &str); 3] =
-    [("description", "about"), ("syntax_example", "usage"), ("data_type", "answer")];
+const FILLED: [(&str, &str); 3] = [("description", "about"), ("syntax_example", "usage"), ("data_type", "answer")];
 
 /// Returns the plan of the relation `name` with descriptions; `None` if it is no list of functions.
-pub(super) fn described(
-    name: &ObjectName,
-    context: &dyn RelationPlannerContext,
-) -> Result<Option<LogicalPlan>> {
+pub(super) fn described(name: &ObjectName, context: &dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
     let parts = name.0.iter().map(|part| part.as_ident().cloned());
     let parts: Vec<String> = parts.flatten().map(|part| context.normalize_ident(part)).collect();
     let catalog = &context.context_provider().options().catalog.default_catalog;
@@ -101,10 +97,7 @@ fn parameters(name: &ObjectName, context: &dyn RelationPlannerContext) -> Result
         rows.push(row(function.name, 1, "OUT", no_text(), function.answer, no_text()));
     }
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    LogicalPlanBuilder::scan(relation.clone(), source, None)?
-        .union(values(rows, &names)?)?
-        .alias(relation)?
-        .build()
+    LogicalPlanBuilder::scan(relation.clone(), source, None)?.union(values(rows, &names)?)?.alias(relation)?.build()
 }
 
 fn text(text: impl Into<String>) -> Expr {

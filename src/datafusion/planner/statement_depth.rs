@@ -38,10 +38,7 @@ use tadoc::error::Error;
 ///
 /// # Errors
 /// `ResourcesExhausted`, which names the depth that was counted so far.
-pub fn check_statement_depth(
-    tokens: impl IntoIterator<Item = impl Borrow<Token>>,
-    max_depth: u64,
-) -> Result<()> {
+pub fn check_statement_depth(tokens: impl IntoIterator<Item = impl Borrow<Token>>, max_depth: u64) -> Result<()> {
     let mut meter = Meter { open: vec![Level::default()], before: Before::Other, closed: 0 };
     for token in tokens {
         meter.add(token.borrow());
@@ -266,8 +263,7 @@ mod tests {
 
     #[test]
     fn chains_count_once_for_each_operator() {
-        let chain =
-            |part: &str| format!("SELECT x FROM t WHERE 1 {}", format!("{part} ").repeat(1000));
+        let chain = |part: &str| format!("SELECT x FROM t WHERE 1 {}", format!("{part} ").repeat(1000));
         let parts = [
             "+ 1",
             "OR a = 1",
@@ -298,16 +294,11 @@ mod tests {
 
     #[test]
     fn what_nests_adds_up() {
-        let nested = |open: &str, close: &str| {
-            format!("SELECT {} 1 {}", open.repeat(1000), close.repeat(1000))
-        };
-        for (open, close) in
-            [("(", ")"), ("abs(", ")"), ("(SELECT 1 + ", ")"), ("CASE WHEN a THEN ", " END")]
-        {
+        let nested = |open: &str, close: &str| format!("SELECT {} 1 {}", open.repeat(1000), close.repeat(1000));
+        for (open, close) in [("(", ")"), ("abs(", ")"), ("(SELECT 1 + ", ")"), ("CASE WHEN a THEN ", " END")] {
             assert!(!fits(&nested(open, close), 999), "{open}");
         }
-        let ctes: String =
-            (1..1000).map(|i| format!(", c{i} AS (SELECT x FROM c{})", i - 1)).collect();
+        let ctes: String = (1..1000).map(|i| format!(", c{i} AS (SELECT x FROM c{})", i - 1)).collect();
         assert!(!fits(&format!("WITH c0 AS (SELECT 1 AS x) {ctes} SELECT * FROM c999"), 999));
         let joins = "JOIN t ON a = b ".repeat(1000);
         assert!(!fits(&format!("SELECT * FROM t {joins}"), 999));

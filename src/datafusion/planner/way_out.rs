@@ -7,8 +7,7 @@ use crate::errors::closest;
 use crate::functions::find_signature;
 
 /// Types of files that `STORED AS` takes.
-const FILE_TYPES: [&str; 9] =
-    ["tadoc", "gsst", "parquet", "csv", "tsv", "json", "jsonl", "ndjson", "arrow"];
+const FILE_TYPES: [&str; 9] = ["tadoc", "gsst", "parquet", "csv", "tsv", "json", "jsonl", "ndjson", "arrow"];
 
 /// Returns a hint for a DataFusion error with this `text`, if it is about table functions, columns of
 /// corpora or types of files.
@@ -24,9 +23,7 @@ pub fn way_out(text: &str) -> Option<String> {
         let (name, _) = rest.split_once('\'')?;
         let name = find_signature(name)?.name;
         let of_rows = match name {
-            "extract" => {
-                ", or extract_text(corpus, doc_id, byte_offset, byte_len) for a passage of each row"
-            }
+            "extract" => ", or extract_text(corpus, doc_id, byte_offset, byte_len) for a passage of each row",
             _ => "",
         };
         return Some(format!("{name} is a table function: write SELECT … FROM {name}(…){of_rows}"));
@@ -59,8 +56,7 @@ pub fn way_out(text: &str) -> Option<String> {
         ));
     }
     // Only for a corpus without user columns in its schema, as when its path names it.
-    let is_unknown_column =
-        text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
+    let is_unknown_column = text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
     is_unknown_column.then(|| {
         "columns that came with the documents are those of a table: CREATE EXTERNAL TABLE d STORED AS \
          TADOC LOCATION '…'"
@@ -92,16 +88,12 @@ mod tests {
     fn paths_and_missing_arguments_have_a_way_out() {
         let hint = way_out("Error during planning: table 'datafusion.public.src/a.b/' not found");
         assert!(hint.unwrap().contains("read_text('src/a.b/')"));
-        assert_eq!(
-            way_out("Error during planning: table 'datafusion.public.notes' not found"),
-            None
-        );
+        assert_eq!(way_out("Error during planning: table 'datafusion.public.notes' not found"), None);
         let hint = way_out("Execution error: Unable to find factory for TADC");
         assert!(hint.unwrap().starts_with("did you mean TADOC? STORED AS takes TADOC, GSST,"));
         let hint = way_out("There is no registered file format with ext xyz");
         assert!(hint.unwrap().starts_with("STORED AS takes TADOC"));
-        let hint =
-            way_out("Json error: Expected JSON record to be an object, found Array [Number(1)]");
+        let hint = way_out("Json error: Expected JSON record to be an object, found Array [Number(1)]");
         assert!(hint.unwrap().contains("'format.newline_delimited' 'false'"));
         let hint = way_out("Error during planning: Missing required parameter 'open'");
         assert!(hint.unwrap().contains("in order"));

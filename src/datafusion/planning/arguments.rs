@@ -75,9 +75,7 @@ impl Arguments {
         first: &str,
         synonyms: Option<(String, Vec<(String, String)>)>,
     ) -> Result<Self> {
-        if let Some((name, _)) =
-            shown.iter().find(|(name, _)| !signature.arguments.iter().any(|a| a.name == *name))
-        {
+        if let Some((name, _)) = shown.iter().find(|(name, _)| !signature.arguments.iter().any(|a| a.name == *name)) {
             return Err(signature.error(format!("unknown argument {name}")));
         }
         let of = |(at, argument): (usize, &Argument)| {
@@ -191,13 +189,10 @@ fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Ex
         ArgumentKind::Text | ArgumentKind::Fold => Some(ScalarValue::from(value)),
         ArgumentKind::Integer => value.parse().ok().map(|number: u64| ScalarValue::from(number)),
         ArgumentKind::Number => value.parse().ok().map(|number: f64| ScalarValue::from(number)),
-        ArgumentKind::Boolean | ArgumentKind::CaseFold => {
-            value.parse().ok().map(|flag: bool| ScalarValue::from(flag))
-        }
+        ArgumentKind::Boolean | ArgumentKind::CaseFold => value.parse().ok().map(|flag: bool| ScalarValue::from(flag)),
     };
     let (name, kind) = (argument.name, argument.kind);
-    let scalar =
-        scalar.ok_or_else(|| signature.error(format!("{name}: got {value}, expected {kind}")))?;
+    let scalar = scalar.ok_or_else(|| signature.error(format!("{name}: got {value}, expected {kind}")))?;
     Ok(Expr::Literal(scalar, None))
 }
 
@@ -205,8 +200,7 @@ fn missing(signature: &Signature, argument: &Argument) -> Result<Value> {
     if argument.default.is_some() {
         return Ok(Value::Default);
     }
-    Err(signature
-        .error(format!("argument {} is missing, expected {}", argument.name, argument.kind)))
+    Err(signature.error(format!("argument {} is missing, expected {}", argument.name, argument.kind)))
 }
 
 fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Result<Value> {
@@ -216,12 +210,8 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
     let literal = match expr {
         Expr::Literal(literal, _) => literal,
         Expr::Placeholder(parameter) => {
-            let hint =
-                "a constant, because table functions are planned before parameters are bound";
-            return Err(signature.error(format!(
-                "{}: got parameter {}, expected {hint}",
-                argument.name, parameter.id
-            )));
+            let hint = "a constant, because table functions are planned before parameters are bound";
+            return Err(signature.error(format!("{}: got parameter {}, expected {hint}", argument.name, parameter.id)));
         }
         Expr::Column(column) => return Err(refuse(format!("column {}", column.name))),
         other => {
@@ -262,8 +252,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE, None)),
             (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE, None)),
             (_, Some(text)) => {
-                let (parts, table) =
-                    synonyms::split(text).map_err(|fault| signature.error(fault))?;
+                let (parts, table) = synonyms::split(text).map_err(|fault| signature.error(fault))?;
                 let fold = parts.parse().map_err(|fault| signature.error(unknown_fold(fault)))?;
                 Some(Value::Fold(fold, table))
             }
@@ -289,8 +278,7 @@ fn closest_fold(part: &str) -> Option<String> {
     let languages = || Language::all().map(|language| language.to_string());
     if let Some(language) = part.strip_prefix("stem:") {
         let known: Vec<String> = languages().collect();
-        return closest(language, known.iter().map(String::as_str))
-            .map(|one| format!("stem:{one}"));
+        return closest(language, known.iter().map(String::as_str)).map(|one| format!("stem:{one}"));
     }
     part.parse().ok().map(stem).or_else(|| {
         let others = ["true", "false", "none", "case", "accents"].map(str::to_owned);
@@ -344,22 +332,14 @@ mod tests {
         assert_eq!(arguments.integer("doc_id"), None);
         let signature = find_signature("ingestion_model").unwrap();
         let arguments = Arguments::parse(signature, &[lit(2.5)]).unwrap();
-        assert_eq!(
-            (arguments.number("link_gb_per_s"), arguments.shown_first()),
-            (Some(2.5), "2.5".to_owned())
-        );
-        assert_eq!(
-            Arguments::parse(signature, &[lit(7i32)]).unwrap().number("link_gb_per_s"),
-            Some(7.0)
-        );
+        assert_eq!((arguments.number("link_gb_per_s"), arguments.shown_first()), (Some(2.5), "2.5".to_owned()));
+        assert_eq!(Arguments::parse(signature, &[lit(7i32)]).unwrap().number("link_gb_per_s"), Some(7.0));
     }
 
     #[test]
     fn folds_are_booleans_or_texts() {
         let signature = find_signature("word_count").unwrap();
-        let fold = |value: Expr| {
-            Arguments::parse(signature, &[lit("c"), value]).unwrap().fold("fold").to_string()
-        };
+        let fold = |value: Expr| Arguments::parse(signature, &[lit("c"), value]).unwrap().fold("fold").to_string();
         assert_eq!([fold(lit(true)), fold(lit(false))], ["case", "none"]);
         assert_eq!(fold(lit(ScalarValue::Null)), "none");
         assert_eq!(fold(lit("none")), "none");
@@ -394,9 +374,7 @@ mod tests {
         assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
         let three = [lit("a"), lit(1i64), lit("b")];
         assert!(error("documents", &three).contains("got 3 arguments"));
-        assert!(
-            error("word_count", &[lit("a"), lit(1i64)]).contains("got 1, expected true, false")
-        );
+        assert!(error("word_count", &[lit("a"), lit(1i64)]).contains("got 1, expected true, false"));
         for other in [lit("fast"), lit(-1i64), lit(f64::NAN)] {
             let text = error("ingestion_model", &[other]);
             assert!(text.contains("expected a number, 0 or more"), "{text}");

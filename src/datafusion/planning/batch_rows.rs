@@ -44,9 +44,7 @@ const BATCHES_OF_POOL: u64 = 1 << 10;
 /// Returns the target for the bytes of a batch if memory is taken from `pool`.
 pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
     match pool.memory_limit() {
-        MemoryLimit::Finite(limit) => {
-            (limit as u64 / BATCHES_OF_POOL).clamp(FEWEST_BYTES, MOST_BYTES)
-        }
+        MemoryLimit::Finite(limit) => (limit as u64 / BATCHES_OF_POOL).clamp(FEWEST_BYTES, MOST_BYTES),
         _ => MOST_BYTES,
     }
 }
@@ -56,14 +54,9 @@ pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
 pub(crate) struct BatchRows;
 
 impl PhysicalOptimizerRule for BatchRows {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let row_bytes = longest_row_bytes(&plan)?;
-        let is_long =
-            row_bytes.saturating_mul(config.execution.batch_size.get() as u64) > MOST_BYTES;
+        let is_long = row_bytes.saturating_mul(config.execution.batch_size.get() as u64) > MOST_BYTES;
         Ok(if is_long { Arc::new(BatchRowsExec { input: plan, row_bytes }) } else { plan })
     }
 
@@ -89,11 +82,7 @@ fn longest_row_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
 }
 
 /// Returns `context` with another configuration and run-time environment.
-pub(crate) fn context_with(
-    context: &TaskContext,
-    config: SessionConfig,
-    runtime: Arc<RuntimeEnv>,
-) -> Arc<TaskContext> {
+pub(crate) fn context_with(context: &TaskContext, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),
@@ -125,20 +114,13 @@ impl DisplayAs for BatchRowsExec {
 }
 
 impl ExecutionPlan for BatchRowsExec {
-    passing_methods!("TadocBatchRowsExec", |node, input| Ok(Self {
-        input,
-        row_bytes: node.row_bytes
-    }));
+    passing_methods!("TadocBatchRowsExec", |node, input| Ok(Self { input, row_bytes: node.row_bytes }));
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let config = context.session_config();
         let num_rows = batch_bytes(context.memory_pool()) / self.row_bytes.max(1);
         let num_rows = usize::try_from(num_rows).unwrap_or(usize::MAX);

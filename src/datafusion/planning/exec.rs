@@ -16,18 +16,12 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{
-    DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr,
-};
+use datafusion::physical_expr::{DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
-use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
-};
+use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::{
-    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
-};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
@@ -156,33 +150,23 @@ impl TadocExec {
     pub(crate) fn all_bytes(&self) -> u64 {
         let rows = self.num_rows.get_value().map(|&rows| rows as u64);
         match self.row_bytes() {
-            0 => rows
-                .unwrap_or_else(|| self.plan.spec.num_word_tokens())
-                .saturating_mul(SHORT_ROW_BYTES),
-            row_bytes => {
-                rows.unwrap_or(0).saturating_mul(row_bytes).max(self.plan.spec.len_bytes())
-            }
+            0 => rows.unwrap_or_else(|| self.plan.spec.num_word_tokens()).saturating_mul(SHORT_ROW_BYTES),
+            row_bytes => rows.unwrap_or(0).saturating_mul(row_bytes).max(self.plan.spec.len_bytes()),
         }
     }
 
     /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
         let uses = self.plan.facts.uses;
-        let of_file = move |open: &OpenFile| {
-            (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses))
-        };
+        let of_file = move |open: &OpenFile| (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses));
         self.plan.spec.corpora().iter().map(of_file)
     }
 
     /// Returns those of `filters` that are dynamic and that the scan can evaluate before it makes rows.
-    fn new_stages<'a>(
-        &self,
-        filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>,
-    ) -> Result<Vec<Stage>> {
+    fn new_stages<'a>(&self, filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>) -> Result<Vec<Stage>> {
         let spec = &self.plan.spec;
         let columns = spec.function.columns();
-        let is_claimed =
-            |&column: &usize| columns.claim(spec.schema.field(column).name()) == Claim::Early;
+        let is_claimed = |&column: &usize| columns.claim(spec.schema.field(column).name()) == Claim::Early;
         let mut stages = Vec::new();
         for filter in filters {
             if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
@@ -214,9 +198,7 @@ impl DisplayAs for TadocExec {
                 let facts: Vec<String> = facts.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 write!(f, "TadocExec: {}", facts.join(", "))
             }
-            DisplayFormatType::TreeRender => {
-                facts.iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}"))
-            }
+            DisplayFormatType::TreeRender => facts.iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}")),
         }
     }
 }
@@ -238,11 +220,7 @@ impl ExecutionPlan for TadocExec {
         Ok(recursion)
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition >= self.plan.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }

@@ -45,8 +45,7 @@ impl ScanSpec {
             let place = self.share.place() + 1;
             facts.push(("share", format!("{place} of {}", self.share.num_shares())));
         }
-        let names: Vec<&str> =
-            self.projection.iter().map(|&at| self.schema.field(at).name().as_str()).collect();
+        let names: Vec<&str> = self.projection.iter().map(|&at| self.schema.field(at).name().as_str()).collect();
         facts.push(("projection", format!("[{}]", names.join(", "))));
         if let Some(stage) = &self.filters.columns {
             facts.push(("column_filter", stage.shown.clone()));

@@ -56,18 +56,10 @@ impl Filters {
     ///
     /// # Errors
     /// The errors of planning expressions.
-    pub(crate) fn compile(
-        session: &dyn Session,
-        columns: &Columns,
-        filters: &[Expr],
-    ) -> Result<Self> {
-        let needs_text = |filter: &Expr| {
-            filter.column_refs().iter().any(|c| columns.claim(&c.name) == Claim::Text)
-        };
-        let (on_text, on_columns): (Vec<Expr>, Vec<Expr>) =
-            filters.iter().cloned().partition(needs_text);
-        let mut demands: Vec<Vec<TextPattern>> =
-            on_text.iter().filter_map(|filter| demands(filter, "text")).collect();
+    pub(crate) fn compile(session: &dyn Session, columns: &Columns, filters: &[Expr]) -> Result<Self> {
+        let needs_text = |filter: &Expr| filter.column_refs().iter().any(|c| columns.claim(&c.name) == Claim::Text);
+        let (on_text, on_columns): (Vec<Expr>, Vec<Expr>) = filters.iter().cloned().partition(needs_text);
+        let mut demands: Vec<Vec<TextPattern>> = on_text.iter().filter_map(|filter| demands(filter, "text")).collect();
         demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
         Ok(Self {
             columns: Stage::compile(session, &columns.schema, &on_columns)?,
@@ -143,17 +135,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Compiles the conjunction of `filters`. Returns `None` if there are no filters.
-    pub(crate) fn compile(
-        session: &dyn Session,
-        schema: &SchemaRef,
-        filters: &[Expr],
-    ) -> Result<Option<Self>> {
-        let unqualified =
-            filters.iter().map(|f| unqualify(f.clone())).collect::<Result<Vec<_>>>()?;
+    pub(crate) fn compile(session: &dyn Session, schema: &SchemaRef, filters: &[Expr]) -> Result<Option<Self>> {
+        let unqualified = filters.iter().map(|f| unqualify(f.clone())).collect::<Result<Vec<_>>>()?;
         let shown: Vec<String> = unqualified.iter().map(|filter| filter.to_string()).collect();
         let Some(filter) = conjunction(unqualified) else { return Ok(None) };
-        let used =
-            |i: &usize| filter.column_refs().iter().any(|c| &c.name == schema.field(*i).name());
+        let used = |i: &usize| filter.column_refs().iter().any(|c| &c.name == schema.field(*i).name());
         let columns: Vec<usize> = (0..schema.fields().len()).filter(used).collect();
         let schema: SchemaRef = Arc::new(schema.project(&columns)?);
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
@@ -163,11 +149,7 @@ impl Stage {
 
     /// Builds a stage from a filter of a parent node. The filter is over the columns of the scan's
     /// output, which are the columns `projection` of `schema`.
-    pub(crate) fn pushed(
-        schema: &SchemaRef,
-        projection: &[usize],
-        expr: &Arc<dyn PhysicalExpr>,
-    ) -> Result<Self> {
+    pub(crate) fn pushed(schema: &SchemaRef, projection: &[usize], expr: &Arc<dyn PhysicalExpr>) -> Result<Self> {
         let used = collect_columns(expr);
         let mut columns: Vec<usize> = used.iter().map(|c| projection[c.index()]).collect();
         columns.sort_unstable();
@@ -275,9 +257,7 @@ fn cut_at_replacements(mut pattern: TextPattern) -> TextPattern {
 fn strip_cast(expr: &Expr) -> &Expr {
     use datafusion::arrow::datatypes::DataType::{LargeUtf8, Utf8, Utf8View};
     match expr {
-        Expr::Cast(cast) if matches!(cast.field.data_type(), Utf8 | LargeUtf8 | Utf8View) => {
-            strip_cast(&cast.expr)
-        }
+        Expr::Cast(cast) if matches!(cast.field.data_type(), Utf8 | LargeUtf8 | Utf8View) => strip_cast(&cast.expr),
         other => other,
     }
 }
@@ -327,11 +307,8 @@ mod tests {
     }
 
     fn regex(pattern: &str) -> Option<Vec<Vec<String>>> {
-        let filter = Expr::BinaryExpr(BinaryExpr::new(
-            Box::new(col("text")),
-            Operator::RegexMatch,
-            Box::new(lit(pattern)),
-        ));
+        let filter =
+            Expr::BinaryExpr(BinaryExpr::new(Box::new(col("text")), Operator::RegexMatch, Box::new(lit(pattern))));
         fragments(filter)
     }
 

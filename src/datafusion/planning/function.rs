@@ -61,11 +61,7 @@ impl OfPortion {
         docs: Range<u64>,
         of_document: impl FnOnce(u64) -> F,
     ) -> Self {
-        if docs.contains(&doc_id) {
-            Self::Other(Arc::new(of_document(doc_id - docs.start)))
-        } else {
-            Self::Nothing
-        }
+        if docs.contains(&doc_id) { Self::Other(Arc::new(of_document(doc_id - docs.start))) } else { Self::Nothing }
     }
 }
 
@@ -79,22 +75,14 @@ pub(crate) trait PortionRows {
     ///
     /// # Errors
     /// The errors of planning a scan.
-    fn for_all(
-        &self,
-        function: Arc<dyn TableFunction>,
-        columns: &[&str],
-    ) -> Result<LogicalPlanBuilder>;
+    fn for_all(&self, function: Arc<dyn TableFunction>, columns: &[&str]) -> Result<LogicalPlanBuilder>;
 
     /// Returns the same rows as [`for_all`](Self::for_all), for documents that pass the filters on
     /// `doc_id`.
     ///
     /// # Errors
     /// The errors of [`for_all`](Self::for_all).
-    fn for_documents(
-        &self,
-        function: Arc<dyn TableFunction>,
-        columns: &[&str],
-    ) -> Result<LogicalPlanBuilder>;
+    fn for_documents(&self, function: Arc<dyn TableFunction>, columns: &[&str]) -> Result<LogicalPlanBuilder>;
 }
 
 /// The kind of files that a function reads.

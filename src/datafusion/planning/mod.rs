@@ -278,10 +278,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns a value that all partitions need. The first partition computes it with `make`; the
     /// others wait for it.
-    pub(crate) fn once<T: Send + Sync + 'static>(
-        &self,
-        make: impl FnOnce() -> Result<T>,
-    ) -> Result<Arc<T>> {
+    pub(crate) fn once<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.as_ref().and_then(|any| Arc::clone(any).downcast::<T>().ok());
         if let Some(known) = known {
@@ -317,8 +314,7 @@ impl Execution {
 
     /// Returns an empty memory reservation of this partition, named after `what`.
     pub(crate) fn reservation(&self, what: &str) -> MemoryReservation {
-        MemoryConsumer::new(format!("Tadoc{what}[{}]", self.partition))
-            .register(&self.runtime.memory_pool)
+        MemoryConsumer::new(format!("Tadoc{what}[{}]", self.partition)).register(&self.runtime.memory_pool)
     }
 
     /// Returns the context for loading files.
@@ -351,8 +347,7 @@ impl Execution {
     pub(crate) async fn load_sought(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        let loaded =
-            self.cache.load_sought(&self.load_context(), &self.scan.source, sought).await?;
+        let loaded = self.cache.load_sought(&self.load_context(), &self.scan.source, sought).await?;
         let loaded = Arc::clone(self.loaded.get_or_init(|| loaded));
         self.skipped_segments();
         Ok(loaded)
@@ -415,10 +410,7 @@ impl Execution {
     }
 
     /// Runs CPU-bound work on a blocking thread.
-    pub(crate) async fn blocking(
-        mut self,
-        work: impl FnOnce(Execution) -> Result<()> + Send + 'static,
-    ) -> Result<()> {
+    pub(crate) async fn blocking(mut self, work: impl FnOnce(Execution) -> Result<()> + Send + 'static) -> Result<()> {
         let timed = move || {
             self.output.start_computing();
             let (start, note) = (Instant::now(), self.note_time());
@@ -447,11 +439,7 @@ impl Execution {
 
     /// Sends `num_rows` rows. `column` computes each projected column. Returns false if the
     /// function should stop.
-    pub(crate) fn send(
-        &mut self,
-        num_rows: usize,
-        mut column: impl FnMut(usize) -> Result<ArrayRef>,
-    ) -> Result<bool> {
+    pub(crate) fn send(&mut self, num_rows: usize, mut column: impl FnMut(usize) -> Result<ArrayRef>) -> Result<bool> {
         let scan = Arc::clone(&self.scan);
         let columns = scan.projection.iter().map(|&i| column(i)).collect::<Result<_>>()?;
         self.output.send_columns(columns, num_rows)

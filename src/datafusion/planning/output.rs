@@ -81,11 +81,7 @@ impl Output {
 
     /// Sends rows of the projected `columns` from an asynchronous task. Returns false if the
     /// function should stop.
-    pub(crate) async fn send_columns_async(
-        &mut self,
-        columns: Vec<ArrayRef>,
-        num_rows: usize,
-    ) -> Result<bool> {
+    pub(crate) async fn send_columns_async(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<bool> {
         for batch in self.batches(columns, num_rows)? {
             if self.sender.send(Ok(batch.record_output(&self.metrics))).await.is_err() {
                 return Ok(false);

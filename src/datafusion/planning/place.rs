@@ -13,9 +13,7 @@
 
 use crate::corpora::LoadedCorpus;
 use crate::options::Device;
-use crate::placement::{
-    Choice, DeviceSession, Finds, Place, Placement, Task, Work, choose, demanded_but,
-};
+use crate::placement::{Choice, DeviceSession, Finds, Place, Placement, Task, Work, choose, demanded_but};
 use crate::planning::ScanSpec;
 
 /// Decides the place of `task` in `scan`. If `task` is an error, it is the reason why the statement
@@ -47,12 +45,7 @@ pub(crate) fn place(
     Placement::on_device("")
 }
 
-fn choose_place(
-    scan: &ScanSpec,
-    devices: &DeviceSession,
-    task: Task,
-    loaded: Option<&LoadedCorpus>,
-) -> Placement {
+fn choose_place(scan: &ScanSpec, devices: &DeviceSession, task: Task, loaded: Option<&LoadedCorpus>) -> Placement {
     let work = work(scan, devices, task, loaded);
     let is_on_device = |choice: &Choice| choice.is_on_device;
     let choice = devices.decide(|state| choose(&work, state), is_on_device);
@@ -73,19 +66,13 @@ fn choose_place(
     }
 }
 
-fn work(
-    scan: &ScanSpec,
-    devices: &DeviceSession,
-    task: Task,
-    loaded: Option<&LoadedCorpus>,
-) -> Work {
+fn work(scan: &ScanSpec, devices: &DeviceSession, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
     let are_words_kept = loaded.is_some_and(|loaded| {
         let mut segments = loaded.corpus.segments().iter();
         task.is_in_doc_words(&scan.options) && segments.all(|segment| segment.keeps_doc_words())
     });
-    let missing_elements = loaded.map_or(0, |loaded| {
-        devices.missing_elements(task.segment_task(), loaded.corpus.segments())
-    });
+    let missing_elements =
+        loaded.map_or(0, |loaded| devices.missing_elements(task.segment_task(), loaded.corpus.segments()));
     Work {
         task,
         text_bytes: scan.len_bytes(),

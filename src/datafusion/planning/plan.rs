@@ -41,9 +41,7 @@ impl ScanPlan {
     ) -> Self {
         let placement = match facts.task {
             None => Placement::default(),
-            Some(_) if !spec.share.is_all() => {
-                place(&spec, &devices, Err("cores count a share of the rows"), loaded)
-            }
+            Some(_) if !spec.share.is_all() => place(&spec, &devices, Err("cores count a share of the rows"), loaded),
             Some(task) => place(&spec, &devices, task, loaded),
         };
         let task = facts.task.and_then(Result::ok).filter(|_| !placement.is_on_device());
@@ -95,11 +93,7 @@ impl ScanPlan {
 /// Returns the parts of segments that `spec` uses. Filters on text first look for documents that may
 /// pass, with the places of words.
 pub(crate) fn used(spec: &ScanSpec, facts: &Facts) -> Uses {
-    if spec.living().is_some() || spec.filters.text.is_some() {
-        Uses::Positions
-    } else {
-        facts.uses
-    }
+    if spec.living().is_some() || spec.filters.text.is_some() { Uses::Positions } else { facts.uses }
 }
 
 /// Returns, for each segment of the corpus `loaded`, true if `task`, which cores do, is answered from the

@@ -29,13 +29,7 @@ impl TadocTable {
     /// Returns the portions in which `spec` is answered if memory has no room for the whole corpus,
     /// which is not loaded, or if several machines answer. Returns `None` if there is room, if the rows
     /// of portions cannot be combined, or if the scan uses user columns that edits set.
-    fn portions(
-        &self,
-        session: &dyn Session,
-        spec: &ScanSpec,
-        facts: &Facts,
-        is_loaded: bool,
-    ) -> Option<Portions> {
+    fn portions(&self, session: &dyn Session, spec: &ScanSpec, facts: &Facts, is_loaded: bool) -> Option<Portions> {
         if facts.merge == Merge::Never {
             return None;
         }
@@ -70,8 +64,7 @@ impl TadocTable {
         let is_small = spec.limit.is_some_and(|limit| limit <= session.config().batch_size());
         let most_partitions = if is_small { 1 } else { most_partitions };
         let devices = DeviceSession::from_config(session.config());
-        let plan =
-            ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), most_partitions);
+        let plan = ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), most_partitions);
         Ok(Arc::new(TadocExec::try_new(plan, Arc::clone(&self.cache))?))
     }
 }
@@ -90,10 +83,7 @@ impl TableProvider for TadocTable {
         self.definition.as_deref()
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let columns = self.function.columns();
         let answer = |filter: &&Expr| {
             if is_claimed(filter, &columns) {
@@ -117,8 +107,7 @@ impl TableProvider for TadocTable {
         let target = table.target(session).await?;
         let source = table.source(session, &target).await?;
         let columns = table.function.columns();
-        let filters: Vec<Expr> =
-            filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
+        let filters: Vec<Expr> = filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
         let all = || (0..columns.schema.fields().len()).collect();
         let spec = ScanSpec {
             function: Arc::clone(&table.function),
@@ -160,11 +149,7 @@ impl TableProvider for TadocTable {
         }
     }
 
-    async fn delete_from(
-        &self,
-        session: &dyn Session,
-        _filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn delete_from(&self, session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
         Err(self.refuse_change(session).await)
     }
 

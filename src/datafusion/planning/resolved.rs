@@ -25,18 +25,13 @@ impl TadocTable {
     ///
     /// # Errors
     /// The plan errors of a scan; an error if the location cannot be said elsewhere.
-    pub(crate) async fn resolved(
-        &self,
-        session: &dyn Session,
-    ) -> Result<(Self, Option<(String, Version)>)> {
+    pub(crate) async fn resolved(&self, session: &dyn Session) -> Result<(Self, Option<(String, Version)>)> {
         let read = self.read_synonyms(session).await?;
         let table = read.as_ref().unwrap_or(self);
         let target = table.target(session).await?;
         let living = match table.function.reads() {
             Reads::Files | Reads::Nothing => None,
-            Reads::Corpora | Reads::UncheckedCorpora => {
-                table.found(session.runtime_env(), &target.location).await?
-            }
+            Reads::Corpora | Reads::UncheckedCorpora => table.found(session.runtime_env(), &target.location).await?,
         };
         let living = match living {
             Some(found) => {
@@ -113,10 +108,7 @@ mod tests {
         assert_eq!(of("notes/*.md").location, format!("{here}notes/*.md"));
         assert_eq!(of("notes/*.md").folder, here);
         for absolute in ["/srv/c.tadoc", "s3://bucket/c.tadoc", "file:///srv/c.tadoc"] {
-            assert_eq!(
-                (of(absolute).location.as_str(), of(absolute).folder),
-                (absolute, "".into())
-            );
+            assert_eq!((of(absolute).location.as_str(), of(absolute).folder), (absolute, "".into()));
         }
     }
 }

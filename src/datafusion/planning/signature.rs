@@ -265,11 +265,7 @@ impl fmt::Display for Signature {
 }
 
 /// Returns a required argument.
-pub(crate) const fn required(
-    name: &'static str,
-    kind: ArgumentKind,
-    summary: &'static str,
-) -> Argument {
+pub(crate) const fn required(name: &'static str, kind: ArgumentKind, summary: &'static str) -> Argument {
     Argument { name, kind, default: None, summary }
 }
 
@@ -313,8 +309,7 @@ pub(crate) const CORPUS: Argument = required(
     "a .tadoc file, a living corpus, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
 );
 /// Argument for the location of files.
-pub(crate) const GLOB: Argument =
-    required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
+pub(crate) const GLOB: Argument = required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
 
 /// Argument for a query.
 pub(crate) const QUERY: Argument = required(
@@ -323,12 +318,10 @@ pub(crate) const QUERY: Argument = required(
     "words, prefixes (pow*), wildcards (p?wer), edits (word~1), /regular expressions/ and \"phrases\" of them, joined by AND, OR, NOT, NEAR(a b, 5) and parentheses; ^word is the first of a document",
 );
 /// Argument for the length of sequences.
-pub(crate) const NUM_WORDS: Argument =
-    optional("n", ArgumentKind::Integer, "3", "words of a sequence");
+pub(crate) const NUM_WORDS: Argument = optional("n", ArgumentKind::Integer, "3", "words of a sequence");
 
 /// Argument that limits the words of each document.
-pub(crate) const TOP: Argument =
-    optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
+pub(crate) const TOP: Argument = optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
 
 /// Argument for folding a vocabulary.
 pub(crate) const FOLD: Argument = optional(
@@ -339,12 +332,8 @@ pub(crate) const FOLD: Argument = optional(
 );
 
 /// Argument `fold` of functions with a query.
-pub(crate) const QUERY_FOLD: Argument = optional(
-    "fold",
-    ArgumentKind::Fold,
-    "false",
-    "match words of any case, accents, ending or meaning",
-);
+pub(crate) const QUERY_FOLD: Argument =
+    optional("fold", ArgumentKind::Fold, "false", "match words of any case, accents, ending or meaning");
 
 /// Argument `exact` of functions with a query.
 pub(crate) const EXACT: Argument = optional(
@@ -355,12 +344,8 @@ pub(crate) const EXACT: Argument = optional(
 );
 
 /// Argument for the version of a living corpus.
-pub(crate) const VERSION: Argument = optional(
-    "version",
-    ArgumentKind::Integer,
-    "NULL",
-    "a version of a living corpus; the latest one where left out",
-);
+pub(crate) const VERSION: Argument =
+    optional("version", ArgumentKind::Integer, "NULL", "a version of a living corpus; the latest one where left out");
 
 /// Column with a word.
 pub(crate) const WORD: Column = text("word", "the word");

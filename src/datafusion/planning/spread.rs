@@ -26,11 +26,7 @@ use crate::planning::exec::TadocExec;
 pub(crate) struct SpreadRows;
 
 impl PhysicalOptimizerRule for SpreadRows {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let spread = |plan: Arc<dyn ExecutionPlan>| {
             Ok(match spread(plan.as_ref()) {
                 Some(exec) => Transformed::yes(Arc::new(exec) as _),

@@ -25,8 +25,7 @@ use tadoc::text::{Fold, Synonyms};
 const MAX_ROWS: usize = 1 << 20;
 const PREFIX: &str = "synonyms:";
 /// The table that is expected, for messages.
-pub(super) const EXPECTED: &str =
-    "a table of two columns of text: a word, and the word that it counts as";
+pub(super) const EXPECTED: &str = "a table of two columns of text: a word, and the word that it counts as";
 
 /// Splits the text of a fold into the parts that need no table, and the name of the table.
 ///
@@ -71,13 +70,10 @@ pub(super) async fn read(
     let plan = table.scan(session, None, &[], Some(MAX_ROWS + 1)).await?;
     let mut rows = Vec::new();
     for batch in collect(plan, session.task_ctx()).await? {
-        let [words, meanings] =
-            [0, 1].map(|column| cast(batch.column(column), &DataType::Utf8View));
+        let [words, meanings] = [0, 1].map(|column| cast(batch.column(column), &DataType::Utf8View));
         let (words, meanings) = (words?, meanings?);
         let pairs = words.as_string_view().iter().zip(meanings.as_string_view());
-        rows.extend(
-            pairs.filter_map(|(word, meaning)| Some((word?.to_owned(), meaning?.to_owned()))),
-        );
+        rows.extend(pairs.filter_map(|(word, meaning)| Some((word?.to_owned(), meaning?.to_owned()))));
         if rows.len() > MAX_ROWS {
             return plan_err!("fold: table {name} has more than {MAX_ROWS} rows of synonyms");
         }

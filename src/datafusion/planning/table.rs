@@ -94,11 +94,7 @@ pub(crate) struct LoadedTable {
 }
 
 impl TadocTable {
-    pub(crate) fn new(
-        function: Arc<dyn TableFunction>,
-        location: String,
-        cache: Arc<CorpusCache>,
-    ) -> Self {
+    pub(crate) fn new(function: Arc<dyn TableFunction>, location: String, cache: Arc<CorpusCache>) -> Self {
         Self {
             function,
             location,
@@ -162,9 +158,7 @@ impl TadocTable {
             None => named_by_catalog(session, &name).await?,
         };
         let Some(table) = table else {
-            return plan_err!(
-                "texts: there is no table {name} and no file or corpus that is read by this name"
-            );
+            return plan_err!("texts: there is no table {name} and no file or corpus that is read by this name");
         };
         Ok(Some(Arc::new(Texts::read(session, &table, &name).await?)))
     }
@@ -235,11 +229,7 @@ impl TadocTable {
     }
 
     /// Returns the living corpus at `location`, in the version that the statement reads.
-    pub(super) async fn found(
-        &self,
-        runtime: &RuntimeEnv,
-        location: &str,
-    ) -> Result<Option<FoundCorpus>> {
+    pub(super) async fn found(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
         let known = &self.cache.living;
         match &self.reading {
             Some(reading) => reading.find(known, runtime, location).await,
@@ -251,10 +241,7 @@ impl TadocTable {
     ///
     /// # Errors
     /// A plan error if the table cannot be changed.
-    pub(crate) async fn changeable(
-        &self,
-        session: &dyn Session,
-    ) -> Result<(LivingStore, TadocOptions)> {
+    pub(crate) async fn changeable(&self, session: &dyn Session) -> Result<(LivingStore, TadocOptions)> {
         let target = self.target(session).await?;
         let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
         match (found, target.version) {
@@ -294,10 +281,7 @@ impl TadocTable {
     ///
     /// # Errors
     /// The errors of a scan.
-    pub(crate) async fn living_view(
-        &self,
-        session: &dyn Session,
-    ) -> Result<Option<Arc<LivingView>>> {
+    pub(crate) async fn living_view(&self, session: &dyn Session) -> Result<Option<Arc<LivingView>>> {
         let target = self.target(session).await?;
         let runtime = session.runtime_env();
         match self.found(runtime, &target.location).await? {
@@ -306,12 +290,7 @@ impl TadocTable {
         }
     }
 
-    async fn view(
-        &self,
-        runtime: &Arc<RuntimeEnv>,
-        target: &Target,
-        found: &FoundCorpus,
-    ) -> Result<Arc<LivingView>> {
+    async fn view(&self, runtime: &Arc<RuntimeEnv>, target: &Target, found: &FoundCorpus) -> Result<Arc<LivingView>> {
         let version = found.version(target.version).await?;
         open_view(&self.cache, runtime, &target.options, found, version).await
     }
@@ -345,12 +324,7 @@ impl TadocTable {
     }
 
     /// Returns the files of `location`, as a statement in the folder of the table shows them.
-    async fn files(
-        &self,
-        runtime: &RuntimeEnv,
-        location: &str,
-        wanted: Wanted,
-    ) -> Result<Vec<SourceFile>> {
+    async fn files(&self, runtime: &RuntimeEnv, location: &str, wanted: Wanted) -> Result<Vec<SourceFile>> {
         let files = resolve_files(runtime, location, wanted).await?;
         #[cfg(feature = "distributed")]
         let files = match &self.place {
@@ -381,17 +355,13 @@ impl TadocTable {
 }
 
 /// Returns the registered table that `location` names.
-async fn registered(
-    session: &dyn Session,
-    location: &str,
-) -> Result<Option<Arc<dyn TableProvider>>> {
+async fn registered(session: &dyn Session, location: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let is_path = |c: char| matches!(c, '/' | '\\' | '*' | '?' | '[');
     if location.contains(is_path) || location.ends_with(CORPUS_EXTENSION) {
         return Ok(None);
     }
     let defaults = &session.config_options().catalog;
-    let name = TableReference::parse_str(location)
-        .resolve(&defaults.default_catalog, &defaults.default_schema);
+    let name = TableReference::parse_str(location).resolve(&defaults.default_catalog, &defaults.default_schema);
     let catalogs = session.catalog_list();
     let schema = catalogs.catalog(&name.catalog).and_then(|catalog| catalog.schema(&name.schema));
     match schema.filter(|schema| schema.table_exist(&name.table)) {
@@ -402,10 +372,7 @@ async fn registered(
 
 /// Returns what the default schema has by `name`: also corpora, and files if the session reads files by
 /// their names.
-async fn named_by_catalog(
-    session: &dyn Session,
-    name: &str,
-) -> Result<Option<Arc<dyn TableProvider>>> {
+async fn named_by_catalog(session: &dyn Session, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let defaults = &session.config_options().catalog;
     let catalog = session.catalog_list().catalog(&defaults.default_catalog);
     match catalog.and_then(|catalog| catalog.schema(&defaults.default_schema)) {
@@ -423,9 +390,7 @@ pub(crate) fn registered_now(session: &dyn Session, location: &str) -> Option<Ar
 
 fn as_tadoc<'a>(table: &'a Arc<dyn TableProvider>, name: &str) -> Result<&'a TadocTable> {
     table.downcast_ref::<TadocTable>().ok_or_else(|| {
-        plan_datafusion_err!(
-            "table {name} is not STORED AS TADOC; name such a table, or write ./{name} for a file"
-        )
+        plan_datafusion_err!("table {name} is not STORED AS TADOC; name such a table, or write ./{name} for a file")
     })
 }
 

@@ -46,11 +46,7 @@ impl Texts {
     ///
     /// # Errors
     /// A plan error if the table has no texts; the errors of reading it.
-    pub(super) async fn read(
-        session: &dyn Session,
-        table: &Arc<dyn TableProvider>,
-        name: &str,
-    ) -> Result<Self> {
+    pub(super) async fn read(session: &dyn Session, table: &Arc<dyn TableProvider>, name: &str) -> Result<Self> {
         let (text, id) = columns_of(&table.schema(), name)?;
         let columns: Vec<usize> = std::iter::once(text).chain(id).collect();
         let plan = table.scan(session, Some(&columns), &[], None).await?;
@@ -89,9 +85,7 @@ impl Texts {
                 (if texts.is_valid(row) { texts.value(row) } else { "" }, id)
             })
         });
-        rows.enumerate().map(|(number, (text, id))| {
-            (text, id.map_or_else(|| number.to_string(), str::to_owned))
-        })
+        rows.enumerate().map(|(number, (text, id))| (text, id.map_or_else(|| number.to_string(), str::to_owned)))
     }
 }
 
@@ -99,8 +93,7 @@ impl Texts {
 fn columns_of(schema: &SchemaRef, name: &str) -> Result<(usize, Option<usize>)> {
     let id = schema.index_of(ID).ok();
     let others = || (0..schema.fields().len()).filter(|&column| Some(column) != id);
-    let text =
-        schema.index_of(TEXT).ok().or_else(|| others().next().filter(|_| others().count() == 1));
+    let text = schema.index_of(TEXT).ok().or_else(|| others().next().filter(|_| others().count() == 1));
     match text {
         Some(text) => Ok((text, id)),
         None => {

@@ -53,16 +53,16 @@ pub(super) fn made_store(sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectS
         "s3" | "s3a" => {
             use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
             let builder = AmazonS3Builder::new().with_url(server_of(url));
-            let builder = settings::<AmazonS3ConfigKey>()
-                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let builder =
+                settings::<AmazonS3ConfigKey>().fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Ok(Arc::new(builder.with_http_connector(connector).build()?))
         }
         #[cfg(feature = "gcs")]
         "gs" => {
             use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
             let builder = GoogleCloudStorageBuilder::new().with_url(server_of(url));
-            let builder = settings::<GoogleConfigKey>()
-                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let builder =
+                settings::<GoogleConfigKey>().fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Ok(Arc::new(builder.with_http_connector(connector).build()?))
         }
         #[cfg(feature = "azure")]
@@ -70,8 +70,8 @@ pub(super) fn made_store(sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectS
             use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
             check_container(url)?;
             let builder = MicrosoftAzureBuilder::new().with_url(server_of(url));
-            let builder = settings::<AzureConfigKey>()
-                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let builder =
+                settings::<AzureConfigKey>().fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Ok(Arc::new(builder.with_http_connector(connector).build()?))
         }
         scheme => plan_err!(
@@ -85,8 +85,7 @@ pub(super) fn made_store(sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectS
 /// case.
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 fn settings<K: std::str::FromStr>() -> impl Iterator<Item = (K, String)> {
-    std::env::vars()
-        .filter_map(|(name, value)| Some((name.to_ascii_lowercase().parse().ok()?, value)))
+    std::env::vars().filter_map(|(name, value)| Some((name.to_ascii_lowercase().parse().ok()?, value)))
 }
 
 /// Connector of stores whose clients check where they connect to.
@@ -110,10 +109,8 @@ impl HttpConnector for Connector {
             .no_zstd()
             .no_deflate()
             .build();
-        let client = client.map_err(|error| object_store::Error::Generic {
-            store: "safe mode",
-            source: Box::new(error),
-        })?;
+        let client =
+            client.map_err(|error| object_store::Error::Generic { store: "safe mode", source: Box::new(error) })?;
         let allows_private = self.0.allows_private;
         Ok(HttpClient::new(Checked { client, allows_private }))
     }
@@ -129,8 +126,8 @@ struct Checked {
 #[async_trait]
 impl HttpService for Checked {
     async fn call(&self, request: HttpRequest) -> std::result::Result<HttpResponse, HttpError> {
-        let url = Url::parse(&request.uri().to_string())
-            .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let url =
+            Url::parse(&request.uri().to_string()).map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         if !self.allows_private {
             check_host(&url).map_err(once)?;
         }
@@ -170,8 +167,7 @@ impl Resolve for Addresses {
         let Self { allows_private, lookup } = *self;
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let found =
-                tokio::task::spawn_blocking(move || resolved(&host, allows_private, lookup));
+            let found = tokio::task::spawn_blocking(move || resolved(&host, allows_private, lookup));
             let addresses = found.await.map_err(Failure::from)??;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })

@@ -27,8 +27,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult,
 };
 use url::Url;
 
@@ -54,8 +54,7 @@ impl std::error::Error for Answer {}
 
 /// Returns the sandbox that guards `runtime`, if any.
 pub(crate) fn sandbox_of(runtime: &RuntimeEnv) -> Option<Sandbox> {
-    static URL: LazyLock<Option<Url>> =
-        LazyLock::new(|| Url::parse(&format!("{PROBE}://sandbox")).ok());
+    static URL: LazyLock<Option<Url>> = LazyLock::new(|| Url::parse(&format!("{PROBE}://sandbox")).ok());
     let answer = runtime.object_store_registry.get_store(URL.as_ref()?).err()?;
     let DataFusionError::External(answer) = answer else { return None };
     answer.downcast::<Answer>().ok().map(|answer| answer.0)
@@ -81,11 +80,7 @@ impl Door {
 
 impl ObjectStoreRegistry for Door {
     /// Keeps a store of the host program. Local files keep the store that checks them.
-    fn register_store(
-        &self,
-        url: &Url,
-        store: Arc<dyn ObjectStore>,
-    ) -> Option<Arc<dyn ObjectStore>> {
+    fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.insert(server_of(url), store)
     }
@@ -156,11 +151,7 @@ impl ObjectStore for Walled {
         self.store.get_opts(path, options).await
     }
 
-    async fn get_ranges(
-        &self,
-        path: &Path,
-        ranges: &[Range<u64>],
-    ) -> object_store::Result<Vec<Bytes>> {
+    async fn get_ranges(&self, path: &Path, ranges: &[Range<u64>]) -> object_store::Result<Vec<Bytes>> {
         self.check(path)?;
         self.store.get_ranges(path, ranges).await
     }
@@ -177,12 +168,7 @@ impl ObjectStore for Walled {
         self.store.list_with_delimiter(prefix).await
     }
 
-    async fn put_opts(
-        &self,
-        path: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> object_store::Result<PutResult> {
+    async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
         self.check_write(path)?;
         self.store.put_opts(path, payload, options).await
     }

@@ -17,9 +17,8 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result,
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 use super::Sandbox;
@@ -71,9 +70,8 @@ impl RootedFiles {
             // The length bounds the memory that a wrong range takes.
             let end = range.end.min(stat.len_bytes);
             let len_bytes = end.checked_sub(range.start).filter(|len_bytes| *len_bytes > 0);
-            let len_bytes = len_bytes.ok_or_else(|| {
-                io::Error::other(format!("range {range:?} of {} bytes", stat.len_bytes))
-            })?;
+            let len_bytes =
+                len_bytes.ok_or_else(|| io::Error::other(format!("range {range:?} of {} bytes", stat.len_bytes)))?;
             let mut bytes = vec![0; len_bytes as usize];
             file.seek(SeekFrom::Start(range.start))?;
             file.read_exact(&mut bytes)?;
@@ -85,8 +83,7 @@ impl RootedFiles {
 
     /// Returns the entries of the folder `location`.
     fn entries(&self, location: &Path) -> Result<Vec<(Path, Entry)>> {
-        let folder =
-            if location.as_ref().is_empty() { PathBuf::from("/") } else { folder_path(location)? };
+        let folder = if location.as_ref().is_empty() { PathBuf::from("/") } else { folder_path(location)? };
         let rooted = self.sandbox.roots.find(&folder)?;
         let entries = rooted.entries(&self.sandbox.roots);
         let entries = entries.map_err(|error| failed(location, error))?;
@@ -101,12 +98,7 @@ impl RootedFiles {
 
     /// Adds the files below the folder `location` to `files`. `above` holds the real paths of the
     /// folders above.
-    fn walk(
-        &self,
-        location: &Path,
-        above: &mut Vec<PathBuf>,
-        files: &mut Vec<ObjectMeta>,
-    ) -> Result<()> {
+    fn walk(&self, location: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<ObjectMeta>) -> Result<()> {
         let real = if location.as_ref().is_empty() {
             PathBuf::from("/")
         } else {
@@ -164,19 +156,13 @@ fn meta_at(path: &DiskPath, stat: &Stat) -> ObjectMeta {
 fn failed(location: &Path, error: io::Error) -> Error {
     let path = format!("/{location}");
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::NotFound { path, source: Box::new(error) }
-        }
-        io::ErrorKind::PermissionDenied => {
-            Error::PermissionDenied { path, source: Box::new(error) }
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound { path, source: Box::new(error) },
+        io::ErrorKind::PermissionDenied => Error::PermissionDenied { path, source: Box::new(error) },
         _ => Error::Generic { store: "RootedFiles", source: Box::new(error) },
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await?
 }
 
@@ -223,12 +209,7 @@ impl ObjectStore for RootedFiles {
         Ok(listed)
     }
 
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Result<PutResult> {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.check_write(location).await?;
         DISK.put_opts(location, payload, options).await
     }
@@ -242,10 +223,7 @@ impl ObjectStore for RootedFiles {
         DISK.put_multipart_opts(location, options).await
     }
 
-    fn delete_stream(
-        &self,
-        _: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         Refused::new(Refusal::Write, "removing local files").into_stream()
     }
 

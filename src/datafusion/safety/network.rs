@@ -53,9 +53,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let is_in = |(first, bits): &(Ipv4Addr, u32)| {
-        (address.to_bits() ^ first.to_bits()).leading_zeros() >= *bits
-    };
+    let is_in = |(first, bits): &(Ipv4Addr, u32)| (address.to_bits() ^ first.to_bits()).leading_zeros() >= *bits;
     !SPECIAL_V4.iter().any(is_in)
 }
 

@@ -71,8 +71,8 @@ pub(super) fn parse(location: &str) -> Result<Option<Url>> {
     if !location.contains("://") {
         return Ok(None);
     }
-    let url = Url::parse(location)
-        .map_err(|error| plan_datafusion_err!("{}: not a URL: {error}", mask_secrets(location)))?;
+    let url =
+        Url::parse(location).map_err(|error| plan_datafusion_err!("{}: not a URL: {error}", mask_secrets(location)))?;
     Ok(Some(url))
 }
 

@@ -84,9 +84,7 @@ impl Refused {
     }
 
     /// Returns the stream of this refusal alone.
-    pub(super) fn into_stream<T: Send + 'static>(
-        self,
-    ) -> BoxStream<'static, object_store::Result<T>> {
+    pub(super) fn into_stream<T: Send + 'static>(self) -> BoxStream<'static, object_store::Result<T>> {
         stream::iter([Err(self.into())]).boxed()
     }
 

@@ -63,9 +63,8 @@ pub(super) struct Entry {
 impl Roots {
     /// Allows the file or folder at `path`, which must exist.
     pub(super) fn allow(&mut self, path: &Path) -> Result<()> {
-        let root = Root::open(path).map_err(|error| {
-            plan_datafusion_err!("{}: cannot be allowed: {error}", path.display())
-        })?;
+        let root =
+            Root::open(path).map_err(|error| plan_datafusion_err!("{}: cannot be allowed: {error}", path.display()))?;
         self.0.push(Arc::new(root));
         Ok(())
     }
@@ -177,8 +176,7 @@ impl Rooted {
     /// Returns the refusal if `error` says that a link leads out of the root.
     fn explain(&self, error: io::Error) -> io::Error {
         // Such errors of `cap-std` come from no call of the system.
-        let is_escape =
-            error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        let is_escape = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         if is_escape { self.refused().into() } else { error }
     }
 }
@@ -250,8 +248,7 @@ mod tests {
     /// Places of links, in folders that are no links, so that none is made elsewhere.
     fn place() -> impl Strategy<Value = String> {
         let folders = select(vec!["in", "in/m", "out", "out/m"]);
-        (folders, select(vec!["l", "l2", "l3"]))
-            .prop_map(|(folder, name)| format!("{folder}/{name}"))
+        (folders, select(vec!["l", "l2", "l3"])).prop_map(|(folder, name)| format!("{folder}/{name}"))
     }
 
     /// Opens as a guarded session does.

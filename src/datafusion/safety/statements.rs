@@ -26,12 +26,8 @@ use super::refusal::{Refusal, Refused};
 use super::{Permission, Sandbox};
 
 /// Prefixes of settings that change only how answers and plans look.
-const HARMLESS: [&str; 4] = [
-    "datafusion.format.",
-    "datafusion.explain.",
-    "datafusion.execution.time_zone",
-    "datafusion.sql_parser.dialect",
-];
+const HARMLESS: [&str; 4] =
+    ["datafusion.format.", "datafusion.explain.", "datafusion.execution.time_zone", "datafusion.sql_parser.dialect"];
 
 /// Prefixes of options of tables and of `COPY` that are limits.
 const LIMITS: [&str; 5] = ["max_", "gpu_", "block", "device", "recompress_"];
@@ -119,19 +115,11 @@ fn check_permitted(sandbox: &Sandbox, permission: Permission, what: &str) -> Res
 /// Checks the call of a table function, by the name that the planner gave its scan.
 fn check_function(sandbox: &Sandbox, scan: &str) -> Result<(), Refused> {
     let function = scan.split('(').next().unwrap_or(scan);
-    if PLAIN_FILES.contains(&function) && scan.contains('(') {
-        check_plain_files(sandbox, function)
-    } else {
-        Ok(())
-    }
+    if PLAIN_FILES.contains(&function) && scan.contains('(') { check_plain_files(sandbox, function) } else { Ok(()) }
 }
 
 fn check_plain_files(sandbox: &Sandbox, function: &str) -> Result<(), Refused> {
-    if sandbox.permits(Permission::ReadText) {
-        Ok(())
-    } else {
-        Err(Refused::new(Refusal::Function, function))
-    }
+    if sandbox.permits(Permission::ReadText) { Ok(()) } else { Err(Refused::new(Refusal::Function, function)) }
 }
 
 /// Checks that functions may read any files of the places that are allowed in `runtime`.

@@ -115,8 +115,7 @@ pub fn choose(
         ),
         Some(other) => format!("CPU: {other}; {on_cores} instead of {on_device}"),
     };
-    let (route, plan) =
-        if hindrance.is_some() { (Route::Cpu, cpu_plan) } else { (gpu_route, gpu_plan) };
+    let (route, plan) = if hindrance.is_some() { (Route::Cpu, cpu_plan) } else { (gpu_route, gpu_plan) };
     Ok(Choice { route, plan, cpu, gpu: Some(gpu), hindrance, reason })
 }
 
@@ -159,12 +158,7 @@ mod tests {
 
     fn choice(text_bytes: u64, state: DeviceState, num_cores: usize) -> Choice {
         let column = Column::new(text_bytes, text_bytes / 26, 2.844);
-        let query = Query {
-            selectivity: Some(0.01),
-            is_wanted_on_host: true,
-            is_in_host_memory: true,
-            num_cores,
-        };
+        let query = Query { selectivity: Some(0.01), is_wanted_on_host: true, is_in_host_memory: true, num_cores };
         let num_blocks = text_bytes.div_ceil(4 << 20);
         let situation = Situation { num_blocks, is_resident: false };
         choose(&h200(), &column, &query, &situation, || state).unwrap()
@@ -193,12 +187,7 @@ mod tests {
     fn without_a_device_the_reason_says_so() {
         let rates = Rates { device: None, ..h200() };
         let column = Column::new(1000, 10, 2.0);
-        let query = Query {
-            selectivity: None,
-            is_wanted_on_host: true,
-            is_in_host_memory: false,
-            num_cores: 8,
-        };
+        let query = Query { selectivity: None, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 8 };
         let situation = Situation { num_blocks: 1, is_resident: false };
         let choice = choose(&rates, &column, &query, &situation, || unreachable!()).unwrap();
         assert!(choice.reason.starts_with("CPU: there is no device; "), "{}", choice.reason);
@@ -209,12 +198,7 @@ mod tests {
     #[test]
     fn resident_blocks_cross_nothing_but_their_answers() {
         let column = Column::new(1 << 30, 1 << 24, 2.844);
-        let query = Query {
-            selectivity: None,
-            is_wanted_on_host: false,
-            is_in_host_memory: true,
-            num_cores: 16,
-        };
+        let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 16 };
         let situation = Situation { num_blocks: 256, is_resident: true };
         let choice = choose(&h200(), &column, &query, &situation, || DeviceState::Open).unwrap();
         assert_eq!(choice.route, Route::GpuResident);

@@ -18,12 +18,7 @@ pub fn serial_gb_per_s(ratio: f64, link_gb_per_s: f64, decode_gb_per_s: f64) -> 
 /// Returns the text per second if each block is decoded while the next one is transferred.
 ///
 /// This is the lower of equations 3.5 and 3.6 (appendix A.3).
-pub fn overlapped_gb_per_s(
-    ratio: f64,
-    link_gb_per_s: f64,
-    decode_gb_per_s: f64,
-    num_blocks: u64,
-) -> f64 {
+pub fn overlapped_gb_per_s(ratio: f64, link_gb_per_s: f64, decode_gb_per_s: f64, num_blocks: u64) -> f64 {
     let (transfer, decode) = (1.0 / (ratio * link_gb_per_s), 1.0 / decode_gb_per_s);
     let num_blocks = num_blocks.max(1) as f64;
     (transfer + decode / num_blocks).max(decode + transfer / num_blocks).recip()

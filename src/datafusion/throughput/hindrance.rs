@@ -50,12 +50,7 @@ impl Hindrance {
     /// assert_eq!(hindrance(DeviceState::Closed), Some(Hindrance::Closed));
     /// assert_eq!(hindrance(DeviceState::Open), None);
     /// ```
-    pub fn for_times(
-        cores_s: f64,
-        device_s: f64,
-        startup_s: f64,
-        state: impl FnOnce() -> DeviceState,
-    ) -> Option<Self> {
+    pub fn for_times(cores_s: f64, device_s: f64, startup_s: f64, state: impl FnOnce() -> DeviceState) -> Option<Self> {
         let gain_s = MARGIN * cores_s - device_s;
         if gain_s.is_nan() || gain_s <= 0.0 {
             return Some(Self::Slower);
@@ -95,9 +90,7 @@ impl fmt::Display for Hindrance {
 fn wait_s(state: &DeviceState, startup_s: f64) -> f64 {
     match state {
         DeviceState::Closed => startup_s,
-        DeviceState::Opening { elapsed_s } => {
-            (startup_s - elapsed_s).abs().max(LEAST_WAIT * startup_s)
-        }
+        DeviceState::Opening { elapsed_s } => (startup_s - elapsed_s).abs().max(LEAST_WAIT * startup_s),
         DeviceState::Open => 0.0,
         DeviceState::Missing(_) => f64::INFINITY,
     }

@@ -181,10 +181,7 @@ impl Stage {
     ///
     /// Stages on the cores take turns. Other stages run side by side.
     pub fn is_on_cores(self) -> bool {
-        matches!(
-            self,
-            Self::PageCache | Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode
-        )
+        matches!(self, Self::PageCache | Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode)
     }
 }
 
@@ -259,13 +256,7 @@ impl fmt::Display for Prediction {
 ///
 /// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) if a rate or ratio is not above 0, if
 /// a selectivity is not in 0 to 1, or if `route` leads to a device and `rates` has none.
-pub fn predict(
-    rates: &Rates,
-    column: &Column,
-    query: &Query,
-    route: Route,
-    plan: Plan,
-) -> Result<Prediction> {
+pub fn predict(rates: &Rates, column: &Column, query: &Query, route: Route, plan: Plan) -> Result<Prediction> {
     check(rates, column, query)?;
     let mut stages = host_stages(rates, column, query, route);
     let memory = match (route, &rates.device) {
@@ -292,13 +283,7 @@ pub fn predict(
 /// # Errors
 ///
 /// Errors of [`predict`].
-pub fn best_num_blocks(
-    rates: &Rates,
-    column: &Column,
-    query: &Query,
-    route: Route,
-    max_blocks: u64,
-) -> Result<u64> {
+pub fn best_num_blocks(rates: &Rates, column: &Column, query: &Query, route: Route, max_blocks: u64) -> Result<u64> {
     let whole = predict(rates, column, query, route, Plan::Serial)?;
     let launch_s = whole.seconds_of(Stage::Launches);
     let is_work = |time: &&StageTime| !matches!(time.stage, Stage::Launches | Stage::DeviceMemory);
@@ -320,12 +305,7 @@ impl Prediction {
 }
 
 /// Adds up the times of the stages.
-fn total(
-    mut stages: Vec<StageTime>,
-    memory_s: Option<f64>,
-    column: &Column,
-    plan: Plan,
-) -> Prediction {
+fn total(mut stages: Vec<StageTime>, memory_s: Option<f64>, column: &Column, plan: Plan) -> Prediction {
     let num_parts = plan.num_parts() as f64;
     let sum_s: f64 = stages.iter().map(|time| time.seconds).sum();
     let longest_s = longest_s(&stages);
@@ -336,12 +316,7 @@ fn total(
     }
     let binding = binding(&stages, num_parts > 1.0);
     let text_gb = column.text_bytes as f64 / BYTES_PER_GB;
-    Prediction {
-        seconds,
-        rate_gb_per_s: if column.text_bytes == 0 { 0.0 } else { text_gb / seconds },
-        binding,
-        stages,
-    }
+    Prediction { seconds, rate_gb_per_s: if column.text_bytes == 0 { 0.0 } else { text_gb / seconds }, binding, stages }
 }
 
 /// Returns the seconds in which the busiest resource works.
@@ -420,12 +395,7 @@ impl DeviceStage {
     }
 }
 
-fn device_stages(
-    device: &DeviceRates,
-    column: &Column,
-    query: &Query,
-    route: Route,
-) -> Vec<DeviceStage> {
+fn device_stages(device: &DeviceRates, column: &Column, query: &Query, route: Route) -> Vec<DeviceStage> {
     let (text_bytes, stored_bytes) = (column.text_bytes as f64, column.stored_bytes());
     let mut stages = Vec::with_capacity(4);
     let mut push = |stage, bytes, rate_gb_per_s, traffic_bytes| {

@@ -272,12 +272,7 @@ fn equation_3_4_gives_the_table_of_the_design() {
 fn parts_need_about_a_megabyte_behind_pcie_5() {
     let mut list = vec![FREE; NUM_RATES];
     (list[5], list[7]) = (55.0, 2000.0);
-    let query = Query {
-        selectivity: None,
-        is_wanted_on_host: false,
-        is_in_host_memory: true,
-        num_cores: 1,
-    };
+    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
     let column = Column::new(1_000_000_000, 1, 2.74);
     let rates = rates_of(&list, 7e-6);
     let best = best_num_blocks(&rates, &column, &query, Route::Gpu, u64::MAX).unwrap();
@@ -289,19 +284,13 @@ fn memory_is_shared_where_stages_overlap() {
     // Traffic per byte of text, as in the anchors: 1 / CR arrives, 1 / CR is read, 1 is written.
     let mut list = vec![FREE; NUM_RATES];
     list[9] = 4300.0;
-    let query = Query {
-        selectivity: None,
-        is_wanted_on_host: false,
-        is_in_host_memory: true,
-        num_cores: 1,
-    };
+    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
     let column = Column::new(1 << 30, 1, 2.74);
     let plan = Plan::Overlapped { num_blocks: 100 };
     let prediction = predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, plan).unwrap();
     assert!((prediction.rate_gb_per_s - 4300.0 / (1.0 + 2.0 / 2.74)).abs() < 1.0);
     assert_eq!(prediction.binding, Stage::DeviceMemory);
-    let resident =
-        predict(&rates_of(&list, 0.0), &column, &query, Route::GpuResident, plan).unwrap();
+    let resident = predict(&rates_of(&list, 0.0), &column, &query, Route::GpuResident, plan).unwrap();
     assert_eq!(resident.rate_gb_per_s.round(), 3150.0);
 }
 
@@ -311,8 +300,7 @@ fn rows_that_go_back_take_their_views_along() {
     list[6] = 50.0;
     let column = Column::new(1_000_000_000, 10_000_000, 3.0);
     let seconds = |selectivity| {
-        let query =
-            Query { selectivity, is_wanted_on_host: true, is_in_host_memory: true, num_cores: 1 };
+        let query = Query { selectivity, is_wanted_on_host: true, is_in_host_memory: true, num_cores: 1 };
         predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap().seconds
     };
     assert!((seconds(None) - 1.16 / 50.0).abs() < 1e-9);
@@ -322,12 +310,7 @@ fn rows_that_go_back_take_their_views_along() {
 
 #[test]
 fn nonsense_is_refused() {
-    let query = |selectivity| Query {
-        selectivity,
-        is_wanted_on_host: true,
-        is_in_host_memory: false,
-        num_cores: 1,
-    };
+    let query = |selectivity| Query { selectivity, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 1 };
     let good = vec![1.0; NUM_RATES];
     let column = Column::new(100, 1, 2.0);
     let is_refused = |rates: &Rates, column: &Column, query: &Query| {
@@ -356,12 +339,7 @@ fn nonsense_is_refused() {
 #[test]
 fn an_empty_column_has_no_rate() {
     let rates = rates_of(&[FREE; NUM_RATES], 1e-5);
-    let query = Query {
-        selectivity: None,
-        is_wanted_on_host: true,
-        is_in_host_memory: false,
-        num_cores: 1,
-    };
+    let query = Query { selectivity: None, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 1 };
     for (route, seconds) in [(Route::Cpu, 0.0), (Route::Gpu, 1e-5)] {
         let column = Column::new(0, 0, 2.0);
         let prediction = predict(&rates, &column, &query, route, Plan::Serial).unwrap();
@@ -373,15 +351,9 @@ fn an_empty_column_has_no_rate() {
 fn predictions_can_be_read() {
     let mut list = vec![FREE; NUM_RATES];
     list[5] = 50.0;
-    let query = Query {
-        selectivity: None,
-        is_wanted_on_host: false,
-        is_in_host_memory: true,
-        num_cores: 1,
-    };
+    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
     let column = Column::new(1 << 30, 1, 2.0);
-    let prediction =
-        predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap();
+    let prediction = predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap();
     assert_eq!(prediction.to_string(), "100 GB/s, bound by host to device");
     let shown = [0.0, 0.00123, 0.5, 9.994, 12.34, 123.4, 2390.4].map(significant);
     assert_eq!(shown, ["0", "0.00123", "0.500", "9.99", "12.3", "123", "2390"]);

@@ -89,8 +89,7 @@ pub fn built_in_ratio(width: CodeWidth) -> f64 {
 /// The number is determined once: it takes reading four files, and plans of small queries would
 /// wait for that.
 pub(crate) fn num_cores() -> usize {
-    static NUM_CORES: LazyLock<usize> =
-        LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    static NUM_CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *NUM_CORES
 }
 

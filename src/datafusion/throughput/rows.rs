@@ -24,9 +24,7 @@ use tadoc::error::Result;
 
 use super::calibration::Calibration;
 use super::codecs::{L_COMMENT_H200, LINEITEM_H200};
-use super::model::{
-    Column, CpuRates, DeviceRates, Plan, Query, Rates, Route, Stage, built_in_ratio, predict,
-};
+use super::model::{Column, CpuRates, DeviceRates, Plan, Query, Rates, Route, Stage, built_in_ratio, predict};
 use super::rates::num_cores;
 
 /// Size of the column of each prediction: 1 GiB in blocks of 8 MiB, with rows of 128 bytes.
@@ -157,16 +155,9 @@ pub struct ObservedStore {
 /// # Errors
 ///
 /// The errors of [`predict`].
-pub fn add_observed(
-    rows: &mut Vec<Row>,
-    stores: &[ObservedStore],
-    calibration: &Calibration,
-) -> Result<()> {
+pub fn add_observed(rows: &mut Vec<Row>, stores: &[ObservedStore], calibration: &Calibration) -> Result<()> {
     for store in stores {
-        let widths = [
-            ("GSST-8", CodeWidth::Eight, store.eight),
-            ("GSST-12", CodeWidth::Twelve, store.twelve),
-        ];
+        let widths = [("GSST-8", CodeWidth::Eight, store.eight), ("GSST-12", CodeWidth::Twelve, store.twelve)];
         for (name, width, text) in widths {
             let Some(ratio) = text.ratio() else { continue };
             let rates = with_link(calibration.rates(width, false), store.gb_per_s);
@@ -238,12 +229,7 @@ fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
     Rates {
         storage_gb_per_s: FREE,
         is_storage_cached: false,
-        cpu: CpuRates {
-            check_gb_per_s: FREE,
-            staging_gb_per_s: FREE,
-            decode_gb_per_s: FREE,
-            matching_gb_per_s: FREE,
-        },
+        cpu: CpuRates { check_gb_per_s: FREE, staging_gb_per_s: FREE, decode_gb_per_s: FREE, matching_gb_per_s: FREE },
         device: Some(DeviceRates {
             h2d_gb_per_s: link_gb_per_s,
             d2h_gb_per_s: link_gb_per_s,
@@ -258,11 +244,8 @@ fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
 
 /// Returns `rates` with the link replaced.
 fn with_link(rates: Rates, link_gb_per_s: f64) -> Rates {
-    let device = rates.device.map(|device| DeviceRates {
-        h2d_gb_per_s: link_gb_per_s,
-        d2h_gb_per_s: link_gb_per_s,
-        ..device
-    });
+    let device =
+        rates.device.map(|device| DeviceRates { h2d_gb_per_s: link_gb_per_s, d2h_gb_per_s: link_gb_per_s, ..device });
     Rates { storage_gb_per_s: link_gb_per_s, is_storage_cached: false, device, ..rates }
 }
 
@@ -327,8 +310,7 @@ mod tests {
 
     #[test]
     fn regimes_have_the_names_of_the_sql_function() {
-        let all =
-            [Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident, Regime::Cpu];
+        let all = [Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident, Regime::Cpu];
         let names = all.map(|regime| regime.to_string());
         assert_eq!(names, ["serial", "overlapped", "to_host", "resident", "cpu"]);
     }

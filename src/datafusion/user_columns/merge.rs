@@ -30,23 +30,14 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// # Errors
 /// An error for a column whose types have no common type, and for bytes that are not a Parquet
 /// file. The latter names the file.
-pub fn merge_columns(
-    parts: &[ColumnsOfPart],
-    edits: &[Edit],
-    dropped: &[Range<u64>],
-) -> Result<Option<Vec<u8>>> {
+pub fn merge_columns(parts: &[ColumnsOfPart], edits: &[Edit], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
     contain_panics("joining columns", || merge(parts, edits, dropped)).flatten()
 }
 
-fn merge(
-    parts: &[ColumnsOfPart],
-    edits: &[Edit],
-    dropped: &[Range<u64>],
-) -> Result<Option<Vec<u8>>> {
+fn merge(parts: &[ColumnsOfPart], edits: &[Edit], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
     let mut schema = Schema::empty();
     let mut join = |other: SchemaRef| -> Result<()> {
-        schema = join_schemas(&schema, &other)
-            .map_err(|reason| Error::external("joining columns", reason))?;
+        schema = join_schemas(&schema, &other).map_err(|reason| Error::external("joining columns", reason))?;
         Ok(())
     };
     for part in parts {
@@ -73,12 +64,7 @@ fn in_columns<T, E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     contain_panics(&what, work)?.map_err(|error| Error::external(what, error))
 }
 
-fn write(
-    parts: &[ColumnsOfPart],
-    overlay: &Overlay,
-    dropped: &[Range<u64>],
-    schema: &SchemaRef,
-) -> Result<Vec<u8>> {
+fn write(parts: &[ColumnsOfPart], overlay: &Overlay, dropped: &[Range<u64>], schema: &SchemaRef) -> Result<Vec<u8>> {
     let failed = |error| Error::external("storing columns", error);
     let properties = parquet_properties().map_err(failed)?;
     let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties));
@@ -105,9 +91,9 @@ fn push_part(
     if let Some(parquet) = part.parquet.clone() {
         for batch in ParquetRecordBatchReaderBuilder::try_new(parquet)?.build()? {
             let batch = batch?;
-            left = left.checked_sub(batch.num_rows() as u64).ok_or_else(|| {
-                ParquetError::General("a file has more rows than documents".into())
-            })?;
+            left = left
+                .checked_sub(batch.num_rows() as u64)
+                .ok_or_else(|| ParquetError::General("a file has more rows than documents".into()))?;
             push(&batch)?;
         }
     }
@@ -160,9 +146,8 @@ mod tests {
     use super::*;
 
     fn part(columns: Vec<(&str, ArrayRef)>) -> ColumnsOfPart {
-        let batch = RecordBatch::try_from_iter_with_nullable(
-            columns.into_iter().map(|(name, column)| (name, column, true)),
-        );
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)));
         let batch = batch.unwrap();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
@@ -179,10 +164,7 @@ mod tests {
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
         let parts = [part(vec![("n", ints)]), none(2), part(vec![("who", names), ("n", floats)])];
         let parquet = merge_columns(&parts, &[], &[1..2, 4..5]).unwrap().unwrap();
-        let mut reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(parquet))
-            .unwrap()
-            .build()
-            .unwrap();
+        let mut reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(parquet)).unwrap().build().unwrap();
         let rows = reader.next().unwrap().unwrap();
         let numbers = rows.column_by_name("n").unwrap().as_primitive::<Float64Type>();
         let expected = [Some(1.0), None, Some(3.0), None, None, Some(0.5)];
@@ -195,11 +177,10 @@ mod tests {
     #[test]
     fn a_list_and_a_number_do_not_meet() {
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1]));
-        let list = datafusion::arrow::array::ListArray::from_iter_primitive::<
-            datafusion::arrow::datatypes::Int64Type,
-            _,
-            _,
-        >([Some([Some(1)])]);
+        let list =
+            datafusion::arrow::array::ListArray::from_iter_primitive::<datafusion::arrow::datatypes::Int64Type, _, _>(
+                [Some([Some(1)])],
+            );
         let parts = [part(vec![("n", ints)]), part(vec![("n", Arc::new(list))])];
         let text = merge_columns(&parts, &[], &[]).unwrap_err().to_string();
         assert!(text.contains("column `n` is Int64 first"), "{text}");

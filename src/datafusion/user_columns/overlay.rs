@@ -80,9 +80,7 @@ impl Overlay {
             let Edit::SetColumns { doc_id, row, table: stored } = edit else { continue };
             let table = match tables.entry((stored.as_ptr(), stored.len())) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    new.insert(read_table(stored, fields, &mut columns, &mut left_bytes)?)
-                }
+                Entry::Vacant(new) => new.insert(read_table(stored, fields, &mut columns, &mut left_bytes)?),
             };
             if *row >= table.num_rows {
                 let reason = format!("expected one of {} rows, got row {row}", table.num_rows);
@@ -121,8 +119,7 @@ impl Overlay {
         for ValueSource { doc_id, table, row } in places {
             rows[(doc_id - first_doc) as usize] = (table + 1, *row);
         }
-        let all: Vec<&dyn Array> =
-            std::iter::once(values).chain(set).map(|values| values.as_ref()).collect();
+        let all: Vec<&dyn Array> = std::iter::once(values).chain(set).map(|values| values.as_ref()).collect();
         interleave(&all, &rows)
     }
 }
@@ -142,12 +139,7 @@ impl SetColumn {
 }
 
 /// Reads the table `stored` and appends its columns to those of `fields`.
-fn read_table(
-    stored: &Bytes,
-    fields: &[FieldRef],
-    columns: &mut [SetColumn],
-    left_bytes: &mut u64,
-) -> Result<Table> {
+fn read_table(stored: &Bytes, fields: &[FieldRef], columns: &mut [SetColumn], left_bytes: &mut u64) -> Result<Table> {
     let broken = |error| Error::external("reading columns", error);
     let builder = open(stored)?;
     let num_rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
@@ -217,9 +209,7 @@ fn open(table: &Bytes) -> Result<ParquetRecordBatchReaderBuilder<Bytes>> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{
-        AsArray, Int64Array, RecordBatch, StringViewArray, new_null_array,
-    };
+    use datafusion::arrow::array::{AsArray, Int64Array, RecordBatch, StringViewArray, new_null_array};
     use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
     use datafusion::parquet::arrow::ArrowWriter;
 
@@ -241,10 +231,8 @@ mod tests {
         let names: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b"]));
         let both = table(vec![("who", names), ("n", integers(&[Some(10), None]))]);
         let one = table(vec![("n", integers(&[Some(20)]))]);
-        let set =
-            |doc_id, row, table: &Bytes| Edit::SetColumns { doc_id, row, table: table.clone() };
-        let edits =
-            [set(4, 0, &both), set(2, 1, &both), Edit::DropDocument { doc_id: 1 }, set(4, 0, &one)];
+        let set = |doc_id, row, table: &Bytes| Edit::SetColumns { doc_id, row, table: table.clone() };
+        let edits = [set(4, 0, &both), set(2, 1, &both), Edit::DropDocument { doc_id: 1 }, set(4, 0, &one)];
         let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, true));
         let fields = [field("n", DataType::Int64), field("who", DataType::Utf8)];
         let overlay = Overlay::read(&edits, &fields, u64::MAX).unwrap();

@@ -25,15 +25,9 @@ fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
     for field in right {
         match joined.iter_mut().find(|known| known.name() == field.name()) {
             Some(known) => {
-                let data_type =
-                    join_types(known.data_type(), field.data_type()).ok_or_else(|| {
-                        format!(
-                            "column `{}` is {} first and {} later",
-                            field.name(),
-                            known.data_type(),
-                            field.data_type()
-                        )
-                    })?;
+                let data_type = join_types(known.data_type(), field.data_type()).ok_or_else(|| {
+                    format!("column `{}` is {} first and {} later", field.name(), known.data_type(), field.data_type())
+                })?;
                 *known = Field::new(field.name(), data_type, true);
             }
             None => joined.push(Field::new(field.name(), field.data_type().clone(), true)),
@@ -56,9 +50,7 @@ pub(crate) fn join_types(left: &DataType, right: &DataType) -> Option<DataType> 
         }
         _ if is_nested(left) || is_nested(right) => None,
         _ if is_bytes(left) && is_bytes(right) => Some(DataType::BinaryView),
-        (DataType::Decimal128(left, scale), DataType::Decimal128(right, other))
-            if scale == other =>
-        {
+        (DataType::Decimal128(left, scale), DataType::Decimal128(right, other)) if scale == other => {
             Some(DataType::Decimal128(*left.max(right), *scale))
         }
         _ if left.is_decimal() || right.is_decimal() => Some(DataType::Utf8),
@@ -75,9 +67,8 @@ pub fn storable(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Null => Some(DataType::Utf8),
         DataType::Struct(fields) => {
-            let fields = fields.iter().filter_map(|field| {
-                Some(Field::new(field.name(), storable(field.data_type())?, true))
-            });
+            let fields =
+                fields.iter().filter_map(|field| Some(Field::new(field.name(), storable(field.data_type())?, true)));
             let fields: Fields = fields.collect();
             (!fields.is_empty()).then_some(DataType::Struct(fields))
         }

@@ -176,26 +176,16 @@ fn differ(pair: (Option<&[u8]>, Option<&[u8]>)) -> bool {
 }
 
 fn is_text_or_bytes(data_type: &DataType) -> bool {
-    let is_bytes =
-        matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    let is_bytes = matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
     data_type.is_string() || is_bytes
 }
 
-fn check_type(
-    schema: &Schema,
-    position: usize,
-    allowed: &str,
-    is_allowed: fn(&DataType) -> bool,
-) -> Result<()> {
+fn check_type(schema: &Schema, position: usize, allowed: &str, is_allowed: fn(&DataType) -> bool) -> Result<()> {
     let field = schema.field(position);
     if is_allowed(field.data_type()) {
         Ok(())
     } else {
-        plan_err!(
-            "STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST",
-            field.name(),
-            field.data_type()
-        )
+        plan_err!("STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST", field.name(), field.data_type())
     }
 }
 
@@ -210,11 +200,7 @@ pub(crate) struct Building {
 
 impl Building {
     /// Builds the file on the current, blocking thread. Returns `out` and the footer.
-    pub(crate) fn run<W: Write>(
-        self,
-        mut rows: Receiver<Message>,
-        out: W,
-    ) -> Result<(W, FileFooter)> {
+    pub(crate) fn run<W: Write>(self, mut rows: Receiver<Message>, out: W) -> Result<(W, FileFooter)> {
         let mut columns = ColumnsWriter::try_new(&self.schema, self.roles.user())?;
         let mut builder = self.builder(out)?;
         let mut room = Room::new(&self);
@@ -308,15 +294,9 @@ pub(crate) fn show_building(
     write!(f, "{separator}blocks_at_once={}{separator}device=cpu)", options.max_blocks_at_once())
 }
 
-fn push_rows<W: Write>(
-    builder: &mut CorpusBuilder<W>,
-    roles: &Roles,
-    batch: &RecordBatch,
-) -> Result<()> {
+fn push_rows<W: Write>(builder: &mut CorpusBuilder<W>, roles: &Roles, batch: &RecordBatch) -> Result<()> {
     let (paths, contents) = roles.documents(batch)?;
-    for (path, content) in
-        as_string_view_array(&paths)?.iter().zip(as_binary_view_array(&contents)?)
-    {
+    for (path, content) in as_string_view_array(&paths)?.iter().zip(as_binary_view_array(&contents)?) {
         let (path, content) = (path.unwrap_or_default(), content.unwrap_or_default());
         builder.push_document(path, content).map_err(datafusion_error)?;
     }

@@ -41,11 +41,7 @@ impl TadocTableFactory {
 
 #[async_trait]
 impl TableProviderFactory for TadocTableFactory {
-    async fn create(
-        &self,
-        session: &dyn Session,
-        command: &CreateExternalTable,
-    ) -> Result<Arc<dyn TableProvider>> {
+    async fn create(&self, session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         check(command)?;
         let [location] = command.locations.as_slice() else {
             return plan_err!(
@@ -61,8 +57,7 @@ impl TableProviderFactory for TadocTableFactory {
         let runtime = session.runtime_env();
         let declared = command.schema.as_arrow();
         begin_if_asked(&self.cache.living, runtime, location, &options, declared).await?;
-        let Found { files, edits, is_living } =
-            self.find(session, location, &options, version).await?;
+        let Found { files, edits, is_living } = self.find(session, location, &options, version).await?;
         if !is_living && !declared.fields().is_empty() {
             return plan_err!(
                 "STORED AS TADOC does not take a column list: columns come from the corpus; only \

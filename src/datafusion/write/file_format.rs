@@ -39,11 +39,7 @@ impl GetExt for TadocFormatFactory {
 }
 
 impl FileFormatFactory for TadocFormatFactory {
-    fn create(
-        &self,
-        session: &dyn Session,
-        format_options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
+    fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         let ours = TadocOptions::for_format(format_options);
         let options = TadocOptions::from_config(session.config_options()).with_overrides(&ours)?;
         Ok(Arc::new(TadocFormat { options }))

@@ -116,11 +116,7 @@ impl DataSink for TadocSink {
         self.config.output_schema()
     }
 
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<u64> {
+    async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
         let target = self.target()?;
         let store = context.runtime_env().object_store(&self.config.object_store_url)?;
         self.check_free(store.as_ref(), &target).await?;

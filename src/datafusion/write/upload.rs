@@ -68,9 +68,10 @@ impl Staged {
         match self {
             Self::File(file) => {
                 let completed = tokio::task::spawn_blocking(move || file.complete(true));
-                completed.await.map_err(task_error)?.map_err(|error| {
-                    datafusion_error(Error::io("COPY: giving the file its name", error))
-                })
+                completed
+                    .await
+                    .map_err(task_error)?
+                    .map_err(|error| datafusion_error(Error::io("COPY: giving the file its name", error)))
             }
             Self::Upload(mut upload) => match upload.0.take() {
                 Some(upload) => Ok(upload.finish().await.map(|_| ())?),

@@ -36,8 +36,8 @@ use futures::TryStreamExt;
 use futures::stream::{self, BoxStream};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UploadPart,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, UploadPart,
 };
 use url::Url;
 
@@ -55,11 +55,7 @@ const ARROW_SINK: &str = "ArrowFileSink";
 pub(crate) struct WholeFiles;
 
 impl PhysicalOptimizerRule for WholeFiles {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let wait = |node: Arc<dyn ExecutionPlan>| {
             if node.downcast_ref::<DataSinkExec>().is_some_and(|exec| writes_files(exec.sink())) {
                 return Ok(Transformed::yes(Arc::new(WholeFilesExec { input: node }) as _));
@@ -102,11 +98,7 @@ impl DisplayAs for WholeFilesExec {
 impl ExecutionPlan for WholeFilesExec {
     passing_methods!("WholeFilesExec", |_node, input| Ok(Self { input }));
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let objects = Arc::new(Objects::default());
         let context = with_waiting_stores(&context, &objects);
         let rows = self.input.execute(partition, context)?;
@@ -126,12 +118,8 @@ impl ExecutionPlan for WholeFilesExec {
 /// Returns `context` with stores whose uploads wait in `objects`.
 fn with_waiting_stores(context: &TaskContext, objects: &Arc<Objects>) -> Arc<TaskContext> {
     let runtime = context.runtime_env();
-    let registry = WaitingStores {
-        registry: Arc::clone(&runtime.object_store_registry),
-        objects: Arc::clone(objects),
-    };
-    let runtime =
-        RuntimeEnv { object_store_registry: Arc::new(registry), ..runtime.as_ref().clone() };
+    let registry = WaitingStores { registry: Arc::clone(&runtime.object_store_registry), objects: Arc::clone(objects) };
+    let runtime = RuntimeEnv { object_store_registry: Arc::new(registry), ..runtime.as_ref().clone() };
     Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),
@@ -225,11 +213,7 @@ struct WaitingStores {
 }
 
 impl ObjectStoreRegistry for WaitingStores {
-    fn register_store(
-        &self,
-        url: &Url,
-        store: Arc<dyn ObjectStore>,
-    ) -> Option<Arc<dyn ObjectStore>> {
+    fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         self.registry.register_store(url, store)
     }
 
@@ -262,12 +246,7 @@ const WAITS: PutResult = PutResult { e_tag: None, version: None };
 
 #[async_trait]
 impl ObjectStore for WaitingStore {
-    async fn put_opts(
-        &self,
-        path: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> object_store::Result<PutResult> {
+    async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
         let num_bytes = payload.content_length();
         if options.mode != PutMode::Overwrite || self.objects.take_memory(num_bytes) {
             let (store, path) = (Arc::clone(&self.store), path.clone());
@@ -294,11 +273,7 @@ impl ObjectStore for WaitingStore {
         self.store.get_opts(path, options).await
     }
 
-    async fn get_ranges(
-        &self,
-        path: &Path,
-        ranges: &[Range<u64>],
-    ) -> object_store::Result<Vec<Bytes>> {
+    async fn get_ranges(&self, path: &Path, ranges: &[Range<u64>]) -> object_store::Result<Vec<Bytes>> {
         self.store.get_ranges(path, ranges).await
     }
 
@@ -317,12 +292,7 @@ impl ObjectStore for WaitingStore {
         self.store.list_with_delimiter(prefix).await
     }
 
-    async fn copy_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: CopyOptions,
-    ) -> object_store::Result<()> {
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
         self.store.copy_opts(from, to, options).await
     }
 }

@@ -111,14 +111,7 @@ impl Kind {
 
 impl<'a> Archives<'a> {
     pub fn new(options: &'a ArchiveOptions) -> Self {
-        Self {
-            options,
-            num_skipped: 0,
-            num_hidden: 0,
-            num_replaced: 0,
-            num_repeated: 0,
-            hasher: RandomState::new(),
-        }
+        Self { options, num_skipped: 0, num_hidden: 0, num_replaced: 0, num_repeated: 0, hasher: RandomState::new() }
     }
 
     /// Returns a warning for each kind of members that were left out.
@@ -145,13 +138,7 @@ impl<'a> Archives<'a> {
         self.visit_below(opened, input, 0, visit)
     }
 
-    fn visit_below(
-        &mut self,
-        mut opened: Opened<'_>,
-        input: &Input,
-        depth: u32,
-        visit: &mut Visit<'_>,
-    ) -> Outcome {
+    fn visit_below(&mut self, mut opened: Opened<'_>, input: &Input, depth: u32, visit: &mut Visit<'_>) -> Outcome {
         let head = opened.head().map_err(|error| opened.failed(input, &error))?;
         if head.is_empty() && opened.budget.faults.is_latest(input) {
             return Ok(());
@@ -161,8 +148,7 @@ impl<'a> Archives<'a> {
         }
         let mut kind = Kind::from_head(&head);
         let is_behind = kind.is_none()
-            && zip_list::may_be_behind(&mut opened, input, &head)
-                .map_err(|error| opened.failed(input, &error))?;
+            && zip_list::may_be_behind(&mut opened, input, &head).map_err(|error| opened.failed(input, &error))?;
         if is_behind {
             let mut file = seekable(&mut opened, input)?;
             let failed = |error| damaged(&opened.budget.faults, input, Kind::Zip, &error);
@@ -186,13 +172,7 @@ impl<'a> Archives<'a> {
         }
     }
 
-    fn tar(
-        &mut self,
-        opened: Opened<'_>,
-        input: &Input,
-        depth: u32,
-        visit: &mut Visit<'_>,
-    ) -> Outcome {
+    fn tar(&mut self, opened: Opened<'_>, input: &Input, depth: u32, visit: &mut Visit<'_>) -> Outcome {
         let (budget, codec) = (opened.budget.clone(), opened.codec);
         let failed = |error: io::Error| {
             if Budget::is_exceeded(&error) {
@@ -201,19 +181,13 @@ impl<'a> Archives<'a> {
                 damaged(&budget.faults, input, Kind::Tar, &error)
             }
         };
-        let mut archive = tar::Archive::new(Ending {
-            inner: BoundedHeaders::new(opened.reader),
-            has_ended: false,
-        });
+        let mut archive = tar::Archive::new(Ending { inner: BoundedHeaders::new(opened.reader), has_ended: false });
         // Hashes of the names so far.
         let mut names = HashSet::new();
         for entry in archive.entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
-            if entry_type.is_dir()
-                || entry_type.is_pax_global_extensions()
-                || entry_type.as_byte() == VOLUME_LABEL
-            {
+            if entry_type.is_dir() || entry_type.is_pax_global_extensions() || entry_type.as_byte() == VOLUME_LABEL {
                 continue;
             }
             if !(entry_type.is_file() || entry_type.is_contiguous() || entry_type.is_gnu_sparse()) {
@@ -237,15 +211,10 @@ impl<'a> Archives<'a> {
             if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
                 let is_new = names.insert(self.hasher.hash_one(&member.path));
                 self.num_repeated += u64::from(!is_new);
-                let packed_bytes = if entry_type.is_gnu_sparse() {
-                    entry.header().entry_size().map_err(failed)?
-                } else {
-                    data_bytes
-                };
+                let packed_bytes =
+                    if entry_type.is_gnu_sparse() { entry.header().entry_size().map_err(failed)? } else { data_bytes };
                 let bytes: io::Result<Box<dyn Read>> = match sparse {
-                    Some(sparse) => {
-                        sparse.open(entry, data_bytes).map(|bytes| Box::new(bytes) as _)
-                    }
+                    Some(sparse) => sparse.open(entry, data_bytes).map(|bytes| Box::new(bytes) as _),
                     None => Ok(Box::new(entry)),
                 };
                 // Holes take no bytes in the archive.
@@ -290,13 +259,7 @@ impl<'a> Archives<'a> {
 
     /// Refuses a zip file, because this build has no reader of them.
     #[cfg(not(feature = "office"))]
-    fn zip(
-        &mut self,
-        _opened: Opened<'_>,
-        input: &Input,
-        _depth: u32,
-        _visit: &mut Visit<'_>,
-    ) -> Outcome {
+    fn zip(&mut self, _opened: Opened<'_>, input: &Input, _depth: u32, _visit: &mut Visit<'_>) -> Outcome {
         Err(Failure::left_out("zip files", "office").within(input.shown()))
     }
 
@@ -381,19 +344,9 @@ pub fn seekable(opened: &mut Opened<'_>, input: &Input) -> Outcome<File> {
     copy(opened).map_err(|error: io::Error| opened.failed(input, &error))
 }
 
-fn damaged(
-    faults: &Faults,
-    input: &Input,
-    kind: Kind,
-    error: &(dyn std::error::Error + 'static),
-) -> Failure {
+fn damaged(faults: &Faults, input: &Input, kind: Kind, error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::with_cause(
-        format!(
-            "{}: the {} is cut or damaged; repair it, or pass {}",
-            input.shown(),
-            kind.name(),
-            faults.ways_out()
-        ),
+        format!("{}: the {} is cut or damaged; repair it, or pass {}", input.shown(), kind.name(), faults.ways_out()),
         error,
     )
 }

@@ -180,9 +180,7 @@ impl<R: Read> BoundedHeaders<R> {
         if is_about_member && size > MAX_HEADER_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!(
-                    "a name or attributes of {size} bytes; {MAX_HEADER_BYTES} at most are read"
-                ),
+                format!("a name or attributes of {size} bytes; {MAX_HEADER_BYTES} at most are read"),
             ));
         }
         self.is_map = kind.is_gnu_sparse() && self.header[482] == 1;

@@ -44,17 +44,10 @@ const FIELD_HEAD_BYTES: usize = 5;
 const UNKNOWN: u8 = 0xff;
 
 impl Archives<'_> {
-    pub(super) fn zip(
-        &mut self,
-        mut opened: Opened<'_>,
-        input: &Input,
-        depth: u32,
-        visit: &mut Visit<'_>,
-    ) -> Outcome {
+    pub(super) fn zip(&mut self, mut opened: Opened<'_>, input: &Input, depth: u32, visit: &mut Visit<'_>) -> Outcome {
         let budget = opened.budget.clone();
         let file = seekable(&mut opened, input)?;
-        let file_bytes =
-            file.metadata().map_err(|e| damaged(&budget.faults, input, Kind::Zip, &e))?.len();
+        let file_bytes = file.metadata().map_err(|e| damaged(&budget.faults, input, Kind::Zip, &e))?.len();
         let failed = |error: ZipError| match error {
             ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Failure::new(format!(
                 "{}: the zip file is encrypted; unpack it with its password first, or pass {RAW}",
@@ -188,8 +181,7 @@ fn changed(packed: &ZipFile<'_, impl Read>) -> Option<SystemTime> {
         return since_1970(seconds.into());
     }
     let shown = packed.last_modified().filter(|time| *time != zip::DateTime::default())?;
-    let day =
-        NaiveDate::from_ymd_opt(shown.year().into(), shown.month().into(), shown.day().into())?;
+    let day = NaiveDate::from_ymd_opt(shown.year().into(), shown.month().into(), shown.day().into())?;
     let (hour, minute, second) = (shown.hour(), shown.minute(), shown.second());
     let time = day.and_hms_opt(hour.into(), minute.into(), second.into())?;
     u64::try_from(time.and_utc().timestamp()).ok().and_then(since_1970)
@@ -244,8 +236,7 @@ impl Read for Patched<'_> {
         let len = self.file.read(bytes)?;
         let first = self.places.partition_point(|place| *place < self.at);
         for place in &self.places[first..] {
-            let byte =
-                usize::try_from(*place - self.at).ok().and_then(|at| bytes[..len].get_mut(at));
+            let byte = usize::try_from(*place - self.at).ok().and_then(|at| bytes[..len].get_mut(at));
             let Some(byte) = byte else { break };
             *byte = UNKNOWN;
         }

@@ -33,8 +33,7 @@ pub enum Form {
 impl Form {
     /// Returns the form of the file `path` by its ending, or none if it is no page.
     pub fn from_path(path: &str) -> Option<Self> {
-        let is_packed =
-            |ending: &str| PACKED.iter().any(|packed| ending.eq_ignore_ascii_case(packed));
+        let is_packed = |ending: &str| PACKED.iter().any(|packed| ending.eq_ignore_ascii_case(packed));
         let plain = match path.rsplit_once('.') {
             Some((plain, ending)) if is_packed(ending) => plain,
             _ => path,
@@ -65,9 +64,7 @@ pub fn read_file(form: Form, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) ->
     let path: Arc<str> = Arc::from(rows.input.path.as_str());
     let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
     let given = Given::ContentType(None);
-    append_text(form, given, &path, &mut *opened.reader, rows, &|error| {
-        budget.failed(codec, input, &error)
-    })?;
+    append_text(form, given, &path, &mut *opened.reader, rows, &|error| budget.failed(codec, input, &error))?;
     rows.sink.count_read(opened.take_counts());
     rows.sink.end_document(&path)
 }

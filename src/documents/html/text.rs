@@ -30,8 +30,7 @@ use crate::rows::Rows;
 /// Number of bytes of text that are passed on at once.
 const PART_BYTES: usize = 16 << 10;
 /// Elements whose contents are left out.
-const HIDDEN: &[&[u8]] =
-    &[b"script", b"style", b"noscript", b"template", b"iframe", b"noembed", b"noframes"];
+const HIDDEN: &[&[u8]] = &[b"script", b"style", b"noscript", b"template", b"iframe", b"noembed", b"noframes"];
 /// Elements whose white space stays.
 const KEPT: &[&[u8]] = &[b"pre", b"textarea"];
 /// Elements that begin and end a line.
@@ -118,8 +117,7 @@ pub fn append_text(
         let page = Utf8Page::new(&mut *reader, given).map_err(failed)?;
         damage = page.damage();
         let mut page = page.take(max_bytes.saturating_add(1));
-        let mut emitter =
-            CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
+        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         emitter.naively_switch_states(form == Form::Html);
         for part in Tokenizer::new_with_emitter(IoReader::new(&mut page), emitter) {
             rows.sink.append(path, &part.map_err(failed)?)?;
@@ -284,8 +282,7 @@ fn text_of(form: Form, page: &[u8]) -> String {
     let mut text = Text::new(form);
     let mut parts = Vec::new();
     {
-        let mut emitter =
-            CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
+        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         emitter.naively_switch_states(form == Form::Html);
         for part in Tokenizer::new_with_emitter(IoReader::new(page), emitter) {
             parts.extend(part.unwrap());
@@ -307,10 +304,7 @@ mod tests {
             ("", ""),
             ("plain  text\n here", "plain text here\n"),
             ("<h1>One</h1><p>two <b>three</b><br>four</p>", "One\ntwo three\nfour\n"),
-            (
-                "<title>T</title><script>if (a<b) x('</p>')</script><p>x<style>p{}</style>y",
-                "T\nxy\n",
-            ),
+            ("<title>T</title><script>if (a<b) x('</p>')</script><p>x<style>p{}</style>y", "T\nxy\n"),
             ("<table><tr><td>a<td>b</tr><tr><th> c </th><th>d</table>", "a\tb\nc\td\n"),
             ("<p>a</p>\n\n<p>b</p> c", "a\nb\nc\n"),
             ("<pre>\n  x\n    y\n</pre>z", "  x\n    y\nz\n"),

@@ -18,8 +18,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike};
 
 use crate::timestamps::zone_minutes as zone_name;
 
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const LONG_MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -35,12 +34,10 @@ const LONG_MONTHS: [&str; 12] = [
     "december",
 ];
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-const LONG_DAYS: [&str; 7] =
-    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const LONG_DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 /// Names of zones that RFC 822 gives one meaning, or mail does, in small letters, with minutes. Other names are
 /// those of [logs](zone_name).
-const ZONES: [(&str, i32); 5] =
-    [("ast", -240), ("adt", -180), ("cst", -360), ("bst", 60), ("hdt", -540)];
+const ZONES: [(&str, i32); 5] = [("ast", -240), ("adt", -180), ("cst", -360), ("bst", 60), ("hdt", -540)];
 /// Longest date that is looked at.
 const MAX_BYTES: usize = 1 << 10;
 
@@ -228,8 +225,7 @@ fn time_of_day(word: &str) -> Option<(NaiveTime, bool)> {
         None => ("00", "0"),
     };
     let two_digits = |digits: &str| if digits.len() <= 2 { number(digits) } else { None };
-    let is_fraction =
-        (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
+    let is_fraction = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
     if parts.next().is_some() || hour.len() > 2 || !is_fraction {
         return None;
     }

@@ -133,8 +133,7 @@ impl<'a> Run<'a> {
     }
 
     fn push(&mut self, word: Word<'a>, text: &mut String, witness: &mut Witness<'_>) {
-        let is_other =
-            self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
+        let is_other = self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
         if is_other || self.is_shifted_back() {
             self.end(text, witness);
             self.follows = true;
@@ -236,8 +235,7 @@ fn quoted_printable(coded: &[u8]) -> Vec<u8> {
     while let Some((&first, behind)) = rest.split_first() {
         let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let coded_byte =
-            digits.filter(is_hex).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let coded_byte = digits.filter(is_hex).and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (first, coded_byte) {
             (b'=', Some(byte)) => {
                 bytes.push(byte);
@@ -445,13 +443,11 @@ mod tests {
 
     #[test]
     fn other_bytes_are_in_the_character_set_of_the_message() {
-        let head =
-            b"Subject: caf\xe9\nFrom: J\xc3\xb6rg\nContent-Type: text/plain; charset=iso-8859-1\n";
+        let head = b"Subject: caf\xe9\nFrom: J\xc3\xb6rg\nContent-Type: text/plain; charset=iso-8859-1\n";
         let expected = "Subject: café\nFrom: Jörg\nContent-Type: text/plain; charset=iso-8859-1\n";
         assert_eq!(in_utf8(head.to_vec()), expected.as_bytes());
         assert_eq!(in_utf8(b"Subject: caf\xe9\n".to_vec()), "Subject: caf\u{fffd}\n".as_bytes());
-        let (_, told) =
-            witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
+        let (_, told) = witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
         assert_eq!(told, 1);
     }
 
@@ -473,8 +469,7 @@ mod tests {
             let decoded = Decoded { text: text.to_owned(), is_damaged: false };
             assert_eq!(decode(name, bytes), Some(decoded), "{name}");
         }
-        for name in ["", "\"\"", "iso-2022-kr", "csiso2022kr", "hz-gb-2312", "iso-2022-cn", "x-no"]
-        {
+        for name in ["", "\"\"", "iso-2022-kr", "csiso2022kr", "hz-gb-2312", "iso-2022-cn", "x-no"] {
             assert_eq!(decode(name, b"a"), None, "{name}");
         }
         assert_eq!(CP437.chars().count(), 128);

@@ -135,8 +135,7 @@ enum State {
 impl<'a, 'r, 's> Messages<'a, 'r, 's> {
     fn new(rows: &'a mut Rows<'r, 's>) -> Self {
         let path = rows.input.path.as_str();
-        let is_alone =
-            path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("eml"));
+        let is_alone = path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("eml"));
         Self {
             path: Arc::from(path),
             message: rows.options.html_to_text.then(Vec::new),
@@ -252,8 +251,7 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         let Rows { input, sink, .. } = &mut *self.rows;
         let mut witness = Witness { input, undecoded: &mut sink.undecoded };
         let headers = Headers::parse(&in_utf8(head, &mut witness));
-        let mut text =
-            |name: &str| headers.get(name).map(|value| decoded(value.trim_start(), &mut witness));
+        let mut text = |name: &str| headers.get(name).map(|value| decoded(value.trim_start(), &mut witness));
         let texts = ["from", "to", "subject"].map(&mut text);
         let date = headers.get("date").and_then(date::micros);
         self.columns.push(texts, date, self.rows)
@@ -295,14 +293,12 @@ fn has_date(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).collect();
-    let is_number =
-        |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
+    let is_number = |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
     let is_date = |words: &[&[u8]]| {
         let [weekday, month, day, time] = words else { return false };
         let is_time = time.split(|&byte| byte == b':').take(2).all(is_number);
         let has_name = |names: &str, word: &[u8]| {
-            word.len() == 3
-                && names.as_bytes().chunks(3).any(|name| name.eq_ignore_ascii_case(word))
+            word.len() == 3 && names.as_bytes().chunks(3).any(|name| name.eq_ignore_ascii_case(word))
         };
         has_name("MonTueWedThuFriSatSun", weekday)
             && has_name("JanFebMarAprMayJunJulAugSepOctNovDec", month)
@@ -320,9 +316,7 @@ mod tests {
     use super::*;
     use crate::columns::NoColumns;
     use crate::inputs::{Input, Source};
-    use crate::{
-        ArchiveOptions, Batch, Division, Documents, ReadOptions, Sink, read as read_inputs,
-    };
+    use crate::{ArchiveOptions, Batch, Division, Documents, ReadOptions, Sink, read as read_inputs};
 
     #[test]
     fn quoted_lines_lose_one_mark() {
@@ -387,15 +381,7 @@ mod tests {
         let division = Division::from(Documents::Mbox);
         let mut texts = Texts::default();
         let archives = ArchiveOptions::default();
-        read_inputs(
-            &inputs,
-            &division,
-            ReadOptions::default(),
-            &archives,
-            &mut NoColumns,
-            &mut texts,
-        )
-        .ok()?;
+        read_inputs(&inputs, &division, ReadOptions::default(), &archives, &mut NoColumns, &mut texts).ok()?;
         Some(texts.0)
     }
 
@@ -419,10 +405,8 @@ mod tests {
             let head_lines = lines.iter().position(|line| is_blank(line)).unwrap_or(lines.len());
             let mut text = String::new();
             for (idx, line) in lines.iter().enumerate() {
-                let is_last_blank =
-                    idx + 1 == lines.len() && is_blank(line) && line.ends_with('\n');
-                let is_quoted =
-                    idx > head_lines && line.trim_start_matches('>').starts_with("From ");
+                let is_last_blank = idx + 1 == lines.len() && is_blank(line) && line.ends_with('\n');
+                let is_quoted = idx > head_lines && line.trim_start_matches('>').starts_with("From ");
                 if !is_last_blank {
                     text += if is_quoted { line.strip_prefix('>').unwrap_or(line) } else { line };
                 }
@@ -458,8 +442,7 @@ mod tests {
                 mailbox += "no line end";
             }
             let found = documents_in(&mailbox).unwrap();
-            let found: Vec<String> =
-                found.into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
+            let found: Vec<String> = found.into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
             assert_eq!(found, expected(&mailbox), "{mailbox}");
         }
     }
@@ -471,9 +454,7 @@ mod tests {
         assert_eq!(documents_in(&format!("{x}\nbody\n")).unwrap(), [b"\nbody\n"]);
         let quoted = format!("{x}>From y\nA: b\n");
         assert_eq!(documents_in(&quoted).unwrap(), [b">From y\nA: b\n"]);
-        for text in
-            ["From x\n", "From x\n\nbody\n", "From my side\nwe meet\n", "Subject: x\n", "text"]
-        {
+        for text in ["From x\n", "From x\n\nbody\n", "From my side\nwe meet\n", "Subject: x\n", "text"] {
             assert!(documents_in(text).is_none(), "{text}");
         }
     }

@@ -53,12 +53,7 @@ const MAX_ROUNDS: usize = 4;
 ///
 /// # Errors
 /// A page in it is larger than a row may be.
-pub fn append_text(
-    path: &Arc<str>,
-    message: &[u8],
-    head_bytes: usize,
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+pub fn append_text(path: &Arc<str>, message: &[u8], head_bytes: usize, rows: &mut Rows<'_, '_>) -> Outcome {
     let (head, body) = message.split_at_checked(head_bytes).unwrap_or((message, &[]));
     rows.sink.append(path, head)?;
     let name = format!("{}: message", rows.input.shown());
@@ -77,13 +72,7 @@ pub fn append_text(
 }
 
 /// Appends the texts of `flat`, which was read as `parsed`.
-fn append_parts(
-    path: &Arc<str>,
-    flat: &[u8],
-    parsed: &Message<'_>,
-    name: &str,
-    rows: &mut Rows<'_, '_>,
-) -> Outcome {
+fn append_parts(path: &Arc<str>, flat: &[u8], parsed: &Message<'_>, name: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     let in_digests = messages_in_digests(parsed);
     let mut shown = lost_texts(parsed);
     shown.extend(&parsed.text_body);
@@ -92,8 +81,7 @@ fn append_parts(
     for part in shown.iter().filter(|part| !in_digests.contains(part)) {
         let Some(part) = parsed.parts.get(*part as usize) else { continue };
         rows.sink.append(path, b"\n")?;
-        let is_page =
-            has_type(part, "text", Some("html")) || matches!(part.body, PartType::Html(_));
+        let is_page = has_type(part, "text", Some("html")) || matches!(part.body, PartType::Html(_));
         let (text, given) = text_in_utf8(part, flat, rows);
         let text = with_messages(&text);
         if is_page {
@@ -119,9 +107,7 @@ fn lost_texts(parsed: &Message<'_>) -> Vec<u32> {
                 let is_damaged = part.is_encoding_problem || is_alone;
                 !text.is_empty() && !is_attached && (is_multipart || is_text && is_damaged)
             }
-            PartType::Binary(bytes) | PartType::InlineBinary(bytes) => {
-                !bytes.is_empty() && is_multipart
-            }
+            PartType::Binary(bytes) | PartType::InlineBinary(bytes) => !bytes.is_empty() && is_multipart,
             _ => false,
         }
     };
@@ -131,9 +117,7 @@ fn lost_texts(parsed: &Message<'_>) -> Vec<u32> {
 
 fn has_type(part: &MessagePart<'_>, main: &str, subtype: Option<&str>) -> bool {
     part.content_type().is_some_and(|kind| {
-        let is_subtype = |wanted: &str| {
-            kind.subtype().is_some_and(|subtype| subtype.eq_ignore_ascii_case(wanted))
-        };
+        let is_subtype = |wanted: &str| kind.subtype().is_some_and(|subtype| subtype.eq_ignore_ascii_case(wanted));
         kind.ctype().eq_ignore_ascii_case(main) && subtype.is_none_or(is_subtype)
     })
 }
@@ -153,8 +137,8 @@ fn text_in_utf8<'p>(
         _ => return (Cow::default(), Given::Utf8),
     };
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
-    let is_decoded = !text.contains(char::REPLACEMENT_CHARACTER)
-        && (text.is_ascii() || charset.is_none_or(headers::is_plain));
+    let is_decoded =
+        !text.contains(char::REPLACEMENT_CHARACTER) && (text.is_ascii() || charset.is_none_or(headers::is_plain));
     let bytes = if is_decoded { None } else { bytes_of(part, flat) };
     let Some(bytes) = bytes else { return (Cow::Borrowed(text.as_bytes()), Given::Utf8) };
     let is_page = matches!(part.body, PartType::Html(_));
@@ -188,8 +172,7 @@ const MARKS: [u8; 2] = [0x02, 0x03];
 /// Returns `message` with a mark in the place of a letter of each subtype that holds messages. mail-parser
 /// takes such a part for an attachment. It reads a subtype as it stands in the message, so none is missed.
 fn without_messages(message: &[u8]) -> Cow<'_, [u8]> {
-    let is_holder =
-        |window: &[u8]| HOLDERS.iter().any(|holder| window.eq_ignore_ascii_case(holder.as_slice()));
+    let is_holder = |window: &[u8]| HOLDERS.iter().any(|holder| window.eq_ignore_ascii_case(holder.as_slice()));
     let places = message.windows(HOLDERS[0].len()).enumerate();
     let places = places.filter(|(_, window)| is_holder(window)).map(|(at, _)| at + HIDDEN);
     let mut flat = Cow::Borrowed(message);
@@ -213,8 +196,7 @@ fn with_messages(text: &[u8]) -> Cow<'_, [u8]> {
         };
         if let Some(holder) = HOLDERS.into_iter().find(matches) {
             let letter = holder[HIDDEN];
-            whole.to_mut()[at + HIDDEN] =
-                if is_small == 1 { letter } else { letter.to_ascii_uppercase() };
+            whole.to_mut()[at + HIDDEN] = if is_small == 1 { letter } else { letter.to_ascii_uppercase() };
         }
     }
     whole
@@ -227,9 +209,8 @@ fn messages_in_digests(parsed: &Message<'_>) -> HashSet<u32> {
         let subtype = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
         let PartType::Multipart(children) = &part.body else { continue };
         if with_messages(subtype.as_bytes()).eq_ignore_ascii_case(b"digest") {
-            let has_no_type = |child: &&u32| {
-                parsed.parts.get(**child as usize).is_some_and(|part| part.content_type().is_none())
-            };
+            let has_no_type =
+                |child: &&u32| parsed.parts.get(**child as usize).is_some_and(|part| part.content_type().is_none());
             messages.extend(children.iter().filter(has_no_type));
         }
     }
@@ -345,9 +326,11 @@ mod tests {
     fn hidden_letters_come_back() {
         let message = b"type: message/RFC822 or Message/rfc822, multipart/Digest, dIGEST, global";
         let flat = without_messages(message);
-        assert!(HOLDERS.iter().all(|holder| {
-            !flat.to_ascii_lowercase().windows(6).any(|window| window == holder.as_slice())
-        }));
+        assert!(
+            HOLDERS
+                .iter()
+                .all(|holder| { !flat.to_ascii_lowercase().windows(6).any(|window| window == holder.as_slice()) })
+        );
         assert_eq!(with_messages(&flat).as_ref(), message);
         let plain = b"no such type, and \x02 and rf\x02 822";
         assert!(matches!(without_messages(plain), Cow::Borrowed(_)));
@@ -365,8 +348,7 @@ mod tests {
         let flat = without_messages(digest.as_bytes());
         let parsed = MessageParser::new().parse(flat.as_ref()).unwrap();
         let messages = messages_in_digests(&parsed);
-        let texts: Vec<u32> =
-            parsed.text_body.iter().copied().filter(|part| !messages.contains(part)).collect();
+        let texts: Vec<u32> = parsed.text_body.iter().copied().filter(|part| !messages.contains(part)).collect();
         assert_eq!(texts.len(), 1);
         let PartType::Text(text) = &parsed.parts[texts[0] as usize].body else { panic!("no text") };
         assert_eq!(text.trim_end(), "outer");
@@ -395,10 +377,7 @@ mod tests {
                 format!("{head}--m\n{inner}--a\n\none\n--m\n\ntwo\n--m--\n"),
                 format!("{head}--m\n{inner}--a\n\none\n--a--\n--m\n\ntwo\n--m--\n"),
             ),
-            (
-                format!("{head}--m\n{inner}--a\n\none\n"),
-                format!("{head}--m\n{inner}--a\n\none\n--a--\n--m--\n"),
-            ),
+            (format!("{head}--m\n{inner}--a\n\none\n"), format!("{head}--m\n{inner}--a\n\none\n--a--\n--m--\n")),
         ] {
             assert_eq!(close(&cut), Some(expected), "{cut}");
         }
@@ -406,9 +385,8 @@ mod tests {
 
     #[test]
     fn many_open_multiparts_take_linear_time() {
-        let deep: String = (0..20_000)
-            .map(|idx| format!("Content-Type: multipart/mixed; boundary=b{idx}\n\n--b{idx}\n"))
-            .collect();
+        let deep: String =
+            (0..20_000).map(|idx| format!("Content-Type: multipart/mixed; boundary=b{idx}\n\n--b{idx}\n")).collect();
         let cut = deep + &"--x\n--b0\n".repeat(100_000);
         assert!(close(&cut).is_some());
     }

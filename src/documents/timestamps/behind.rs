@@ -42,8 +42,7 @@ pub fn has_word_and_year(mut scan: Scan<'_>) -> bool {
         return false;
     }
     let is_year = scan.digits(4).is_some_and(|year| YEARS.contains(&year));
-    let is_name =
-        word.iter().all(u8::is_ascii_uppercase) && matches!(scan.peek(), None | Some(b' ' | b']'));
+    let is_name = word.iter().all(u8::is_ascii_uppercase) && matches!(scan.peek(), None | Some(b' ' | b']'));
     is_year && (is_name || scan.0.trim_ascii().is_empty())
 }
 
@@ -112,12 +111,7 @@ pub fn year_behind(scan: &mut Scan<'_>) -> Result<Option<u32>, Unclear> {
 /// A letter, a digit, or a sign and a digit follow. Behind other signs, an offset follows if `has_zone` is false, or
 /// digits that may be parts of the second if `has_fraction` is false: with a point or an apostrophe, or 3, 6 or
 /// 9 of them as the last word if it `has_seconds`. A word for a part of the day follows.
-pub fn check_end(
-    scan: Scan<'_>,
-    has_zone: bool,
-    has_fraction: bool,
-    has_seconds: bool,
-) -> Result<(), Unclear> {
+pub fn check_end(scan: Scan<'_>, has_zone: bool, has_fraction: bool, has_seconds: bool) -> Result<(), Unclear> {
     let goes_on = matches!(scan.peek(), Some(b':' | b'.' | b'+')) && scan.has_digit_at(1);
     let is_in_word = !scan.is_at_word_end() || scan.wide_char().is_some_and(char::is_alphanumeric);
     if goes_on || is_in_word || scan.is_at_day_part() {

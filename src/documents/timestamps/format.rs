@@ -10,9 +10,7 @@ use std::str;
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 
-use super::behind::{
-    among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, year_behind,
-};
+use super::behind::{among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, year_behind};
 use super::forms::{Moment, Shown};
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -142,12 +140,7 @@ impl Format {
             behind.year = year_behind(scan)?;
             behind.zone = behind.zone.map_or_else(|| known_zone(scan), |zone| Ok(Some(zone)))?;
         }
-        if has_time
-            && !is_instant
-            && behind.year.is_none()
-            && !states_year(parsed)
-            && has_word_and_year(*scan)
-        {
+        if has_time && !is_instant && behind.year.is_none() && !states_year(parsed) && has_word_and_year(*scan) {
             return Err(Unclear::Part);
         }
         let has_zone = is_instant || behind.zone.is_some();
@@ -187,8 +180,7 @@ struct Behind {
 /// contradict each other.
 fn moment(parsed: &Parsed, behind: Behind) -> Option<Moment> {
     let mut parsed = parsed.clone();
-    if let (None, None, Some(short)) = (parsed.year(), parsed.year_div_100(), parsed.year_mod_100())
-    {
+    if let (None, None, Some(short)) = (parsed.year(), parsed.year_div_100(), parsed.year_mod_100()) {
         // Two digits from 69 are of the last century, as POSIX has it.
         parsed.set_year(i64::from(short) + if short < 69 { 2000 } else { 1900 }).ok()?;
     }

@@ -21,8 +21,7 @@ use chrono::{NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
 use super::behind::{
-    YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year,
-    is_decimal_comma, year_behind,
+    YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -113,18 +112,8 @@ const LEVELS: [&[u8]; 18] = [
 /// First words of the logs of load balancers of AWS.
 const SCHEMES: [&[u8]; 7] = [b"http", b"https", b"h2", b"ws", b"wss", b"grpc", b"grpcs"];
 /// Names of the time in records of `name=value`.
-const TIME_KEYS: [&[u8]; 10] = [
-    b"time",
-    b"ts",
-    b"t",
-    b"timestamp",
-    b"@timestamp",
-    b"_time",
-    b"datetime",
-    b"date",
-    b"asctime",
-    b"eventtime",
-];
+const TIME_KEYS: [&[u8]; 10] =
+    [b"time", b"ts", b"t", b"timestamp", b"@timestamp", b"_time", b"datetime", b"date", b"asctime", b"eventtime"];
 /// Largest number of pairs of `name=value` before the time.
 const MAX_PAIRS: usize = 8;
 /// Length of a line above which the rest may be missing, and of a stamp that is cut there.
@@ -238,9 +227,7 @@ fn prefixed(text: &[u8]) -> Option<Stamp<'_>> {
     let Some(rest) = rest else { return behind_key(text).and_then(stamp).map(with_field_zone) };
     // Numbers and dates alone are text here.
     match stamp(rest)? {
-        Ok(Found {
-            moment: Moment::Instant(_) | Moment::Shown(Shown { time: None, .. }), ..
-        }) => None,
+        Ok(Found { moment: Moment::Instant(_) | Moment::Shown(Shown { time: None, .. }), .. }) => None,
         stamp => Some(stamp),
     }
 }

@@ -28,13 +28,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
-use arrow::datatypes::{
-    DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
-};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use chrono::{
-    DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc,
-};
+use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 
 use self::format::Format;
 use self::forms::{Moment, Shown};
@@ -108,21 +104,18 @@ impl Timestamps {
 impl Place {
     fn new(place: &str, documents: &Documents) -> Outcome<Self> {
         let json_field = place.strip_prefix("jsonl:").filter(|field| !field.is_empty());
-        let refused = |expected: &str| {
-            Failure::usage(format!("--timestamp {place} with --documents {documents}: {expected}"))
-        };
+        let refused =
+            |expected: &str| Failure::usage(format!("--timestamp {place} with --documents {documents}: {expected}"));
         match (documents, json_field) {
             (Documents::Files, _) => Err(refused("files have no timestamps; lines and rows do")),
             (Documents::Lines, Some(field)) => Ok(Self::LineField(field.to_owned())),
             (Documents::Lines, None) => match place {
                 "auto" => Ok(Self::Line),
                 "dmesg" => Ok(Self::Kernel),
-                _ if place.contains('%') => Format::new(place).map(Self::Format).ok_or_else(|| {
-                    refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
-                }),
-                _ => Err(refused(
-                    "expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'",
-                )),
+                _ if place.contains('%') => Format::new(place)
+                    .map(Self::Format)
+                    .ok_or_else(|| refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")),
+                _ => Err(refused("expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'")),
             },
             (Documents::Jsonl(_), Some(field)) => Ok(Self::Column(field.to_owned())),
             _ => Ok(Self::Column(place.to_owned())),
@@ -203,11 +196,8 @@ impl Clock {
     /// Returns a message about documents without a timestamp, if there are any.
     pub fn warning(&self) -> Option<String> {
         let (num_missing, num_docs) = (self.num_missing, self.num_docs);
-        (num_missing > 0).then(|| {
-            format!(
-                "{num_missing} of {num_docs} documents have no timestamp; their {COLUMN} is NULL"
-            )
-        })
+        (num_missing > 0)
+            .then(|| format!("{num_missing} of {num_docs} documents have no timestamp; their {COLUMN} is NULL"))
     }
 
     fn count(&mut self, num_docs: u64, num_missing: u64) {
@@ -338,8 +328,7 @@ fn instant_in(zone: Zone, local: NaiveDateTime) -> Option<i64> {
 fn first_instant(zone: &impl TimeZone, time: NaiveDateTime) -> Option<i64> {
     let day = TimeDelta::days(1);
     let shown = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest();
-    let instant =
-        shown(time).or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
+    let instant = shown(time).or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
     Some(instant.timestamp_micros())
 }
 
@@ -501,10 +490,7 @@ mod tests {
         let mut of_2001 = clock("auto", "UTC", Some(2001));
         assert_eq!(for_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
         assert_eq!(for_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
-        assert_eq!(
-            of_2001.warning().unwrap(),
-            "1 of 2 documents have no timestamp; their ts is NULL"
-        );
+        assert_eq!(of_2001.warning().unwrap(), "1 of 2 documents have no timestamp; their ts is NULL");
     }
 
     #[test]
@@ -530,11 +516,7 @@ mod tests {
             let shown = for_line(&mut clock(format, "UTC", None), line);
             assert_eq!(shown.as_deref(), Some(expected), "{format}");
             for other in ["", "x", "06.", "\u{fc}"] {
-                assert_eq!(
-                    for_line(&mut clock(format, "UTC", None), other),
-                    None,
-                    "{format} {other}"
-                );
+                assert_eq!(for_line(&mut clock(format, "UTC", None), other), None, "{format} {other}");
             }
         }
         assert_eq!(clock("%Y", "UTC", None).for_line(b"2024\xff"), None);
@@ -576,14 +558,11 @@ mod tests {
             let line = format!("{{\"x\": 1, \"at\": {value}}}");
             assert_eq!(for_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
         }
-        for (value, micros) in
-            [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)]
-        {
+        for (value, micros) in [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)] {
             let line = format!("{{\"at\": {value}}}");
             assert_eq!(clock.for_line(line.as_bytes()), Some(micros), "{value}");
         }
-        for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"]
-        {
+        for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"] {
             assert_eq!(for_line(&mut clock, line), None, "{line}");
         }
     }
@@ -600,15 +579,11 @@ mod tests {
             times.as_primitive::<TimestampMicrosecondType>().iter().collect()
         };
         let hour = 3_600_000_000;
-        let texts =
-            vec![Some("1970-01-01T01:00:00"), Some("1970-01-01T00:00:01Z"), Some("x"), None];
+        let texts = vec![Some("1970-01-01T01:00:00"), Some("1970-01-01T00:00:01Z"), Some("x"), None];
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
         assert_eq!(micros(texts), [Some(0), Some(1_000_000), None, None]);
         assert_eq!(micros(Arc::new(Int64Array::from(vec![3]))), [Some(3_000_000)]);
-        assert_eq!(
-            micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))),
-            [Some(500_000), None]
-        );
+        assert_eq!(micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))), [Some(500_000), None]);
         assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
         let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
         assert_eq!(micros(local), [Some(0)]);
@@ -621,9 +596,7 @@ mod tests {
 
     #[test]
     fn places_that_do_not_fit_are_refused_by_the_option() {
-        let refused = |place, documents, zone| {
-            Timestamps::new(place, &documents, zone, None).unwrap_err().to_string()
-        };
+        let refused = |place, documents, zone| Timestamps::new(place, &documents, zone, None).unwrap_err().to_string();
         let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, or a \
                      format such as '%d.%m.%Y %H:%M:%S'";
         assert_eq!(refused("soon", Documents::Lines, "UTC"), lines);

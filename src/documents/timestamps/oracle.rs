@@ -47,14 +47,13 @@ const DATES: [(&str, bool); 26] = [
     ("%m-%d", false),
 ];
 const SEPARATORS: [&str; 22] = [
-    " ", " ", "T", "t", "  ", "\t", "_", "-", "|", ",", ", ", ";", ":", "@", "/", " at ", " - ",
-    " on ", "][", "\",\"", " Mon ", "--",
+    " ", " ", "T", "t", "  ", "\t", "_", "-", "|", ",", ", ", ";", ":", "@", "/", " at ", " - ", " on ", "][", "\",\"",
+    " Mon ", "--",
 ];
 /// Forms of times: with the hours of a day, or of its halves.
 const TIMES: [&str; 6] = ["%H:%M:%S", "%H:%M:%S", "%-H:%M:%S", "%H.%M.%S", "%H%M%S", "%H:%M"];
 const HALF_TIMES: [&str; 3] = ["%I:%M:%S", "%-I:%M:%S", "%I:%M"];
-const HALVES: [(&str, &str); 4] =
-    [(" AM", " PM"), ("am", "pm"), (" a.m.", " p.m."), ("上午", "下午")];
+const HALVES: [(&str, &str); 4] = [(" AM", " PM"), ("am", "pm"), (" a.m.", " p.m."), ("上午", "下午")];
 /// Zones, with their minutes; none for those that no reader can know.
 const ZONES: [(&str, Option<i32>); 20] = [
     ("Z", Some(0)),
@@ -134,14 +133,9 @@ fn written(random: &mut Random) -> Written {
         time = time.with_second(0).unwrap();
     } else if random.one_in(2) {
         let digits = *random.pick(&[3, 3, 6, 6, 9, 1, 2]);
-        let sign = *random.pick(if separator.contains(',') {
-            &[".", ":"][..]
-        } else {
-            &[".", ",", ":"][..]
-        });
+        let sign = *random.pick(if separator.contains(',') { &[".", ":"][..] } else { &[".", ",", ":"][..] });
         let nanos = 10u32.pow(9 - digits) * random.below(10usize.pow(digits)) as u32;
-        text +=
-            &format!("{sign}{:0width$}", nanos / 10u32.pow(9 - digits), width = digits as usize);
+        text += &format!("{sign}{:0width$}", nanos / 10u32.pow(9 - digits), width = digits as usize);
         time = time.with_nanosecond(nanos).unwrap();
     }
     if has_half {
@@ -217,8 +211,7 @@ fn a_form_that_ends_early_drops_nothing() {
     let mut num_read = 0;
     for number in 0..4_000 {
         let form = forms[number % forms.len()];
-        let millis =
-            if form.contains("%3f") || form.contains("%.3f") { random.below(1000) } else { 0 };
+        let millis = if form.contains("%3f") || form.contains("%.3f") { random.below(1000) } else { 0 };
         let time = moment(&mut random).with_nanosecond(millis as u32 * 1_000_000).unwrap();
         let form = form.replace("%z", "+0200");
         let has_zone = form.contains("+0200") || form.contains("CEST");

@@ -5,14 +5,8 @@
 use chrono::NaiveTime;
 
 /// Marks of the halves of a day, in lower case, and true for the second half.
-const HALVES: [(&str, bool); 6] = [
-    ("上午", false),
-    ("下午", true),
-    ("午前", false),
-    ("午後", true),
-    ("오전", false),
-    ("오후", true),
-];
+const HALVES: [(&str, bool); 6] =
+    [("上午", false), ("下午", true), ("午前", false), ("午後", true), ("오전", false), ("오후", true)];
 /// Words for parts of a day in other languages. A time with one of them is not understood.
 const DAY_PARTS: [&str; 16] = [
     "nachm",
@@ -115,9 +109,7 @@ impl<'a> Scan<'a> {
             len += match self.0.get(len..).unwrap_or_default() {
                 [b' ' | b'\t', ..] => 1,
                 [0xc2, 0xa0, ..] => 2,
-                [0xe2, 0x80, 0x80..=0x8a | 0xaf, ..]
-                | [0xe2, 0x81, 0x9f, ..]
-                | [0xe3, 0x80, 0x80, ..] => 3,
+                [0xe2, 0x80, 0x80..=0x8a | 0xaf, ..] | [0xe2, 0x81, 0x9f, ..] | [0xe3, 0x80, 0x80, ..] => 3,
                 _ => break,
             };
         }
@@ -281,8 +273,7 @@ impl<'a> Scan<'a> {
             *self = scan;
             return Some(letter.eq_ignore_ascii_case(&b'p'));
         }
-        let (mark, is_second) =
-            HALVES.iter().find(|(mark, _)| scan.0.starts_with(mark.as_bytes()))?;
+        let (mark, is_second) = HALVES.iter().find(|(mark, _)| scan.0.starts_with(mark.as_bytes()))?;
         scan.0 = scan.0.get(mark.len()..)?;
         *self = scan;
         Some(*is_second)
@@ -296,9 +287,8 @@ impl<'a> Scan<'a> {
         if !matches!(scan.peek(), Some(b'n' | b'v' | b'm' | b'a' | 0x80..)) {
             return false;
         }
-        let is_here = |word: &&str| {
-            scan.0.strip_prefix(word.as_bytes()).is_some_and(|rest| Scan(rest).is_at_word_end())
-        };
+        let is_here =
+            |word: &&str| scan.0.strip_prefix(word.as_bytes()).is_some_and(|rest| Scan(rest).is_at_word_end());
         DAY_PARTS.iter().any(is_here)
     }
 
@@ -308,8 +298,7 @@ impl<'a> Scan<'a> {
             return Some(sign == b'-');
         }
         self.peek().filter(|byte| !byte.is_ascii())?;
-        let (sign, is_minus) =
-            SIGNS.iter().find(|(sign, _)| self.0.starts_with(sign.as_bytes()))?;
+        let (sign, is_minus) = SIGNS.iter().find(|(sign, _)| self.0.starts_with(sign.as_bytes()))?;
         self.0 = self.0.get(sign.len()..)?;
         Some(*is_minus)
     }

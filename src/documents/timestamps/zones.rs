@@ -126,8 +126,7 @@ fn is_label(scan: &mut Scan<'_>) -> bool {
     let mut behind = Scan(rest);
     let is_label = LABELS.iter().any(|label| label.eq_ignore_ascii_case(word));
     // `timezone +0200`, too.
-    let has_sign =
-        behind.one_of(b":=").is_some() || behind.blanks() > 0 && behind.peek() == Some(b'+');
+    let has_sign = behind.one_of(b":=").is_some() || behind.blanks() > 0 && behind.peek() == Some(b'+');
     if !is_label || !has_sign {
         return false;
     }
@@ -239,13 +238,8 @@ fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     }
     let is_small_z = name == b"z" && gap == Gap::Nothing;
     // Behind these an offset may stand.
-    let is_zero =
-        matches!(name, b"UTC" | b"GMT" | b"UT" | b"UCT" | b"utc" | b"gmt" | b"Utc" | b"Gmt");
-    let known = if is_zero || is_small_z {
-        Some(0)
-    } else {
-        named_minutes(name).map(|minutes| minutes * 60)
-    };
+    let is_zero = matches!(name, b"UTC" | b"GMT" | b"UT" | b"UCT" | b"utc" | b"gmt" | b"Utc" | b"Gmt");
+    let known = if is_zero || is_small_z { Some(0) } else { named_minutes(name).map(|minutes| minutes * 60) };
     let is_odd = known.is_none() && is_name_in_other_case(name);
     if known.is_none() && !is_odd && !is_unclear_name(name) {
         return Ok(None);
@@ -299,8 +293,7 @@ fn offset_apart(scan: &mut Scan<'_>, known: i32, is_zero: bool) -> Result<i32, U
     if !is_clear && !is_short {
         return Ok(known);
     }
-    let seconds =
-        hours_and_minutes(&mut inner).filter(|_| is_clear || is_plus).ok_or(Unclear::Part)?;
+    let seconds = hours_and_minutes(&mut inner).filter(|_| is_clear || is_plus).ok_or(Unclear::Part)?;
     let seconds = if is_minus { -seconds } else { seconds };
     if has_bracket && inner.one_of(b")").is_none() || seconds != known && !is_zero {
         return Err(Unclear::Part);

@@ -4,11 +4,9 @@
 use gsst::{Block, BlockOptions, CodeWidth, Pattern, write_block};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let names: Vec<String> =
-        (0..5_000).map(|i| format!("customer {i} of the harbour district")).collect();
+    let names: Vec<String> = (0..5_000).map(|i| format!("customer {i} of the harbour district")).collect();
     // A row that is null stands at the end.
-    let rows: Vec<Option<&[u8]>> =
-        names.iter().map(|name| Some(name.as_bytes())).chain([None]).collect();
+    let rows: Vec<Option<&[u8]>> = names.iter().map(|name| Some(name.as_bytes())).chain([None]).collect();
 
     for width in [CodeWidth::Eight, CodeWidth::Twelve] {
         // The symbol table is trained on the rows, and lies in the block.

@@ -206,8 +206,7 @@ fn push_row_group(row_group: &GsstRowGroup, bytes: &mut Vec<u8>) {
             for bound in [&statistics.min, &statistics.max] {
                 match bound {
                     Some(Bound { bytes: bound, is_exact }) => {
-                        bytes
-                            .extend_from_slice(&[if *is_exact { 1 } else { 2 }, bound.len() as u8]);
+                        bytes.extend_from_slice(&[if *is_exact { 1 } else { 2 }, bound.len() as u8]);
                         bytes.extend_from_slice(bound);
                     }
                     None => bytes.extend_from_slice(&[0, 0]),
@@ -365,9 +364,8 @@ pub(super) fn has_stored_type(footer: &ParquetMetaData, leaf: usize) -> bool {
         && column.logical_type_ref().is_none()
         && column.path().parts().len() == 1;
     let mut chunks = footer.row_groups().iter().filter_map(|group| group.columns().get(leaf));
-    let has_encoding = |chunk: &ColumnChunkMetaData| {
-        chunk.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
-    };
+    let has_encoding =
+        |chunk: &ColumnChunkMetaData| chunk.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY);
     is_plain_bytes && chunks.all(has_encoding)
 }
 
@@ -417,10 +415,8 @@ impl TextStatistics {
         let (min, max) = match (has_values(self), has_values(other)) {
             (true, true) => {
                 let both = |one: &Option<Bound>, two: &Option<Bound>| one.clone().zip(two.clone());
-                let smaller =
-                    |(one, two): (Bound, Bound)| if two.bytes < one.bytes { two } else { one };
-                let larger =
-                    |(one, two): (Bound, Bound)| if two.bytes > one.bytes { two } else { one };
+                let smaller = |(one, two): (Bound, Bound)| if two.bytes < one.bytes { two } else { one };
+                let larger = |(one, two): (Bound, Bound)| if two.bytes > one.bytes { two } else { one };
                 (both(&self.min, &other.min).map(smaller), both(&self.max, &other.max).map(larger))
             }
             (false, true) => (other.min.clone(), other.max.clone()),
@@ -507,8 +503,7 @@ mod tests {
             assert!(!bound.is_exact || values.contains(&Some(&bound.bytes)));
         }
         let (one, two) = values.split_at(values.len() / 2);
-        let merged =
-            TextStatistics::from_rows(one, is_utf8).merge(&TextStatistics::from_rows(two, is_utf8));
+        let merged = TextStatistics::from_rows(one, is_utf8).merge(&TextStatistics::from_rows(two, is_utf8));
         assert_eq!((merged.num_rows, merged.num_nulls), (values.len(), statistics.num_nulls));
         assert!(values.iter().flatten().all(|value| merged.may_be(value)));
     }

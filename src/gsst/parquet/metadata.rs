@@ -35,8 +35,8 @@ use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 
 use super::guarded;
 use super::index::{
-    GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, STORED_NAME_MARK, StoredBlock,
-    TextStatistics, are_keys_left_over, fault, has_stored_name, has_stored_type, value_for,
+    GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, STORED_NAME_MARK, StoredBlock, TextStatistics,
+    are_keys_left_over, fault, has_stored_name, has_stored_type, value_for,
 };
 use super::seal::{FooterSeal, SEAL_KEY};
 
@@ -95,10 +95,7 @@ impl GsstMetadata {
             },
         };
         if index.has_checksums != FooterSeal::find(footer)?.is_some() {
-            return Err(fault(
-                0,
-                "the index and the checksum of the footer do not belong together",
-            ));
+            return Err(fault(0, "the index and the checksum of the footer do not belong together"));
         }
         let metadata = Self { schema: Arc::new(restore(stored_schema, &index)?), index };
         metadata.check(footer)?;
@@ -160,12 +157,7 @@ impl GsstMetadata {
 
     /// Returns the range of a stretch's block in the file, or `None` if there is no block because
     /// all its rows are null.
-    pub fn block_range(
-        &self,
-        row_group_idx: usize,
-        column_idx: usize,
-        stretch_idx: usize,
-    ) -> Option<Range<u64>> {
+    pub fn block_range(&self, row_group_idx: usize, column_idx: usize, stretch_idx: usize) -> Option<Range<u64>> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
         let len_bytes = run.blocks.get(stretch_idx)?.len_bytes as u64;
         let before = &run.blocks[..stretch_idx];
@@ -182,22 +174,18 @@ impl GsstMetadata {
             let reason = format!("{} row groups of {}", row_groups.len(), footer.num_row_groups());
             return Err(does_not_fit(reason));
         }
-        let leaves =
-            first_leaves(footer.file_metadata().schema_descr(), self.schema.fields().len());
+        let leaves = first_leaves(footer.file_metadata().schema_descr(), self.schema.fields().len());
         for (row_group, in_footer) in row_groups.iter().zip(footer.row_groups()) {
             let num_rows: u64 = row_group.stretch_rows.iter().map(|rows| *rows as u64).sum();
             let is_stretch = |rows: &usize| (1..=MAX_BLOCK_ROWS).contains(rows);
-            if Ok(num_rows) != u64::try_from(in_footer.num_rows())
-                || !row_group.stretch_rows.iter().all(is_stretch)
-            {
+            if Ok(num_rows) != u64::try_from(in_footer.num_rows()) || !row_group.stretch_rows.iter().all(is_stretch) {
                 return Err(does_not_fit("other numbers of rows"));
             }
             if *has_checksums && row_group.chunk_checksums.len() != in_footer.num_columns() {
                 return Err(does_not_fit("other numbers of columns"));
             }
             for (run, column) in row_group.runs.iter().zip(columns) {
-                let chunk =
-                    leaves.get(column.field_idx).and_then(|leaf| in_footer.columns().get(*leaf));
+                let chunk = leaves.get(column.field_idx).and_then(|leaf| in_footer.columns().get(*leaf));
                 let chunk = chunk.ok_or_else(|| does_not_fit("no such column"))?;
                 let range = chunk_range(chunk)?;
                 let end = run.start.checked_add(run.len_bytes());
@@ -215,8 +203,7 @@ fn is_possible(block: &StoredBlock) -> bool {
     let StoredBlock { len_bytes, statistics } = block;
     let is_all_null = statistics.num_nulls == statistics.num_rows;
     let is_block = *len_bytes >= HEADER_BYTES && len_bytes.is_multiple_of(ALIGNMENT_BYTES);
-    statistics.num_nulls <= statistics.num_rows
-        && (if is_all_null { *len_bytes == 0 } else { is_block })
+    statistics.num_nulls <= statistics.num_rows && (if is_all_null { *len_bytes == 0 } else { is_block })
 }
 
 /// Returns the first leaf of each top-level field.
@@ -234,14 +221,12 @@ pub(super) fn first_leaves(schema: &SchemaDescriptor, num_fields: usize) -> Vec<
 pub(super) fn chunk_range(chunk: &ColumnChunkMetaData) -> Result<Range<u64>> {
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
     let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
-    range.and_then(|(start, len_bytes)| Some(start..start.checked_add(len_bytes)?)).ok_or_else(
-        || Error::Format {
-            file: SOURCE.to_owned(),
-            section: "footer",
-            offset: 0,
-            reason: "a column that lies outside of the file".to_owned(),
-        },
-    )
+    range.and_then(|(start, len_bytes)| Some(start..start.checked_add(len_bytes)?)).ok_or_else(|| Error::Format {
+        file: SOURCE.to_owned(),
+        section: "footer",
+        offset: 0,
+        reason: "a column that lies outside of the file".to_owned(),
+    })
 }
 
 fn does_not_fit(reason: impl std::fmt::Display) -> Error {
@@ -312,9 +297,8 @@ fn restore(stored: &Schema, index: &Index) -> Result<Schema> {
         }
         *field = Arc::new(restored.with_metadata(metadata));
     }
-    let is_marked = |field: &&Arc<Field>| {
-        field.metadata().get(EXTENSION_NAME_KEY).is_some_and(|name| name == EXTENSION_NAME)
-    };
+    let is_marked =
+        |field: &&Arc<Field>| field.metadata().get(EXTENSION_NAME_KEY).is_some_and(|name| name == EXTENSION_NAME);
     if let Some(field) = fields.iter().find(is_marked) {
         return Err(no_index(field.name()));
     }
@@ -403,12 +387,10 @@ impl GsstFooter {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for &field_idx in fields {
             match self.metadata.column_of_field(field_idx) {
-                Some(column_idx) => {
-                    ranges.extend(self.metadata.run_range(row_group_idx, column_idx))
-                }
+                Some(column_idx) => ranges.extend(self.metadata.run_range(row_group_idx, column_idx)),
                 None => {
-                    let leaves = (0..schema.num_columns())
-                        .filter(|leaf| schema.get_column_root_idx(*leaf) == field_idx);
+                    let leaves =
+                        (0..schema.num_columns()).filter(|leaf| schema.get_column_root_idx(*leaf) == field_idx);
                     ranges.extend(leaves.filter_map(|leaf| chunk_range(chunks.get(leaf)?).ok()));
                 }
             }

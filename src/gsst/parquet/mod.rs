@@ -96,9 +96,7 @@ mod row_group;
 mod seal;
 mod write;
 
-pub use index::{
-    BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics,
-};
+pub use index::{BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics};
 pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstFooter, GsstMetadata, is_gsst_file};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use read::GsstParquetReader;
@@ -119,9 +117,7 @@ fn guarded<T, E: Into<Box<dyn Error + Send + Sync>>>(
 ) -> Result<T> {
     match std::panic::catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(|error| crate::Error::external(what, error)),
-        Err(_) => {
-            Err(crate::Error::external(what, "the file is damaged; the Parquet crate gave up"))
-        }
+        Err(_) => Err(crate::Error::external(what, "the file is damaged; the Parquet crate gave up")),
     }
 }
 

@@ -46,9 +46,7 @@ impl CodePredicate {
     pub fn may_match(&self, statistics: &TextStatistics) -> bool {
         match &self.test {
             _ if statistics.num_nulls == statistics.num_rows => false,
-            CodeTest::IsIn(texts) if !self.is_negated => {
-                texts.iter().any(|text| statistics.may_be(text))
-            }
+            CodeTest::IsIn(texts) if !self.is_negated => texts.iter().any(|text| statistics.may_be(text)),
             CodeTest::IsIn(_) | CodeTest::Like(_) => true,
         }
     }
@@ -100,8 +98,7 @@ impl StretchMatches {
     /// Returns true if the rows ascend and exist, and the text has their number and type
     /// `text_type`.
     pub(super) fn is_of(&self, num_rows: usize, text_type: &DataType) -> bool {
-        let is_theirs =
-            |text: &ArrayRef| text.len() == self.rows.len() && text.data_type() == text_type;
+        let is_theirs = |text: &ArrayRef| text.len() == self.rows.len() && text.data_type() == text_type;
         self.rows.is_sorted_by(|one, next| one < next)
             && self.rows.last().is_none_or(|last| (*last as usize) < num_rows)
             && self.text.as_ref().is_none_or(is_theirs)
@@ -187,8 +184,7 @@ impl ChunkReader for CheckedChunks {
         let rest = self.rest(start)?;
         if length > rest.len() {
             let there = rest.len();
-            let reason =
-                format!("{length} bytes at {start} are asked for, {there} are in its column");
+            let reason = format!("{length} bytes at {start} are asked for, {there} are in its column");
             return Err(ParquetError::EOF(reason));
         }
         Ok(rest.slice(..length))

@@ -62,14 +62,9 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
     ///
     /// [`Error::OutOfRange`] if there is no such row group or field. [`Error::InvalidArgument`] if
     /// a predicate is on a column that is not a GSST column, or the row filter on one that is.
-    pub fn read_row_group(
-        &self,
-        row_group_idx: usize,
-        options: &ReadOptions,
-    ) -> Result<RowGroupReader<R>> {
-        let out_of_range = |what, got: usize, len: usize| {
-            Err(Error::OutOfRange { what, got: got as u64, len: len as u64 })
-        };
+    pub fn read_row_group(&self, row_group_idx: usize, options: &ReadOptions) -> Result<RowGroupReader<R>> {
+        let out_of_range =
+            |what, got: usize, len: usize| Err(Error::OutOfRange { what, got: got as u64, len: len as u64 });
         if row_group_idx >= self.num_row_groups() {
             return out_of_range("row group", row_group_idx, self.num_row_groups());
         }
@@ -80,9 +75,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
         }
         let gsst = self.footer.gsst();
         if let Some(filter) = &options.row_filter {
-            let is_ordinary = |field_idx: &usize| {
-                *field_idx < num_fields && gsst.column_of_field(*field_idx).is_none()
-            };
+            let is_ordinary = |field_idx: &usize| *field_idx < num_fields && gsst.column_of_field(*field_idx).is_none();
             if !filter.fields.iter().all(is_ordinary) || !filter.fields.is_sorted() {
                 return Err(Error::InvalidArgument {
                     name: "row filter",
@@ -130,9 +123,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
         let field = self.schema().field(field_idx).clone();
         let gsst = self.footer.gsst();
         match gsst.column_of_field(field_idx) {
-            Some(column) if as_view => {
-                field.with_data_type(gsst.columns()[column].text_type.as_view().data_type())
-            }
+            Some(column) if as_view => field.with_data_type(gsst.columns()[column].text_type.as_view().data_type()),
             _ => field,
         }
     }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, SchemaRef};
 use bytes::Bytes;
@@ -19,9 +17,7 @@ use crate::error::{Error, Result};
 use super::guarded;
 use super::index::SOURCE;
 use super::metadata::{GsstFooter, chunk_range};
-use super::predicate::{
-    CheckedChunks, CodePredicate, RowFilter, StretchMatches, checked_chunk, in_both,
-};
+use super::predicate::{CheckedChunks, CodePredicate, RowFilter, StretchMatches, checked_chunk, in_both};
 use crate::arrow::{decode_rows, decode_selected};
 use crate::block::Block;
 
@@ -45,13 +41,7 @@ pub struct ReadOptions {
 impl Default for ReadOptions {
     /// Returns options that read everything, in its original types, in batches of 8,192 rows.
     fn default() -> Self {
-        Self {
-            projection: None,
-            predicates: Vec::new(),
-            row_filter: None,
-            batch_rows: 8192,
-            text_as_views: false,
-        }
+        Self { projection: None, predicates: Vec::new(), row_filter: None, batch_rows: 8192, text_as_views: false }
     }
 }
 
@@ -148,8 +138,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(stretch) = &mut self.stretch
-                && let Some(batch) =
-                    stretch.next_batch(&self.schema, &self.projection, self.options.batch_rows)?
+                && let Some(batch) = stretch.next_batch(&self.schema, &self.projection, self.options.batch_rows)?
             {
                 return Ok(Some(batch));
             }
@@ -192,12 +181,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
 
     /// Returns the rows of a stretch that the filter keeps and that meet all predicates. `None`
     /// means all rows.
-    fn selected_rows(
-        &self,
-        stretch_idx: usize,
-        start: usize,
-        num_rows: usize,
-    ) -> Result<Option<Vec<u32>>> {
+    fn selected_rows(&self, stretch_idx: usize, start: usize, num_rows: usize) -> Result<Option<Vec<u32>>> {
         if self.options.predicates.is_empty() && self.options.row_filter.is_none() {
             return Ok(None);
         }
@@ -228,19 +212,13 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     /// Returns the rows of a stretch that were found elsewhere, or `None` if there are no such
     /// results.
     fn found_rows(&self, stretch_idx: usize) -> Option<Vec<u32>> {
-        let mut columns =
-            self.matches.iter().flatten().map(|stretches| &stretches[stretch_idx].rows);
+        let mut columns = self.matches.iter().flatten().map(|stretches| &stretches[stretch_idx].rows);
         let first = columns.next()?.clone();
         Some(columns.fold(first, |rows, others| in_both(rows, others)))
     }
 
     /// Returns the rows of a stretch that the row filter keeps, of those in `found`.
-    fn kept_rows(
-        &self,
-        start: usize,
-        num_rows: usize,
-        found: Option<Vec<u32>>,
-    ) -> Result<Vec<u32>> {
+    fn kept_rows(&self, start: usize, num_rows: usize, found: Option<Vec<u32>>) -> Result<Vec<u32>> {
         let filter = match (&self.options.row_filter, &found) {
             (Some(filter), None) => filter,
             (Some(filter), Some(rows)) if !rows.is_empty() => filter,
@@ -286,9 +264,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
             return Ok(text);
         }
         match (self.block(column_idx, stretch_idx)?, selected) {
-            (Some(block), Some(rows)) if rows.len() < num_rows => {
-                decode_selected(&block, rows, text_type)
-            }
+            (Some(block), Some(rows)) if rows.len() < num_rows => decode_selected(&block, rows, text_type),
             (Some(block), _) => decode_rows(&block, 0..num_rows, text_type),
             (None, rows) => {
                 let num_rows = rows.as_ref().map_or(num_rows, Vec::len);
@@ -313,8 +289,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
             return Err(damaged("it ends behind the file"));
         }
         let len_bytes = (range.end - range.start) as usize;
-        let bytes =
-            guarded("reading a GSST block", || self.input.get_bytes(range.start, len_bytes))?;
+        let bytes = guarded("reading a GSST block", || self.input.get_bytes(range.start, len_bytes))?;
         let block = Block::open(bytes)?;
         let run = &self.footer.gsst().row_groups()[self.row_group_idx].runs[column_idx];
         let statistics = &run.blocks[stretch_idx].statistics;
@@ -333,8 +308,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         num_rows: usize,
         selected: &Option<Vec<u32>>,
     ) -> Result<ParquetRecordBatchReader> {
-        let is_ordinary =
-            |field_idx: &usize| self.footer.gsst().column_of_field(*field_idx).is_none();
+        let is_ordinary = |field_idx: &usize| self.footer.gsst().column_of_field(*field_idx).is_none();
         let roots: Vec<usize> = fields.iter().copied().filter(is_ordinary).collect();
         let mut selectors = vec![RowSelector::skip(start)];
         match selected {
@@ -359,12 +333,11 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         selectors: Vec<RowSelector>,
     ) -> Result<ParquetRecordBatchReader> {
         let mask = ProjectionMask::roots(self.footer.arrow.parquet_schema(), roots);
-        let builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.arrow.clone())
-                .with_projection(mask)
-                .with_row_groups(vec![self.row_group_idx])
-                .with_row_selection(RowSelection::from(selectors))
-                .with_batch_size(self.options.batch_rows);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.arrow.clone())
+            .with_projection(mask)
+            .with_row_groups(vec![self.row_group_idx])
+            .with_row_selection(RowSelection::from(selectors))
+            .with_batch_size(self.options.batch_rows);
         guarded(READING, || builder.build())
     }
 

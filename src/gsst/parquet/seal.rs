@@ -48,8 +48,7 @@ impl FooterSeal {
     pub fn find(footer: &ParquetMetaData) -> Result<Option<Self>> {
         let digits = value_for(footer, SEAL_KEY).filter(|_| !are_keys_left_over(footer));
         let Some(digits) = digits else { return Ok(None) };
-        let is_seal =
-            digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let is_seal = digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let parsed = digits.split_at_checked(START_DIGITS).filter(|_| is_seal);
         let parsed = parsed.and_then(|(start, checksum)| {
             let start = u64::from_str_radix(start, 16).ok()?;
@@ -99,8 +98,7 @@ pub(super) fn open_seal(start: u64) -> String {
 /// Writes the checksum of `sealed` into the value of the seal's key.
 pub(super) fn close_seal(sealed: &mut [u8]) -> io::Result<()> {
     let places = places(sealed);
-    let places =
-        places.ok_or_else(|| io::Error::other("the footer has no place for its checksum"))?;
+    let places = places.ok_or_else(|| io::Error::other("the footer has no place for its checksum"))?;
     let digits = format!("{:08x}", checksum_without(sealed, &places));
     sealed[places].copy_from_slice(digits.as_bytes());
     Ok(())
@@ -231,9 +229,7 @@ mod tests {
                 output.expect_chunk(range);
             }
             bytes.chunks(piece).for_each(|part| output.write_all(part).unwrap());
-            let of = |range: Range<u64>| {
-                crc32c::crc32c(&bytes[range.start as usize..range.end as usize])
-            };
+            let of = |range: Range<u64>| crc32c::crc32c(&bytes[range.start as usize..range.end as usize]);
             assert_eq!(output.checksums(), ranges.clone().map(of));
             assert_eq!(output.finish().unwrap().0, bytes);
         }

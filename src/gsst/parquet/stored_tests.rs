@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, Int32Array, ListArray, RecordBatch, StringArray,
-    StringViewArray, StructArray,
+    Array, ArrayRef, AsArray, BinaryViewArray, Int32Array, ListArray, RecordBatch, StringArray, StringViewArray,
+    StructArray,
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Fields, Int32Type, Schema};
@@ -63,8 +63,7 @@ fn golden_rows() -> RecordBatch {
         field("two", &two),
     ];
     let schema = Schema::new_with_metadata(fields, metadata.into());
-    let columns: Vec<ArrayRef> =
-        vec![Arc::new(one), Arc::new(numbers), Arc::new(lists), Arc::new(two)];
+    let columns: Vec<ArrayRef> = vec![Arc::new(one), Arc::new(numbers), Arc::new(lists), Arc::new(two)];
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
 
@@ -87,8 +86,7 @@ fn files_of_the_first_version_still_open() {
         // The same rows of today have the same blocks.
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(25)).build();
         let block = BlockOptions::new(width);
-        let today =
-            write(&rows, GsstParquetOptions { block, properties, ..GsstParquetOptions::default() });
+        let today = write(&rows, GsstParquetOptions { block, properties, ..GsstParquetOptions::default() });
         let today = GsstFooter::read(&today).unwrap();
         for column in 0..2 {
             assert_eq!(today.gsst().totals(column), footer.gsst().totals(column));
@@ -116,8 +114,7 @@ fn names_of_the_user_are_kept_and_no_name_is_there_twice() {
         Field::new("a", texts("").data_type().clone(), true),
         Field::new("a (tadoc GSST codes)", texts("").data_type().clone(), true),
     ]);
-    let nested: ArrayRef =
-        Arc::new(StructArray::new(nested_fields, vec![texts("inner"), texts("more")], None));
+    let nested: ArrayRef = Arc::new(StructArray::new(nested_fields, vec![texts("inner"), texts("more")], None));
     let columns = vec![
         ("a", texts("one")),
         ("A (TADOC gsst codes)", numbers.clone()),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int32Array, ListArray, RecordBatch,
-    StringArray,
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int32Array, ListArray, RecordBatch, StringArray,
 };
 use arrow::compute::{cast, concat_batches, filter_record_batch};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
@@ -24,11 +23,9 @@ type Row = (i32, Option<String>, Option<String>);
 
 fn batch_for(rows: &[Row], types: (TextType, TextType)) -> RecordBatch {
     let numbers = Int32Array::from_iter_values(rows.iter().map(|row| row.0));
-    let lists =
-        rows.iter().map(|row| (row.0 % 5 != 0).then(|| vec![Some(row.0); row.0 as usize % 3]));
+    let lists = rows.iter().map(|row| (row.0 % 5 != 0).then(|| vec![Some(row.0); row.0 as usize % 3]));
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
-    let text =
-        |texts: StringArray, text_type: TextType| cast(&texts, &text_type.data_type()).unwrap();
+    let text = |texts: StringArray, text_type: TextType| cast(&texts, &text_type.data_type()).unwrap();
     let one = text(rows.iter().map(|row| row.1.clone()).collect(), types.0);
     let two = text(rows.iter().map(|row| row.2.clone()).collect(), types.1);
     let field = |name: &str, array: &dyn Array| Field::new(name, array.data_type().clone(), true);
@@ -120,8 +117,7 @@ fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
                 ..ReadOptions::default()
             };
             let whole = reader.read_row_group(row_group_idx, &all).unwrap();
-            let stretches: Vec<ArrayRef> =
-                whole.map(|batch| batch.unwrap().column(0).clone()).collect();
+            let stretches: Vec<ArrayRef> = whole.map(|batch| batch.unwrap().column(0).clone()).collect();
             assert_eq!(stretches.iter().map(|array| array.len()).collect::<Vec<_>>(), from_file);
             assert!(rows.set_text(column_idx, stretches[1..].to_vec()).is_err());
             rows.set_text(column_idx, stretches).unwrap();
@@ -148,9 +144,7 @@ fn read_with_matches(file: &Bytes, options: &ReadOptions) -> RecordBatch {
                 continue;
             }
             let mut stretches = Vec::new();
-            for (stretch_idx, num_rows) in
-                gsst.row_groups()[row_group_idx].stretch_rows.iter().enumerate()
-            {
+            for (stretch_idx, num_rows) in gsst.row_groups()[row_group_idx].stretch_rows.iter().enumerate() {
                 let mut found: Vec<u32> = (0..*num_rows as u32).collect();
                 let mut text = None;
                 match gsst.block_range(row_group_idx, column_idx, stretch_idx) {
@@ -293,11 +287,8 @@ fn check_damaged(bytes: Vec<u8>, batch: &RecordBatch) {
 
 #[test]
 fn every_byte_of_a_file_may_be_damaged() {
-    let rows: Vec<Row> = (0..40)
-        .map(|row| {
-            (row, (row % 7 > 0).then(|| format!("row {row}")), Some("b".repeat(row as usize)))
-        })
-        .collect();
+    let rows: Vec<Row> =
+        (0..40).map(|row| (row, (row % 7 > 0).then(|| format!("row {row}")), Some("b".repeat(row as usize)))).collect();
     let batch = batch_for(&rows, (TextType::Utf8View, TextType::LargeBinary));
     let file = write(std::slice::from_ref(&batch), options(25, CodeWidth::Twelve));
     for at in 0..file.len() {
@@ -353,8 +344,7 @@ fn an_index_may_say_anything() {
 fn check_as_other_readers_do(file: &Bytes, batch: &RecordBatch) {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).unwrap();
     let (schema, footer) = (builder.schema().clone(), builder.metadata().clone());
-    let batches: Vec<_> =
-        builder.with_batch_size(1000).build().unwrap().map(Result::unwrap).collect();
+    let batches: Vec<_> = builder.with_batch_size(1000).build().unwrap().map(Result::unwrap).collect();
     let read = concat_batches(&schema, &batches).unwrap();
     assert_eq!(read.column(1), batch.column(1));
     assert_eq!(read.column(2), batch.column(2));
@@ -379,10 +369,7 @@ fn check_as_other_readers_do(file: &Bytes, batch: &RecordBatch) {
             assert_eq!(values.iter().flatten().next().unwrap_or_default(), &run);
             assert!(values.iter().flatten().skip(1).all(<[u8]>::is_empty));
             let statistics = metadata.statistics(row_group_idx, column_idx).unwrap();
-            assert_eq!(
-                (statistics.num_rows, statistics.num_nulls),
-                (num_rows, values.null_count())
-            );
+            assert_eq!((statistics.num_rows, statistics.num_nulls), (num_rows, values.null_count()));
             first_row += num_rows;
             let chunk = footer.row_group(row_group_idx).column(if column_idx == 0 { 0 } else { 3 });
             assert!(chunk.statistics().is_none());
@@ -411,11 +398,7 @@ fn long_text_is_cut_into_stretches() {
     assert_eq!(Block::open(bytes).unwrap().num_rows(), row_group.stretch_rows[1]);
     assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);
     check_as_other_readers_do(&file, &batch);
-    let one = CodePredicate {
-        field_idx: 0,
-        test: CodeTest::IsIn(vec![b"39999".to_vec()]),
-        is_negated: false,
-    };
+    let one = CodePredicate { field_idx: 0, test: CodeTest::IsIn(vec![b"39999".to_vec()]), is_negated: false };
     let how = ReadOptions { predicates: vec![one], text_as_views: true, ..Default::default() };
     let found = read(&file, &how).unwrap();
     assert_eq!(found.num_rows(), 1);
@@ -431,19 +414,14 @@ fn files_without_gsst_columns_are_plain_parquet() {
     plain.write(&batch).unwrap();
     let plain = Bytes::from(plain.into_inner().unwrap());
     let none = GsstColumns::Named(Vec::new());
-    let ours = write(
-        std::slice::from_ref(&batch),
-        GsstParquetOptions { columns: none, ..options(50, CodeWidth::Eight) },
-    );
+    let ours =
+        write(std::slice::from_ref(&batch), GsstParquetOptions { columns: none, ..options(50, CodeWidth::Eight) });
     for file in [plain, ours] {
         assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);
         let reader = GsstParquetReader::open(file).unwrap();
         assert!(reader.footer().gsst().columns().is_empty());
-        let predicate = CodePredicate {
-            field_idx: 0,
-            test: CodeTest::Like(Pattern::contains(b"a")),
-            is_negated: false,
-        };
+        let predicate =
+            CodePredicate { field_idx: 0, test: CodeTest::Like(Pattern::contains(b"a")), is_negated: false };
         let how = ReadOptions { predicates: vec![predicate], ..Default::default() };
         let error = reader.read_row_group(0, &how).err().unwrap();
         assert!(matches!(error, Error::InvalidArgument { name: "predicate", .. }));
@@ -454,12 +432,9 @@ fn files_without_gsst_columns_are_plain_parquet() {
 
 #[test]
 fn only_named_columns_are_gsst_and_wrong_names_are_refused() {
-    let batch =
-        batch_for(&[(1, Some("a".into()), Some("b".into()))], (TextType::Utf8, TextType::Utf8));
-    let named = |name: &str| GsstParquetOptions {
-        columns: GsstColumns::Named(vec![name.to_owned()]),
-        ..Default::default()
-    };
+    let batch = batch_for(&[(1, Some("a".into()), Some("b".into()))], (TextType::Utf8, TextType::Utf8));
+    let named =
+        |name: &str| GsstParquetOptions { columns: GsstColumns::Named(vec![name.to_owned()]), ..Default::default() };
     let file = write(std::slice::from_ref(&batch), named("two"));
     let reader = GsstParquetReader::open(file.clone()).unwrap();
     assert_eq!(
@@ -468,8 +443,7 @@ fn only_named_columns_are_gsst_and_wrong_names_are_refused() {
     );
     assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);
     for name in ["number", "three"] {
-        let refused =
-            GsstParquetWriter::new(Vec::new(), batch.schema(), named(name)).err().unwrap();
+        let refused = GsstParquetWriter::new(Vec::new(), batch.schema(), named(name)).err().unwrap();
         assert!(matches!(refused, Error::InvalidArgument { name: "GSST columns", .. }));
     }
 }
@@ -480,14 +454,11 @@ fn batches_of_another_schema_and_long_values_are_refused() {
     let new = || GsstParquetWriter::new(Vec::new(), batch.schema(), Default::default()).unwrap();
     let other = batch.project(&[0, 1]).unwrap();
     assert!(matches!(new().write(&other), Err(Error::InvalidArgument { name: "batch", .. })));
-    let long =
-        batch_for(&[(1, Some("a".repeat((1 << 23) + 1)), None)], (TextType::Utf8, TextType::Utf8));
+    let long = batch_for(&[(1, Some("a".repeat((1 << 23) + 1)), None)], (TextType::Utf8, TextType::Utf8));
     assert!(matches!(new().write(&long), Err(Error::Capacity { .. })));
-    let longest =
-        batch_for(&[(1, Some("a".repeat(1 << 23)), None)], (TextType::Utf8, TextType::Utf8));
+    let longest = batch_for(&[(1, Some("a".repeat(1 << 23)), None)], (TextType::Utf8, TextType::Utf8));
     assert_eq!(
-        read(&write(std::slice::from_ref(&longest), Default::default()), &ReadOptions::default())
-            .unwrap(),
+        read(&write(std::slice::from_ref(&longest), Default::default()), &ReadOptions::default()).unwrap(),
         longest
     );
     let empty = Bytes::from(new().finish().unwrap());
@@ -508,8 +479,7 @@ fn rewritten_files_are_found_out() {
         for batch in &batches {
             writer.write(&batch.clone().with_schema(schema.clone()).unwrap()).unwrap();
         }
-        let error =
-            GsstParquetReader::open(Bytes::from(writer.into_inner().unwrap())).err().unwrap();
+        let error = GsstParquetReader::open(Bytes::from(writer.into_inner().unwrap())).err().unwrap();
         assert!(matches!(error, Error::Format { section: "GSST index", .. }));
         assert!(error.to_string().contains("another program"));
     }

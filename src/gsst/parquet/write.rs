@@ -19,9 +19,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BinaryArray, BooleanBufferBuilder, RecordBatch};
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::KeyValue;
@@ -35,9 +33,7 @@ use crate::layout::{MAX_BLOCK_ROWS, MAX_BLOCK_TEXT_BYTES};
 use crate::write::BlockOptions;
 
 use super::external;
-use super::index::{
-    BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, Index, StoredBlock, TextStatistics,
-};
+use super::index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, Index, StoredBlock, TextStatistics};
 use super::metadata::{first_leaves, has_extension, stored_field, stored_names};
 use super::seal::{SEAL_KEY, SealedOutput, open_seal};
 
@@ -70,11 +66,7 @@ pub struct GsstParquetOptions {
 impl Default for GsstParquetOptions {
     /// Returns options for all text columns, with the defaults of blocks and of Parquet.
     fn default() -> Self {
-        Self {
-            columns: GsstColumns::AllText,
-            block: BlockOptions::default(),
-            properties: WriterProperties::default(),
-        }
+        Self { columns: GsstColumns::AllText, block: BlockOptions::default(), properties: WriterProperties::default() }
     }
 }
 
@@ -160,10 +152,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
             schema,
             stored_schema,
             leaves,
-            columns: columns
-                .into_iter()
-                .map(|column| ColumnWriter::new(column, options.block))
-                .collect(),
+            columns: columns.into_iter().map(|column| ColumnWriter::new(column, options.block)).collect(),
             row_groups: Vec::new(),
             max_row_group_rows,
             writers: Vec::new(),
@@ -192,9 +181,8 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     /// [`Error::Capacity`] if a value has more than 2^23 bytes. [`Error::External`] if the output
     /// fails. After an error, the file cannot be finished.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let types = |schema: &Schema| -> Vec<_> {
-            schema.fields().iter().map(|field| field.data_type().clone()).collect()
-        };
+        let types =
+            |schema: &Schema| -> Vec<_> { schema.fields().iter().map(|field| field.data_type().clone()).collect() };
         if types(&batch.schema()) != types(&self.schema) {
             return Err(Error::InvalidArgument {
                 name: "batch",
@@ -284,14 +272,11 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         let failed = external("writing a Parquet column");
         if self.writers.is_empty() {
             let row_group_idx = self.file.flushed_row_groups().len();
-            self.writers =
-                self.row_group_writers.create_column_writers(row_group_idx).map_err(failed)?;
+            self.writers = self.row_group_writers.create_column_writers(row_group_idx).map_err(failed)?;
         }
         for (field_idx, field) in self.stored_schema.fields().iter().enumerate() {
             let array = batch.column(field_idx);
-            if let Some(column) =
-                self.columns.iter_mut().find(|column| column.column.field_idx == field_idx)
-            {
+            if let Some(column) = self.columns.iter_mut().find(|column| column.column.field_idx == field_idx) {
                 column.push(array)?;
                 continue;
             }
@@ -335,9 +320,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
             let (run, carrier_row, array) = column.finish_row_group()?;
             let field = &self.stored_schema.fields()[field_idx];
             let writers = &mut self.writers[self.leaves[field_idx]..];
-            for (writer, leaf) in
-                writers.iter_mut().zip(&compute_leaves(field, &array).map_err(failed)?)
-            {
+            for (writer, leaf) in writers.iter_mut().zip(&compute_leaves(field, &array).map_err(failed)?) {
                 writer.write(leaf).map_err(failed)?;
             }
             carriers.push((self.leaves[field_idx], carrier_row));
@@ -347,8 +330,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
             .into_iter()
             .map(|writer| writer.close().map_err(failed))
             .collect::<Result<_>>()?;
-        let page_ends: Vec<Option<u64>> =
-            carriers.iter().map(|(leaf, row)| page_end(&chunks[*leaf], *row)).collect();
+        let page_ends: Vec<Option<u64>> = carriers.iter().map(|(leaf, row)| page_end(&chunks[*leaf], *row)).collect();
         self.expect(&chunks);
         let mut row_group = self.file.next_row_group().map_err(failed)?;
         for chunk in chunks {
@@ -406,9 +388,8 @@ fn chosen_columns(schema: &Schema, options: &GsstParquetOptions) -> Result<Vec<G
 
 /// Returns the names of the fields that can become GSST columns.
 fn possible_columns(schema: &Schema) -> String {
-    let is_possible = |field: &&Arc<Field>| {
-        TextType::from_data_type(field.data_type()).is_some() && !has_extension(field)
-    };
+    let is_possible =
+        |field: &&Arc<Field>| TextType::from_data_type(field.data_type()).is_some() && !has_extension(field);
     let names = schema.fields().iter().filter(is_possible).map(|field| field.name().as_str());
     let names: Vec<&str> = names.collect();
     if names.is_empty() { "none of these".to_owned() } else { names.join(", ") }
@@ -466,8 +447,7 @@ impl ColumnWriter {
 
     /// Adds rows that fit into the stretch.
     pub(super) fn push(&mut self, array: &ArrayRef) -> Result<()> {
-        self.pending_text_bytes +=
-            rows(array)?.iter().flatten().map(|row| row.len()).sum::<usize>();
+        self.pending_text_bytes += rows(array)?.iter().flatten().map(|row| row.len()).sum::<usize>();
         self.pending.push(array.clone());
         Ok(())
     }

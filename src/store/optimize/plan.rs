@@ -82,17 +82,13 @@ impl LivingStore {
     ///
     /// # Errors
     /// The errors of [`LivingStore::edits`].
-    pub async fn optimize_plan(
-        &self,
-        base: &Version,
-        options: &OptimizeOptions,
-    ) -> Result<OptimizePlan> {
+    pub async fn optimize_plan(&self, base: &Version, options: &OptimizeOptions) -> Result<OptimizePlan> {
         let edits = self.edits(base.edit_versions()).await?;
         let edit_bytes = self.edit_bytes(base).await?;
         let file_bytes = base.parts.iter().map(len_bytes).fold(0, u64::saturating_add);
         let runs = runs(base, &states(base, &edits, options), options);
-        let has_many_edits = !edits.is_empty()
-            && edit_bytes as f64 > options.recompress_ratio * (file_bytes + edit_bytes) as f64;
+        let has_many_edits =
+            !edits.is_empty() && edit_bytes as f64 > options.recompress_ratio * (file_bytes + edit_bytes) as f64;
         let is_all_rebuilt = options.rebuild_all && !base.parts.is_empty();
         let is_worth_it = has_many_edits || is_all_rebuilt || has_many_small_files(base, options);
         let base = base.clone();
@@ -171,17 +167,13 @@ fn runs(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<Part
         let is_rebuilt = *state != State::Kept;
         run_bytes = run_bytes.saturating_add(len_bytes(part));
         match runs.last_mut() {
-            Some(last)
-                if last.is_rebuilt == is_rebuilt
-                    && (!is_rebuilt || run_bytes <= options.max_run_bytes) =>
-            {
+            Some(last) if last.is_rebuilt == is_rebuilt && (!is_rebuilt || run_bytes <= options.max_run_bytes) => {
                 last.parts.end = part_idx + 1;
                 last.doc_ids.end = firsts[part_idx + 1];
             }
             _ => {
                 run_bytes = len_bytes(part);
-                let (parts, doc_ids) =
-                    (part_idx..part_idx + 1, firsts[part_idx]..firsts[part_idx + 1]);
+                let (parts, doc_ids) = (part_idx..part_idx + 1, firsts[part_idx]..firsts[part_idx + 1]);
                 runs.push(PartRun { parts, doc_ids, is_rebuilt });
             }
         }
@@ -209,21 +201,13 @@ pub(super) fn restricted(base: &Version, run: &PartRun, edits: Vec<VersionEdits>
         let (start, end) = (doc_ids.start.max(ids.start), doc_ids.end.min(ids.end));
         (start < end).then(|| start - ids.start..end - ids.start)
     });
-    let version = Version {
-        parts: base.parts[run.parts.clone()].to_vec(),
-        dropped: dropped.collect(),
-        ..base.clone()
-    };
+    let version = Version { parts: base.parts[run.parts.clone()].to_vec(), dropped: dropped.collect(), ..base.clone() };
     Restricted { version, edits }
 }
 
 /// Assigns each of `edits` to the run that holds its document, and counts ids from the start of
 /// that run.
-pub(super) fn by_run(
-    base: &Version,
-    runs: &[PartRun],
-    edits: Vec<VersionEdits>,
-) -> Vec<Vec<VersionEdits>> {
+pub(super) fn by_run(base: &Version, runs: &[PartRun], edits: Vec<VersionEdits>) -> Vec<Vec<VersionEdits>> {
     let mut of_run: Vec<Vec<VersionEdits>> = vec![Vec::new(); runs.len()];
     for VersionEdits { version, batch } in edits {
         let adds = |part: &Part| matches!(part, Part::Edits { version: of, .. } if *of == version);
@@ -306,11 +290,7 @@ mod tests {
     }
 
     fn planned(parts: Vec<Part>, edits: &[VersionEdits], max_bytes: u64) -> Vec<(usize, bool)> {
-        let options = OptimizeOptions {
-            small_file_bytes: 100,
-            max_run_bytes: max_bytes,
-            ..OptimizeOptions::default()
-        };
+        let options = OptimizeOptions { small_file_bytes: 100, max_run_bytes: max_bytes, ..OptimizeOptions::default() };
         let base = version(parts);
         let runs = runs(&base, &states(&base, edits, &options), &options);
         assert_eq!(runs.first().map_or(0, |s| s.doc_ids.start), 0);
@@ -338,12 +318,8 @@ mod tests {
     fn small_files_are_many_where_one_run_holds_them() {
         let many = |parts: Vec<Part>, max_run_bytes| {
             let (small_file_bytes, min_small_files) = (100, 3);
-            let options = OptimizeOptions {
-                small_file_bytes,
-                min_small_files,
-                max_run_bytes,
-                ..OptimizeOptions::default()
-            };
+            let options =
+                OptimizeOptions { small_file_bytes, min_small_files, max_run_bytes, ..OptimizeOptions::default() };
             has_many_small_files(&version(parts), &options)
         };
         let (small, added) = (|| file(5), Part::Edits { version: 9, num_docs: 3 });

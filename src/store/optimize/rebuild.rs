@@ -36,11 +36,7 @@ pub(super) struct Rebuilt {
 
 impl LivingStore {
     /// Writes the documents of `restricted` to a new file.
-    pub(super) async fn rebuild(
-        &self,
-        restricted: Restricted,
-        options: &OptimizeOptions,
-    ) -> Result<Rebuilt> {
+    pub(super) async fn rebuild(&self, restricted: Restricted, options: &OptimizeOptions) -> Result<Rebuilt> {
         let (mut files, mut columns) = (Vec::new(), Vec::new());
         for part in &restricted.version.parts {
             let num_docs = part.num_docs();
@@ -64,8 +60,7 @@ impl LivingStore {
             push_range(&mut dropped, doc_id..doc_id + 1);
         }
         let merged = self.merged_columns(&columns, &set, &dropped, options)?;
-        let WrittenPart { part, .. } =
-            self.write_part(move |out| run.write(out, ingest, merged)).await?;
+        let WrittenPart { part, .. } = self.write_part(move |out| run.write(out, ingest, merged)).await?;
         Ok(Rebuilt { part, dropped })
     }
 
@@ -154,12 +149,7 @@ impl Documents {
         Ok(Self { living: assemble(&version, files, &edits)?, groups })
     }
 
-    fn write(
-        self,
-        out: &mut PartWriter,
-        ingest: IngestOptions,
-        columns: Option<Vec<u8>>,
-    ) -> Result<FileFooter> {
+    fn write(self, out: &mut PartWriter, ingest: IngestOptions, columns: Option<Vec<u8>>) -> Result<FileFooter> {
         let Self { living, groups } = self;
         let mut builder = CorpusBuilder::new(out, ingest)?;
         let mut text = Vec::new();

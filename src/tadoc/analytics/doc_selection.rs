@@ -87,9 +87,7 @@ impl DocSelection {
         let start = indexes.start.min(end);
         Self(match &self.0 {
             Docs::Range(ids) => Docs::Range(ids.start + start as u64..ids.start + end as u64),
-            Docs::List(ids, range) => {
-                Docs::List(ids.clone(), range.start + start..range.start + end)
-            }
+            Docs::List(ids, range) => Docs::List(ids.clone(), range.start + start..range.start + end),
         })
     }
 

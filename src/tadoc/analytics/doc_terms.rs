@@ -88,8 +88,7 @@ impl DocTerms {
         let is_narrow = dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX);
         let num_lanes = num_docs.next_power_of_two().min(GROUP_LEN);
         let group_bytes = size_of::<u32>() * num_lanes * (num_words + num_rules);
-        let is_group =
-            traversal == Traversal::TopDown && is_narrow && group_bytes <= MAX_GROUP_BYTES;
+        let is_group = traversal == Traversal::TopDown && is_narrow && group_bytes <= MAX_GROUP_BYTES;
         Self::Sweep(match if is_group { num_lanes } else { 1 } {
             GROUP_LEN.. => Box::new(LaneCounts::<u32, GROUP_LEN>::new(num_words, num_rules)),
             4 => Box::new(LaneCounts::<u32, 4>::new(num_words, num_rules)),
@@ -234,8 +233,7 @@ impl TermBags {
     /// Builds the bags from children to parents. O(G + words of the bags).
     pub fn new(dag: &Dag) -> Self {
         let grammar = dag.grammar();
-        let max_words =
-            grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(NOWHERE as usize);
+        let max_words = grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(NOWHERE as usize);
         let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
         let mut places = vec![NOWHERE; dag.num_words() as usize];
         for rule_id in grammar.rule_ids().skip(1).rev() {

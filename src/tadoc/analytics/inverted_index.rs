@@ -86,10 +86,7 @@ impl InvertedIndex {
     /// The errors of [`TermVectors::from_segments`](super::TermVectors::from_segments), and
     /// [`Error::Capacity`](crate::Error::Capacity) as for
     /// [`with_vocabulary`](Self::with_vocabulary).
-    pub fn from_segments(
-        vocabulary: Arc<Vocabulary>,
-        parts: Vec<SegmentDocuments>,
-    ) -> Result<Self> {
+    pub fn from_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         check_number(parts.len(), segments.len())?;
         let first_ids = vocabulary.first_ids();
@@ -208,11 +205,7 @@ impl InvertedIndex {
 
 /// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose
 /// ids are all over the dictionary, and for all rows.
-fn ids_from(
-    vocabulary: &Vocabulary,
-    rows: &Range<usize>,
-    segment: &Segment,
-) -> Option<Range<usize>> {
+fn ids_from(vocabulary: &Vocabulary, rows: &Range<usize>, segment: &Segment) -> Option<Range<usize>> {
     if vocabulary.folded_words().is_some() || *rows == (0..vocabulary.len()) {
         return None;
     }

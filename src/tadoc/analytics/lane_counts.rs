@@ -53,9 +53,7 @@ pub(super) trait Bodies {
 }
 
 /// Integer type of a count.
-pub(super) trait Count:
-    Copy + Default + PartialEq + Into<u64> + std::fmt::Debug + Send + Sync
-{
+pub(super) trait Count: Copy + Default + PartialEq + Into<u64> + std::fmt::Debug + Send + Sync {
     /// The count 1.
     const ONE: Self;
     fn plus(self, other: Self) -> Self;
@@ -180,8 +178,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
 
     /// Passes the counts of a rule on to its entries, and clears them.
     fn pass_on<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, rule_id: RuleId) {
-        let counts =
-            std::mem::replace(&mut self.rule_counts[rule_id.index()], [C::default(); LANES]);
+        let counts = std::mem::replace(&mut self.rule_counts[rule_id.index()], [C::default(); LANES]);
         let add = |sums: &mut [C; LANES], times| add(sums, counts.map(|count| count.times(times)));
         bodies.for_rule(rule_id, |held| self.hold::<ARE_MARKED>(held, add));
     }
@@ -253,11 +250,7 @@ impl Lane {
 
 /// Appends an item to the lanes that have a count for it, and clears the counts.
 #[inline]
-fn list_item<C: Count, const LANES: usize>(
-    lanes: &mut [Lane; LANES],
-    item: usize,
-    counts: &mut [C; LANES],
-) {
+fn list_item<C: Count, const LANES: usize>(lanes: &mut [Lane; LANES], item: usize, counts: &mut [C; LANES]) {
     let counts = std::mem::replace(counts, [C::default(); LANES]);
     for (lane, count) in lanes.iter_mut().zip(counts) {
         if count != C::default() {

@@ -121,9 +121,8 @@ mod vocabulary;
 mod word_count;
 
 pub use sequences::{
-    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
-    SegmentSequences, SequenceCounts, Sequences, for_each_in_order, ranked_inverted_index,
-    sequence_count, too_many_occurrences,
+    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked, SegmentSequences, SequenceCounts,
+    Sequences, for_each_in_order, ranked_inverted_index, sequence_count, too_many_occurrences,
 };
 
 pub use crate::text::Fold;
@@ -137,16 +136,14 @@ pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};
 pub use segment_terms::{SegmentDocuments, SegmentTerms, TermVectorChunk};
 pub use shares::Share;
-pub use statistics::{
-    Company, CorpusStatistics, Dispersion, Measure, Part, Whole, corpus_statistics, keyness,
-};
+pub use statistics::{Company, CorpusStatistics, Dispersion, Measure, Part, Whole, corpus_statistics, keyness};
 pub use task_limits::TaskLimits;
 pub use term_vector::{TermVectorCursor, TermVectors, choose_term_traversal, term_vector};
 pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor, document_counts, document_counts_until};
 pub use tokens::{TokenChunk, TokenCursor};
 pub use traversal::{
-    NUM_STATISTICS, SegmentShape, TRAVERSAL_COSTS, Traversal, TraversalTask, choose_task_traversal,
-    choose_traversal, traversal_cost, traversal_costs, traversal_statistics,
+    NUM_STATISTICS, SegmentShape, TRAVERSAL_COSTS, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
+    traversal_cost, traversal_costs, traversal_statistics,
 };
 pub use vocabulary::Vocabulary;
 pub use word_count::{WordCounts, segment_word_counts, word_count};

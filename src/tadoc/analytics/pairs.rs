@@ -297,12 +297,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
             sorting.entries.clear();
             pieces.for_each(|keys| sorting.entries.extend_from_slice(keys));
             sorting.sort(maker.weights.bits(), maker.canceller)?;
-            return counted.add_keys(
-                &sorting.entries,
-                maker.packing,
-                &maker.weights,
-                maker.min_count,
-            );
+            return counted.add_keys(&sorting.entries, maker.packing, &maker.weights, maker.min_count);
         }
         self.group_by_first_word(pieces, words, maker);
         let mut interrupt = maker.canceller.interrupt();
@@ -356,12 +351,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
     }
 
     /// Appends the rows of one first word, whose pairs lie at `range`.
-    fn add_first(
-        &mut self,
-        range: Range<usize>,
-        maker: &RowMaker<'_>,
-        counted: &mut Counted,
-    ) -> Result<()> {
+    fn add_first(&mut self, range: Range<usize>, maker: &RowMaker<'_>, counted: &mut Counted) -> Result<()> {
         let Self { keys, sums, met, set, .. } = self;
         let (packing, weights, min_count) = (maker.packing, maker.weights, maker.min_count);
         let (word_bits, weight_bits) = (packing.word_bits(), weights.bits());
@@ -457,9 +447,7 @@ mod tests {
         for way in [Traversal::TopDown, Traversal::TokenScan] {
             for (min_count, memory_bytes) in [(1, AMPLE), (3, AMPLE), (1, least_bytes)] {
                 let words = vocabulary.clone();
-                let found =
-                    Cooccurrences::with_vocabulary(words, WINDOW, min_count, way, memory_bytes)
-                        .unwrap();
+                let found = Cooccurrences::with_vocabulary(words, WINDOW, min_count, way, memory_bytes).unwrap();
                 let word = |row: u32| vocabulary.word(row as usize);
                 let rows = (0..found.len()).map(|row| {
                     let pair: Vec<&str> = found.pairs().words(row).map(word).collect();

@@ -67,12 +67,7 @@ impl Postings {
     /// # Errors
     /// [`Error::Capacity`] if the lists of all words have more than 2^29 documents in total, and
     /// [`Error::Cancelled`].
-    pub fn new(
-        segment: &Segment,
-        traversal: Traversal,
-        first_ids: &[u32],
-        canceller: Canceller<'_>,
-    ) -> Result<Self> {
+    pub fn new(segment: &Segment, traversal: Traversal, first_ids: &[u32], canceller: Canceller<'_>) -> Result<Self> {
         canceller.check()?;
         let dag = &segment.dag;
         let num_docs = dag.grammar().num_docs();
@@ -428,8 +423,7 @@ impl Bags {
     /// Builds the sets from children to parents.
     fn new(dag: &Dag) -> Self {
         let grammar = dag.grammar();
-        let max_words =
-            grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(u32::MAX as usize);
+        let max_words = grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(u32::MAX as usize);
         let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
         let mut seen_in = vec![RuleId::ROOT; dag.num_words() as usize];
         for rule_id in grammar.rule_ids().skip(1).rev() {

@@ -124,9 +124,7 @@ impl Counted<'_> {
         parts.extend(self.words(doc).iter().map(|&word| (rows.row(word), 0)));
         let parts = parts[start..].iter_mut().map(|part| &mut part.1);
         match self {
-            Self::Elsewhere(terms) => {
-                parts.zip(terms.for_doc(doc).1).for_each(|(to, &count)| *to = count)
-            }
+            Self::Elsewhere(terms) => parts.zip(terms.for_doc(doc).1).for_each(|(to, &count)| *to = count),
             Self::Kept(doc_words) => {
                 parts.zip(doc_words.for_doc(doc).1).for_each(|(to, &count)| *to = count.into());
             }
@@ -180,11 +178,7 @@ impl SegmentDocuments {
     /// Builds the lists of the words `ids` from the words of each document; the lists of other
     /// words are empty. Ranges of words are handled in parallel; each range searches all documents
     /// for its words.
-    pub(super) fn from_doc_words(
-        doc_words: &DocWords,
-        num_words: usize,
-        ids: Range<usize>,
-    ) -> Self {
+    pub(super) fn from_doc_words(doc_words: &DocWords, num_words: usize, ids: Range<usize>) -> Self {
         let (starts, words) = doc_words.lists();
         let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
         let max_ranges = max_ranges.saturating_mul(ids.len()) / num_words.max(1);
@@ -259,12 +253,7 @@ impl SegmentDocuments {
 
 /// Calls `f` for each document, ascending, with each of its words in `first..first + num_words`.
 /// The word is passed as its distance from `first`.
-fn for_each_pair(
-    doc_words: &DocWords,
-    first: u32,
-    num_words: usize,
-    mut f: impl FnMut(usize, DocId),
-) {
+fn for_each_pair(doc_words: &DocWords, first: u32, num_words: usize, mut f: impl FnMut(usize, DocId)) {
     for doc in doc_words.docs() {
         let (words, _) = doc_words.for_doc(doc);
         let start = words.partition_point(|&word| word < first);
@@ -281,8 +270,7 @@ fn for_each_pair(
 /// Joins the lists of words that fold to the same text to the list of the first of them, each
 /// document once. The lists of the other words become empty.
 fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) {
-    let list =
-        |word: usize| &part.docs[part.offsets[word] as usize..part.offsets[word + 1] as usize];
+    let list = |word: usize| &part.docs[part.offsets[word] as usize..part.offsets[word + 1] as usize];
     let mut ends = vec![0usize; first_ids.len() + 1];
     for (word, &first) in first_ids.iter().enumerate() {
         ends[first as usize + 1] += list(word).len();
@@ -314,16 +302,9 @@ fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) 
 
 /// Checks that `offsets` cut `columns` into `num_rows` rows, and that all columns are below
 /// `num_columns`.
-fn check_matrix(
-    offsets: &[u32],
-    num_rows: usize,
-    columns: &[u32],
-    num_columns: usize,
-) -> Result<()> {
+fn check_matrix(offsets: &[u32], num_rows: usize, columns: &[u32], num_columns: usize) -> Result<()> {
     let ends = (offsets.first().copied(), offsets.last().map(|&end| end as usize));
-    let is_cut = offsets.len() == num_rows + 1
-        && offsets.is_sorted()
-        && ends == (Some(0), Some(columns.len()));
+    let is_cut = offsets.len() == num_rows + 1 && offsets.is_sorted() && ends == (Some(0), Some(columns.len()));
     check(is_cut, || format!("{} offsets for {num_rows} rows", offsets.len()))?;
     let largest = columns.iter().max().copied();
     check(largest.is_none_or(|largest| (largest as usize) < num_columns), || {
@@ -406,15 +387,15 @@ impl TermVectorChunk {
 
     /// Returns document ids, words as rows of the vocabulary, and counts.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, u64)> + '_ {
-        self.doc_ids.iter().enumerate().flat_map(move |(index, &doc_id)| {
-            self.range(index).map(move |at| (doc_id, self.rows[at], self.counts[at]))
-        })
+        self.doc_ids
+            .iter()
+            .enumerate()
+            .flat_map(move |(index, &doc_id)| self.range(index).map(move |at| (doc_id, self.rows[at], self.counts[at])))
     }
 
     /// Returns the memory of the chunk in bytes.
     pub fn memory_bytes(&self) -> usize {
-        8 * (self.doc_ids.capacity() + self.offsets.capacity() + self.counts.capacity())
-            + 4 * self.rows.capacity()
+        8 * (self.doc_ids.capacity() + self.offsets.capacity() + self.counts.capacity()) + 4 * self.rows.capacity()
     }
 
     /// Reserves room for `num_rows` more rows.
@@ -433,12 +414,7 @@ impl TermVectorChunk {
     }
 
     /// Appends the words of a document, or of a part of it.
-    pub(super) fn extend<C: Copy + Into<u64>>(
-        &mut self,
-        rows: SegmentRows<'_>,
-        words: &[u32],
-        counts: &[C],
-    ) {
+    pub(super) fn extend<C: Copy + Into<u64>>(&mut self, rows: SegmentRows<'_>, words: &[u32], counts: &[C]) {
         let start = self.rows.len();
         rows.append(words, &mut self.rows);
         self.counts.extend(counts.iter().map(|&count| count.into()));
@@ -489,9 +465,8 @@ impl TermVectorChunk {
         let Some(last) = self.num_docs().checked_sub(1) else { return };
         let range = self.range(last);
         let start = range.start;
-        let mut ranked: Vec<(K, u32, u64)> = range
-            .map(|at| (key(self.counts[at], self.rows[at]), self.rows[at], self.counts[at]))
-            .collect();
+        let mut ranked: Vec<(K, u32, u64)> =
+            range.map(|at| (key(self.counts[at], self.rows[at]), self.rows[at], self.counts[at])).collect();
         let by_rank = |a: &(K, u32, u64), b: &(K, u32, u64)| (&a.0, a.1).cmp(&(&b.0, b.1));
         if top > 0 && top < ranked.len() {
             ranked.select_nth_unstable_by(top - 1, by_rank);

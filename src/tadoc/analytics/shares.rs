@@ -72,9 +72,8 @@ impl Share {
     /// Returns the rows of `vocabulary` whose lists of documents are the share.
     pub(super) fn for_lists(self, vocabulary: &Vocabulary) -> Range<usize> {
         let segments = vocabulary.corpus().segments().iter();
-        let weights: Vec<(&[u64], u64)> = segments
-            .map(|segment| (word_weights(segment), segment.dag.grammar().num_docs() as u64))
-            .collect();
+        let weights: Vec<(&[u64], u64)> =
+            segments.map(|segment| (word_weights(segment), segment.dag.grammar().num_docs() as u64)).collect();
         let postings = |(at, word): (usize, u32)| {
             let (weights, num_docs) = weights[at];
             weights[word as usize].min(num_docs)
@@ -184,9 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::analytics::{
-        Cooccurrences, InvertedIndex, Pairing, SequenceCounts, Traversal, Vocabulary,
-    };
+    use crate::analytics::{Cooccurrences, InvertedIndex, Pairing, SequenceCounts, Traversal, Vocabulary};
     use crate::build::corpus_from_texts;
 
     fn texts() -> impl Strategy<Value = Vec<String>> {
@@ -305,8 +302,7 @@ mod tests {
         let all = sequences(&vocabulary, 3, 1 << 30, Share::default());
         for memory in [1 << 16, 1 << 17, 1 << 30] {
             let shares = (0..3).map(|place| Share::new(place, 3).unwrap());
-            let parts: Vec<Vec<Row>> =
-                shares.map(|share| sequences(&vocabulary, 3, memory, share)).collect();
+            let parts: Vec<Vec<Row>> = shares.map(|share| sequences(&vocabulary, 3, memory, share)).collect();
             assert!(parts.iter().all(|part| part.len() > all.len() / 6), "{memory}");
             assert_eq!(parts.concat(), all, "{memory}");
         }

@@ -128,9 +128,7 @@ fn len_bytes(dag: &Dag) -> u64 {
     let is_blank = |&&start: &&u32| {
         let start = start as usize;
         let end = root.len();
-        (1..end).contains(&start)
-            && dag.ends_with_word(root[start - 1])
-            && dag.begins_with_word(root[start])
+        (1..end).contains(&start) && dag.ends_with_word(root[start - 1]) && dag.begins_with_word(root[start])
     };
     dag.len_bytes(dag.num_terminals()) - starts.iter().filter(is_blank).count() as u64
 }
@@ -190,8 +188,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    const ALL: [Self; 4] =
-        [Self::LogDice, Self::MutualInformation, Self::TScore, Self::LogLikelihood];
+    const ALL: [Self; 4] = [Self::LogDice, Self::MutualInformation, Self::TScore, Self::LogLikelihood];
 
     /// Returns the name used in SQL.
     pub fn as_str(self) -> &'static str {
@@ -216,12 +213,9 @@ impl Measure {
     /// ```
     pub fn score(self, company: &Company) -> f64 {
         let observed = company.together as f64;
-        let expected =
-            company.near as f64 * company.word_count as f64 / (company.total.max(1)) as f64;
+        let expected = company.near as f64 * company.word_count as f64 / (company.total.max(1)) as f64;
         match self {
-            Self::LogDice => {
-                14.0 + (2.0 * observed / (company.hits as f64 + company.word_count as f64)).log2()
-            }
+            Self::LogDice => 14.0 + (2.0 * observed / (company.hits as f64 + company.word_count as f64)).log2(),
             Self::MutualInformation => (observed / expected).log2(),
             Self::TScore => (observed - expected) / observed.sqrt(),
             Self::LogLikelihood => {
@@ -433,13 +427,11 @@ mod tests {
         let total = parts.iter().map(|(count, _)| count).sum::<u64>() as f64;
         let words = parts.iter().map(|(_, words)| words).sum::<u64>() as f64;
         let least = parts.iter().map(|(_, words)| *words).min().unwrap() as f64;
-        let apart =
-            |&(count, part): &(u64, u64)| (count as f64 / total - part as f64 / words).abs();
+        let apart = |&(count, part): &(u64, u64)| (count as f64 / total - part as f64 / words).abs();
         let dp = parts.iter().map(apart).sum::<f64>() / 2.0;
         let rates: Vec<f64> = parts.iter().map(|(c, w)| *c as f64 / *w as f64).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let variance =
-            rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
         let d = 1.0 - variance.sqrt() / mean / (rates.len() as f64 - 1.0).sqrt();
         (dp, dp / (1.0 - least / words), d)
     }

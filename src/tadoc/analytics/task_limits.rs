@@ -148,8 +148,7 @@ fn cut<E: Copy, K: Ord + Copy>(
     key: &impl Fn(&E) -> K,
     canceller: Canceller<'_>,
 ) -> Result<Vec<usize>> {
-    let mut splitters: Vec<K> =
-        entries.iter().step_by(entries.len().div_ceil(NUM_SAMPLES)).map(key).collect();
+    let mut splitters: Vec<K> = entries.iter().step_by(entries.len().div_ceil(NUM_SAMPLES)).map(key).collect();
     splitters.sort_unstable();
     let step = splitters.len().div_ceil(NUM_SPLITTERS + 1);
     splitters = splitters.into_iter().step_by(step).skip(1).collect();

@@ -26,10 +26,7 @@ use crate::segment::{Corpus, Segment};
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps, TermBags};
 use super::segment_terms::{Counted, SegmentTerms, check_number};
 use super::vocabulary::WordRows;
-use super::{
-    DocSelection, SegmentShape, TermVectorChunk, Traversal, TraversalTask, Vocabulary,
-    choose_task_traversal,
-};
+use super::{DocSelection, SegmentShape, TermVectorChunk, Traversal, TraversalTask, Vocabulary, choose_task_traversal};
 
 /// Number of rows after which a chunk ends; the current document is completed.
 const CHUNK_ROWS: usize = 8192;
@@ -255,10 +252,7 @@ impl TermVectorCursor {
     }
 
     /// Returns the next documents. `finish` is called after each document is appended.
-    pub(super) fn next_chunk_for(
-        &mut self,
-        finish: impl Fn(&mut TermVectorChunk),
-    ) -> Result<Option<TermVectorChunk>> {
+    pub(super) fn next_chunk_for(&mut self, finish: impl Fn(&mut TermVectorChunk)) -> Result<Option<TermVectorChunk>> {
         if self.next >= self.docs.len() {
             return Ok(None);
         }
@@ -308,12 +302,7 @@ impl TermVectorCursor {
                     return Ok(());
                 }
                 if !self.group.contains(&self.next) {
-                    let num_docs = self.counter.count_group(
-                        vectors,
-                        (segment_idx, doc),
-                        &self.docs,
-                        self.next,
-                    )?;
+                    let num_docs = self.counter.count_group(vectors, (segment_idx, doc), &self.docs, self.next)?;
                     self.group = self.next..self.next + num_docs;
                 }
                 if let Some((_, terms)) = &self.counter.open {
@@ -356,12 +345,7 @@ struct Counter {
 
 impl Counter {
     /// Counts the words of documents of a segment.
-    fn count(
-        &mut self,
-        vectors: &TermVectors,
-        segment_idx: usize,
-        docs: &[DocId],
-    ) -> Result<&DocTerms> {
+    fn count(&mut self, vectors: &TermVectors, segment_idx: usize, docs: &[DocId]) -> Result<&DocTerms> {
         let segment = &vectors.vocabulary.corpus().segments()[segment_idx];
         let dag = &segment.dag;
         let way = &vectors.ways[segment_idx];

@@ -186,10 +186,7 @@ pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// The errors of [`document_counts`], and [`Error::Cancelled`](crate::Error::Cancelled).
-pub fn document_counts_until(
-    vectors: &TermVectors,
-    is_cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<u64>> {
+pub fn document_counts_until(vectors: &TermVectors, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u64>> {
     let canceller = Canceller::new(is_cancelled);
     canceller.check()?;
     let vocabulary = vectors.vocabulary();
@@ -215,8 +212,7 @@ pub fn document_counts_until(
 
 /// Returns the documents that lie in more than one segment, ascending.
 fn cut_docs(corpus: &Corpus) -> Vec<u64> {
-    let first_ids =
-        (0..corpus.segments().len()).map(|segment_idx| corpus.first_doc_id(segment_idx));
+    let first_ids = (0..corpus.segments().len()).map(|segment_idx| corpus.first_doc_id(segment_idx));
     let mut ids: Vec<u64> = first_ids.filter(|&doc_id| is_cut(corpus, doc_id)).collect();
     ids.dedup();
     ids
@@ -252,8 +248,8 @@ fn segment_counts(
     let num_pieces = rayon::current_num_threads().min(num_tasks).max(1);
     let none = || vec![0u32; num_words];
     let count_piece = |piece: usize| {
-        let [start, end] = [piece, piece + 1]
-            .map(|piece| docs.end.min(docs.start + num_tasks * piece / num_pieces * DOCS_PER_TASK));
+        let [start, end] =
+            [piece, piece + 1].map(|piece| docs.end.min(docs.start + num_tasks * piece / num_pieces * DOCS_PER_TASK));
         if let Some(terms) = vectors.counted(segment_idx) {
             canceller.check()?;
             return Ok(terms.doc_counts(start..end, first_ids, num_words));

@@ -78,9 +78,7 @@ impl TokenCursor {
             let Some(doc_id) = self.docs.get(self.next) else {
                 return Ok(Some(chunk).filter(|chunk| !chunk.is_empty()));
             };
-            let Some((segment_idx, doc)) =
-                self.vocabulary.corpus().doc_parts(doc_id).nth(self.part)
-            else {
+            let Some((segment_idx, doc)) = self.vocabulary.corpus().doc_parts(doc_id).nth(self.part) else {
                 (self.next, self.part, self.word_index) = (self.next + 1, 0, 0);
                 num_docs += 1;
                 continue;
@@ -159,13 +157,7 @@ impl WordWalk {
 
     /// Moves the walk before word `word_index` of the expansion at `positions` of the root, which
     /// has more words. It needs O(depth * log of a rule's length) time.
-    pub fn start_at(
-        &mut self,
-        dag: &Dag,
-        sums: &PrefixSums,
-        positions: Range<usize>,
-        mut word_index: u64,
-    ) {
+    pub fn start_at(&mut self, dag: &Dag, sums: &PrefixSums, positions: Range<usize>, mut word_index: u64) {
         self.start(positions);
         loop {
             let range = self.range.clone();

@@ -66,12 +66,10 @@ impl FromStr for Traversal {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|traversal| traversal.as_str() == name).ok_or_else(|| {
-            Error::InvalidArgument {
-                name: "traversal",
-                got: name.to_owned(),
-                allowed: "one of auto, top_down, bottom_up, token_scan".to_owned(),
-            }
+        Self::ALL.into_iter().find(|traversal| traversal.as_str() == name).ok_or_else(|| Error::InvalidArgument {
+            name: "traversal",
+            got: name.to_owned(),
+            allowed: "one of auto, top_down, bottom_up, token_scan".to_owned(),
         })
     }
 }
@@ -227,11 +225,7 @@ fn has_wide_keys(way: Traversal, shape: SegmentShape, n: usize) -> bool {
 /// Returns the traversals of `task` and the cost of each, in nanoseconds. Bottom-up is left out for
 /// sequences of many words, which have no numbers. A token scan is left out for a text that is very
 /// much longer than its grammar.
-pub fn traversal_costs(
-    task: TraversalTask,
-    shape: SegmentShape,
-    n: usize,
-) -> impl Iterator<Item = (Traversal, f64)> {
+pub fn traversal_costs(task: TraversalTask, shape: SegmentShape, n: usize) -> impl Iterator<Item = (Traversal, f64)> {
     let max_scan_bytes = shape.num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT);
     let is_way = move |way| match (task, way) {
         (_, TokenScan) => shape.len_bytes <= max_scan_bytes,
@@ -247,21 +241,14 @@ pub fn traversal_costs(
 
 /// Returns the cost in nanoseconds of a traversal with these `constants` ([`TRAVERSAL_COSTS`]), for
 /// a text with these `statistics`.
-pub fn traversal_cost(
-    constants: &[f64; NUM_STATISTICS],
-    statistics: &[f64; NUM_STATISTICS],
-) -> f64 {
+pub fn traversal_cost(constants: &[f64; NUM_STATISTICS], statistics: &[f64; NUM_STATISTICS]) -> f64 {
     constants.iter().zip(statistics).map(|(nanoseconds, statistic)| nanoseconds * statistic).sum()
 }
 
 /// Chooses the cheapest traversal of `task` for a text of this `shape`. Returns it, never
 /// [`Traversal::Auto`], and the reason for `EXPLAIN`. The reason names the other traversals by
 /// cost, without numbers that a new table would change.
-pub fn choose_task_traversal(
-    task: TraversalTask,
-    shape: SegmentShape,
-    n: usize,
-) -> (Traversal, String) {
+pub fn choose_task_traversal(task: TraversalTask, shape: SegmentShape, n: usize) -> (Traversal, String) {
     let costs = cheapest_first(task, shape, n);
     let words_per_doc = shape.num_words / shape.num_docs.max(1);
     let reuse = shape.num_elements as f64 / shape.num_words.max(1) as f64;
@@ -271,18 +258,12 @@ pub fn choose_task_traversal(
     } else {
         format!("estimated to cost less than {}", dearer.join(", "))
     };
-    let reason = format!(
-        "documents of {words_per_doc} words, {reuse:.2} grammar elements a word: {verdict}"
-    );
+    let reason = format!("documents of {words_per_doc} words, {reuse:.2} grammar elements a word: {verdict}");
     (costs.first().map_or(TopDown, |&(way, _)| way), reason)
 }
 
 /// Returns the traversals of `task` and their costs, ascending by cost.
-pub(super) fn cheapest_first(
-    task: TraversalTask,
-    shape: SegmentShape,
-    n: usize,
-) -> Vec<(Traversal, f64)> {
+pub(super) fn cheapest_first(task: TraversalTask, shape: SegmentShape, n: usize) -> Vec<(Traversal, f64)> {
     let mut costs: Vec<(Traversal, f64)> = traversal_costs(task, shape, n).collect();
     costs.sort_by(|a, b| a.1.total_cmp(&b.1));
     costs
@@ -310,13 +291,8 @@ mod tests {
     /// A text of 2^60 words in a hundred elements is never scanned.
     #[test]
     fn a_text_that_expands_is_not_scanned() {
-        let shape = SegmentShape {
-            num_docs: 3,
-            num_words: 1 << 60,
-            num_elements: 100,
-            len_bytes: 1 << 62,
-            vocabulary_len: 9,
-        };
+        let shape =
+            SegmentShape { num_docs: 3, num_words: 1 << 60, num_elements: 100, len_bytes: 1 << 62, vocabulary_len: 9 };
         for (task, ..) in TRAVERSAL_COSTS {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }
@@ -373,13 +349,8 @@ mod tests {
 
     #[test]
     fn the_cheapest_way_is_chosen_and_all_are_shown() {
-        let shape = SegmentShape {
-            num_docs: 9,
-            num_words: 5000,
-            num_elements: 700,
-            len_bytes: 30_000,
-            vocabulary_len: 99,
-        };
+        let shape =
+            SegmentShape { num_docs: 9, num_words: 5000, num_elements: 700, len_bytes: 30_000, vocabulary_len: 99 };
         for (task, ..) in TRAVERSAL_COSTS {
             let (chosen, reason) = choose_task_traversal(task, shape, 4);
             let costs: Vec<_> = traversal_costs(task, shape, 4).collect();

@@ -135,9 +135,7 @@ impl Vocabulary {
     pub fn ids(&self, row: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
         let (only, merged) = match &self.rows {
             Rows::OneSegment => (Some((0, row as u32)), &[][..]),
-            Rows::Merged { offsets, ids } => {
-                (None, &ids[offsets[row] as usize..offsets[row + 1] as usize])
-            }
+            Rows::Merged { offsets, ids } => (None, &ids[offsets[row] as usize..offsets[row + 1] as usize]),
         };
         let merged = merged.iter().map(|id| (id.segment_idx as usize, id.word));
         only.into_iter().chain(merged)
@@ -161,19 +159,14 @@ impl Vocabulary {
     /// Returns the rows that have one of the words of `counts`, ascending, each with the sum of
     /// their counts. A word is given by its segment and its id there. O(rows + counts), or
     /// O(counts) for one segment; 8 bytes of memory for each word of each segment.
-    pub fn sums_by_row(
-        &self,
-        counts: impl Iterator<Item = ((usize, u32), u64)>,
-    ) -> Vec<(usize, u64)> {
+    pub fn sums_by_row(&self, counts: impl Iterator<Item = ((usize, u32), u64)>) -> Vec<(usize, u64)> {
         if self.is_one_segment() {
-            let mut sums: Vec<(usize, u64)> =
-                counts.map(|((_, word), count)| (word as usize, count)).collect();
+            let mut sums: Vec<(usize, u64)> = counts.map(|((_, word), count)| (word as usize, count)).collect();
             sums.sort_unstable();
             return sums;
         }
         let segments = self.corpus.segments().iter();
-        let mut by_id: Vec<Vec<u64>> =
-            segments.map(|segment| vec![0; segment.dag.num_words() as usize]).collect();
+        let mut by_id: Vec<Vec<u64>> = segments.map(|segment| vec![0; segment.dag.num_words() as usize]).collect();
         for ((segment_idx, word), count) in counts {
             by_id[segment_idx][word as usize] = count;
         }
@@ -195,9 +188,7 @@ impl Vocabulary {
     pub fn memory_bytes(&self) -> usize {
         let rows = match &self.rows {
             Rows::OneSegment => 0,
-            Rows::Merged { offsets, ids } => {
-                4 * offsets.capacity() + size_of::<WordRef>() * ids.capacity()
-            }
+            Rows::Merged { offsets, ids } => 4 * offsets.capacity() + size_of::<WordRef>() * ids.capacity(),
         };
         rows + self.texts.as_ref().map_or(0, Dictionary::memory_bytes)
     }
@@ -208,11 +199,7 @@ impl Vocabulary {
     }
 
     /// Returns a vocabulary of `texts`, each with the ids of all rows of its group.
-    pub(super) fn grouped(
-        &self,
-        texts: Dictionary,
-        groups: impl Iterator<Item = impl Iterator<Item = usize>>,
-    ) -> Self {
+    pub(super) fn grouped(&self, texts: Dictionary, groups: impl Iterator<Item = impl Iterator<Item = usize>>) -> Self {
         let mut offsets = Vec::with_capacity(texts.len() as usize + 1);
         let mut ids: Vec<WordRef> = Vec::with_capacity(self.len());
         offsets.push(0);
@@ -234,8 +221,7 @@ impl Vocabulary {
         if self.texts.is_none() {
             return segments.map(|_| Vec::new()).collect();
         }
-        let mut first_ids: Vec<Vec<u32>> =
-            segments.map(|segment| (0..segment.dag.num_words()).collect()).collect();
+        let mut first_ids: Vec<Vec<u32>> = segments.map(|segment| (0..segment.dag.num_words()).collect()).collect();
         for row in 0..self.len() {
             let mut first = (usize::MAX, 0);
             for (segment_idx, word) in self.ids(row) {
@@ -266,8 +252,7 @@ fn merge(segments: &[Arc<Segment>]) -> Result<Rows> {
     }
     let ranges: Vec<MergedRange> =
         split(segments).into_par_iter().map(|ranges| merge_ranges(segments, ranges)).collect();
-    let mut offsets =
-        Vec::with_capacity(ranges.iter().map(|r| r.row_lens.len()).sum::<usize>() + 1);
+    let mut offsets = Vec::with_capacity(ranges.iter().map(|r| r.row_lens.len()).sum::<usize>() + 1);
     let mut ids = Vec::with_capacity(ranges.iter().map(|r| r.ids.len()).sum());
     let mut end = 0;
     offsets.push(end);
@@ -292,8 +277,7 @@ fn split(segments: &[Arc<Segment>]) -> Vec<Vec<Range<u32>>> {
     let mut tasks = Vec::new();
     for cut in cut_ids.filter(|&id| id < largest.num_words()) {
         let word = largest.get(cut);
-        let ends: Vec<u32> =
-            segments.iter().map(|s| s.dictionary.words_with_prefix(word).start).collect();
+        let ends: Vec<u32> = segments.iter().map(|s| s.dictionary.words_with_prefix(word).start).collect();
         tasks.push(starts.iter().zip(&ends).map(|(&start, &end)| start..end).collect());
         starts = ends;
     }
@@ -362,8 +346,7 @@ impl Vocabulary {
             return Ok(self.clone());
         }
         let rows = (0..self.len()).into_par_iter().with_min_len(TASK_ROWS);
-        let mut folded: Vec<(Cow<'_, str>, usize)> =
-            rows.map(|row| (fold.text(self.word(row)), row)).collect();
+        let mut folded: Vec<(Cow<'_, str>, usize)> = rows.map(|row| (fold.text(self.word(row)), row)).collect();
         // A stable sort is fast where much is in order already, and keeps rows with the same text
         // in order.
         folded.par_sort_by(|a, b| a.0.cmp(&b.0));

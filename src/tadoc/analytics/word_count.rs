@@ -127,15 +127,11 @@ impl WordCounts {
 /// Adds up the counts of all segments, given by word id, to counts by row.
 fn sums<C: AsRef<[u64]> + Sync>(vocabulary: &Vocabulary, counts: &[C]) -> Result<Vec<u64>> {
     let sum = |row| {
-        vocabulary.ids(row).try_fold(0u64, |sum, (segment_idx, word)| {
-            sum.checked_add(counts[segment_idx].as_ref()[word as usize])
-        })
+        vocabulary
+            .ids(row)
+            .try_fold(0u64, |sum, (segment_idx, word)| sum.checked_add(counts[segment_idx].as_ref()[word as usize]))
     };
-    (0..vocabulary.len())
-        .into_par_iter()
-        .with_min_len(1 << 14)
-        .map(|row| sum(row).ok_or_else(too_large))
-        .collect()
+    (0..vocabulary.len()).into_par_iter().with_min_len(1 << 14).map(|row| sum(row).ok_or_else(too_large)).collect()
 }
 
 pub(super) fn too_large() -> Error {

@@ -73,9 +73,7 @@ use crate::error::Result;
 use crate::format::{EncodedSegment, SegmentContents};
 use crate::grammar::{RoundsOptions, build_rounds, build_sequitur};
 use crate::segment::Paths;
-use crate::text::{
-    MAX_TOKEN_BYTES, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block,
-};
+use crate::text::{MAX_TOKEN_BYTES, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
 
 use super::{BuilderKind, IngestOptions};
 
@@ -139,15 +137,7 @@ impl Maker {
             BuilderKind::Sequitur => build_sequitur(&tokens, &doc_offsets, num_terminals)?,
         };
         let grammar_took = started.elapsed();
-        let segment = SegmentContents {
-            dictionary,
-            grammar,
-            paths,
-            continues,
-            num_tokens,
-            num_word_tokens,
-            len_bytes,
-        };
+        let segment = SegmentContents { dictionary, grammar, paths, continues, num_tokens, num_word_tokens, len_bytes };
         Ok(Made { segment, tokenizing, grammar: grammar_took })
     }
 
@@ -156,11 +146,7 @@ impl Maker {
         let made = self.parts(block);
         drop(place);
         let Made { segment, tokenizing, grammar } = made?;
-        Ok(Made {
-            segment: EncodedSegment::new(&segment, self.options.layout)?,
-            tokenizing,
-            grammar,
-        })
+        Ok(Made { segment: EncodedSegment::new(&segment, self.options.layout)?, tokenizing, grammar })
     }
 }
 
@@ -358,8 +344,7 @@ pub(super) enum Cut {
 pub(super) fn find_cut(profile: TokenizerProfile, text: &[u8], limit: usize, is_end: bool) -> Cut {
     // An ASCII word byte before ASCII white space is a token border in every profile. Nearly every
     // text has such a border near the limit.
-    let is_border =
-        |i: &usize| text[*i].is_ascii_whitespace() && text[*i - 1].is_ascii_alphanumeric();
+    let is_border = |i: &usize| text[*i].is_ascii_whitespace() && text[*i - 1].is_ascii_alphanumeric();
     if let Some(border) = (limit / 2 + 1..=limit).rev().find(is_border) {
         return Cut::At(border);
     }
@@ -383,12 +368,7 @@ pub(super) fn find_cut(profile: TokenizerProfile, text: &[u8], limit: usize, is_
 /// If `is_whole` is false, `visible` continues. Its end may cut a character, and the text behind it
 /// may join the last tokens (`can.` + `t` in UAX #29). So a border counts only if two more token
 /// ends follow it.
-fn last_token_end(
-    profile: TokenizerProfile,
-    visible: &[u8],
-    limit: usize,
-    is_whole: bool,
-) -> Option<usize> {
+fn last_token_end(profile: TokenizerProfile, visible: &[u8], limit: usize, is_whole: bool) -> Option<usize> {
     let num_unsure = if is_whole { 1 } else { 3 };
     let (mut end, mut best) = (0, None);
     let mut unsure = VecDeque::with_capacity(num_unsure + 1);

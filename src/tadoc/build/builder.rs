@@ -96,11 +96,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// [`Error::InvalidArgument`] if `block_bytes` is 0, [`Error::Io`] from `out`.
     pub fn new(out: W, options: IngestOptions) -> Result<Self> {
         if options.block_bytes == 0 {
-            return Err(Error::InvalidArgument {
-                name: "block_bytes",
-                got: "0".into(),
-                allowed: "1 or more".into(),
-            });
+            return Err(Error::InvalidArgument { name: "block_bytes", got: "0".into(), allowed: "1 or more".into() });
         }
         let out = CountingWriter { out, written: 0 };
         Ok(Self {
@@ -255,9 +251,7 @@ impl<W: Write> CorpusBuilder<W> {
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         match self.maker.options.layout {
             SegmentLayout::Small => self.write_segment_from(block),
-            SegmentLayout::Fast => {
-                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece))
-            }
+            SegmentLayout::Fast => pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece)),
         }
     }
 
@@ -415,8 +409,7 @@ mod tests {
     fn blocks_at_once_give_the_same_file() {
         let options = IngestOptions { block_bytes: 200, ..IngestOptions::default() };
         let file = |max_blocks| {
-            let mut builder =
-                CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(max_blocks);
+            let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(max_blocks);
             for doc in 0..40 {
                 // Some documents are longer than a block.
                 let text = format!("to be or not to be {doc} ").repeat(1 + doc % 20);
@@ -545,10 +538,7 @@ mod tests {
             "[日本語]{0,20}",
             "[\u{1F1E6}-\u{1F1E8}a' ]{0,20}",
         ];
-        prop_oneof![
-            text.prop_map(String::into_bytes),
-            proptest::collection::vec(any::<u8>(), 0..50),
-        ]
+        prop_oneof![text.prop_map(String::into_bytes), proptest::collection::vec(any::<u8>(), 0..50),]
     }
 
     proptest! {
@@ -578,8 +568,7 @@ mod tests {
         let one_word = vec![b'a'; 5 * MAX_TOKEN_BYTES + 7];
         let ordinary = b"to be, or not to be: that is the question. ".repeat(9_000);
         let docs = [one_word, b"short".to_vec(), no_border, Vec::new(), vec![0; 300_000], ordinary];
-        let profiles =
-            [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
+        let profiles = [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
         for (profile, block_bytes) in profiles.into_iter().zip([70_000, 100_000, 1 << 17]) {
             let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
             let [oracle, whole, parts] = files(options, &docs, &[4_096, 65_537, 1, 300_000]);

@@ -71,11 +71,9 @@ impl FromStr for BuilderKind {
         match name {
             "rounds" => Ok(Self::Rounds),
             "sequitur" => Ok(Self::Sequitur),
-            _ => Err(Error::InvalidArgument {
-                name: "builder",
-                got: name.into(),
-                allowed: "rounds or sequitur".into(),
-            }),
+            _ => {
+                Err(Error::InvalidArgument { name: "builder", got: name.into(), allowed: "rounds or sequitur".into() })
+            }
         }
     }
 }

@@ -30,11 +30,7 @@ impl LivingCorpus {
     /// # Errors
     /// [`Error::InBatch`] for the first query that [`extract`](Self::extract) would refuse;
     /// [`Error::Capacity`] for more bytes than allowed.
-    pub fn extract_batch(
-        &self,
-        queries: &[ExtractQuery],
-        max_output_bytes: u64,
-    ) -> Result<Passages> {
+    pub fn extract_batch(&self, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Passages> {
         let parted = self.parted(queries, |_| Ok(()))?;
         let of_base = extract_batch(self.base(), &parted.of_base, max_output_bytes);
         let of_edited = parted.answer_edited(|query, document| {
@@ -66,8 +62,7 @@ impl LivingCorpus {
     pub fn count_batch(&self, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
         let parted = self.parted(queries, |query| check_word(self.base().profile(), query.word))?;
         let of_base = count_batch(self.base(), &parted.of_base);
-        let of_edited =
-            parted.answer_edited(|query, document| document.count(self.base(), query.word));
+        let of_edited = parted.answer_edited(|query, document| document.count(self.base(), query.word));
         let (of_base, of_edited) = parted.both(of_base, of_edited)?;
         let mut counts = vec![0; queries.len()];
         for (&query_idx, count) in parted.base_idxs.iter().zip(of_base) {
@@ -121,11 +116,7 @@ impl LivingCorpus {
 
     /// Divides `queries` by the state of their documents. Each document must exist, and each query
     /// must pass `check`.
-    fn parted<Q: InDocument>(
-        &self,
-        queries: &[Q],
-        check: impl Fn(&Q) -> Result<()>,
-    ) -> Result<Parted<'_, Q>> {
+    fn parted<Q: InDocument>(&self, queries: &[Q], check: impl Fn(&Q) -> Result<()>) -> Result<Parted<'_, Q>> {
         let mut parted = Parted { of_base: Vec::new(), base_idxs: Vec::new(), edited: Vec::new() };
         for (query_idx, query) in queries.iter().enumerate() {
             let current = self.current(query.doc_id()).and_then(|current| {
@@ -174,13 +165,9 @@ impl InDocument for WordQuery<'_> {
 
 impl<Q: Copy + Sync> Parted<'_, Q> {
     /// Answers the queries of edited documents. An error names the index of the query in the batch.
-    fn answer_edited<T: Send>(
-        &self,
-        answer: impl Fn(Q, &EditedDocument) -> Result<T> + Sync,
-    ) -> Result<Vec<T>> {
+    fn answer_edited<T: Send>(&self, answer: impl Fn(Q, &EditedDocument) -> Result<T> + Sync) -> Result<Vec<T>> {
         let answers = self.edited.par_iter().with_min_len(MIN_QUERIES);
-        let answers: Vec<Result<T>> =
-            answers.map(|(_, query, document)| answer(*query, document)).collect();
+        let answers: Vec<Result<T>> = answers.map(|(_, query, document)| answer(*query, document)).collect();
         let numbered = self.edited.iter().zip(answers);
         numbered.map(|(at, answer)| answer.map_err(|e| read::in_batch(at.0, e))).collect()
     }
@@ -188,21 +175,18 @@ impl<Q: Copy + Sync> Parted<'_, Q> {
     /// Returns both kinds of answers, or the error of the first query that has one.
     fn both<A, B>(&self, of_base: Result<A>, of_edited: Result<B>) -> Result<(A, B)> {
         let of_base = of_base.map_err(|error| match error {
-            Error::InBatch { query_idx, source } => {
-                Error::InBatch { query_idx: self.base_idxs[query_idx], source }
-            }
+            Error::InBatch { query_idx, source } => Error::InBatch { query_idx: self.base_idxs[query_idx], source },
             other => other,
         });
         match (of_base, of_edited) {
             (Ok(of_base), Ok(of_edited)) => Ok((of_base, of_edited)),
-            (
-                Err(Error::InBatch { query_idx: a, source }),
-                Err(Error::InBatch { query_idx: b, source: other }),
-            ) => Err(if a < b {
-                Error::InBatch { query_idx: a, source }
-            } else {
-                Error::InBatch { query_idx: b, source: other }
-            }),
+            (Err(Error::InBatch { query_idx: a, source }), Err(Error::InBatch { query_idx: b, source: other })) => {
+                Err(if a < b {
+                    Error::InBatch { query_idx: a, source }
+                } else {
+                    Error::InBatch { query_idx: b, source: other }
+                })
+            }
             (Err(error), _) | (_, Err(error)) => Err(error),
         }
     }

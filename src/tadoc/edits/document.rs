@@ -138,13 +138,7 @@ impl EditedDocument {
     }
 
     /// Appends bytes `range` of the document to `output`, which may grow to `max_output_bytes`.
-    pub fn read(
-        &self,
-        corpus: &Corpus,
-        range: Range<u64>,
-        max_output_bytes: u64,
-        output: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub fn read(&self, corpus: &Corpus, range: Range<u64>, max_output_bytes: u64, output: &mut Vec<u8>) -> Result<()> {
         let mut left = range.end - range.start;
         let requested = left.saturating_add(output.len() as u64);
         if requested > max_output_bytes {
@@ -166,17 +160,9 @@ impl EditedDocument {
         Ok(())
     }
 
-    fn read_piece(
-        &self,
-        corpus: &Corpus,
-        piece: Piece,
-        max_output_bytes: u64,
-        output: &mut Vec<u8>,
-    ) -> Result<()> {
+    fn read_piece(&self, corpus: &Corpus, piece: Piece, max_output_bytes: u64, output: &mut Vec<u8>) -> Result<()> {
         match (piece.source, self.base_doc) {
-            (Source::Base, Some(doc)) => {
-                extract_into(corpus, doc, piece.start, piece.len, max_output_bytes, output)
-            }
+            (Source::Base, Some(doc)) => extract_into(corpus, doc, piece.start, piece.len, max_output_bytes, output),
             _ => {
                 output.extend_from_slice(self.fresh_text(piece));
                 Ok(())
@@ -236,9 +222,7 @@ impl EditedDocument {
 
     /// Returns the bytes around `range` up to the next cuts, if there are some nearby.
     fn surroundings(&self, corpus: &Corpus, range: &Range<u64>) -> Option<Surroundings> {
-        let read = |range, output: &mut Vec<u8>| {
-            self.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, output)
-        };
+        let read = |range, output: &mut Vec<u8>| self.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, output);
         surroundings(corpus.profile(), self.len_bytes(), range, read)
     }
 
@@ -254,9 +238,10 @@ impl EditedDocument {
     /// Returns true if text inserted at `range` follows that of the last piece, in the buffer too.
     fn extends_last_piece(&self, range: &Range<u64>) -> bool {
         range.start == self.len_bytes()
-            && self.pieces.last_byte().is_some_and(|last| {
-                last.source == Source::Text && last.end() == self.text.len() as u64
-            })
+            && self
+                .pieces
+                .last_byte()
+                .is_some_and(|last| last.source == Source::Text && last.end() == self.text.len() as u64)
     }
 
     /// Updates the word changes, if there are any. `range`, which begins and ends at cuts, is about
@@ -386,8 +371,7 @@ impl EditedDocument {
         let mut text = Vec::new();
         let mut lose = |changes: &mut WordChanges, lost: Range<u64>| -> Result<()> {
             text.clear();
-            let piece =
-                Piece { source: Source::Base, start: lost.start, len: lost.end - lost.start };
+            let piece = Piece { source: Source::Base, start: lost.start, len: lost.end - lost.start };
             self.read_piece(corpus, piece, DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
             changes.lose(corpus.profile(), &text);
             Ok(())

@@ -113,9 +113,7 @@ impl Edit {
     pub fn text_len_bytes(&self) -> u64 {
         match self {
             Self::InsertText { text, .. } | Self::AppendText { text, .. } => text.len() as u64,
-            Self::AddDocument { content, .. } | Self::ReplaceDocument { content, .. } => {
-                content.len() as u64
-            }
+            Self::AddDocument { content, .. } | Self::ReplaceDocument { content, .. } => content.len() as u64,
             Self::DeleteText { .. } | Self::DropDocument { .. } | Self::SetColumns { .. } => 0,
         }
     }
@@ -133,9 +131,7 @@ pub(super) fn table_identity(table: &Bytes) -> (usize, usize) {
 
 /// Returns the tables from which `edits` take values of user columns, each once, in order of first
 /// use.
-pub fn column_tables<'a>(
-    edits: impl IntoIterator<Item = &'a Edit>,
-) -> impl Iterator<Item = &'a Bytes> {
+pub fn column_tables<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> impl Iterator<Item = &'a Bytes> {
     let mut met = HashSet::new();
     edits.into_iter().filter_map(move |edit| match edit {
         Edit::SetColumns { table, .. } => met.insert(table_identity(table)).then_some(table),
@@ -187,12 +183,10 @@ impl FromStr for EditMode {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| {
-            Error::InvalidArgument {
-                name: "edit_mode",
-                got: name.to_owned(),
-                allowed: "in_sequence or in_batch".to_owned(),
-            }
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| Error::InvalidArgument {
+            name: "edit_mode",
+            got: name.to_owned(),
+            allowed: "in_sequence or in_batch".to_owned(),
         })
     }
 }
@@ -339,27 +333,19 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
 fn edit(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Edit> {
     let at = cursor.clone();
     Ok(match cursor.u8()? {
-        INSERT_TEXT => Edit::InsertText {
-            doc_id: cursor.varint()?,
-            offset_bytes: cursor.varint()?,
-            text: text(cursor)?,
-        },
+        INSERT_TEXT => {
+            Edit::InsertText { doc_id: cursor.varint()?, offset_bytes: cursor.varint()?, text: text(cursor)? }
+        }
         APPEND_TEXT => Edit::AppendText { doc_id: cursor.varint()?, text: text(cursor)? },
-        DELETE_TEXT => Edit::DeleteText {
-            doc_id: cursor.varint()?,
-            offset_bytes: cursor.varint()?,
-            len_bytes: cursor.varint()?,
-        },
+        DELETE_TEXT => {
+            Edit::DeleteText { doc_id: cursor.varint()?, offset_bytes: cursor.varint()?, len_bytes: cursor.varint()? }
+        }
         ADD_DOCUMENT => Edit::AddDocument { path: path(cursor)?, content: text(cursor)? },
         DROP_DOCUMENT => Edit::DropDocument { doc_id: cursor.varint()? },
-        REPLACE_DOCUMENT => {
-            Edit::ReplaceDocument { doc_id: cursor.varint()?, content: text(cursor)? }
+        REPLACE_DOCUMENT => Edit::ReplaceDocument { doc_id: cursor.varint()?, content: text(cursor)? },
+        SET_COLUMNS => {
+            Edit::SetColumns { doc_id: cursor.varint()?, row: cursor.varint()?, table: table(cursor, tables)? }
         }
-        SET_COLUMNS => Edit::SetColumns {
-            doc_id: cursor.varint()?,
-            row: cursor.varint()?,
-            table: table(cursor, tables)?,
-        },
         kind => return Err(at.fault(format!("expected a kind of edit from 0 to 6, got {kind}"))),
     })
 }
@@ -404,17 +390,14 @@ mod tests {
         let text = || prop::collection::vec(any::<u8>(), 0..300);
         let number = || prop_oneof![0..300u64, any::<u64>()];
         prop_oneof![
-            (number(), number(), text()).prop_map(|(doc_id, offset_bytes, text)| {
-                Edit::InsertText { doc_id, offset_bytes, text }
-            }),
+            (number(), number(), text())
+                .prop_map(|(doc_id, offset_bytes, text)| { Edit::InsertText { doc_id, offset_bytes, text } }),
             (number(), text()).prop_map(|(doc_id, text)| Edit::AppendText { doc_id, text }),
-            (number(), number(), number()).prop_map(|(doc_id, offset_bytes, len_bytes)| {
-                Edit::DeleteText { doc_id, offset_bytes, len_bytes }
-            }),
+            (number(), number(), number())
+                .prop_map(|(doc_id, offset_bytes, len_bytes)| { Edit::DeleteText { doc_id, offset_bytes, len_bytes } }),
             ("\\PC{0,20}", text()).prop_map(|(path, content)| Edit::AddDocument { path, content }),
             number().prop_map(|doc_id| Edit::DropDocument { doc_id }),
-            (number(), text())
-                .prop_map(|(doc_id, content)| Edit::ReplaceDocument { doc_id, content }),
+            (number(), text()).prop_map(|(doc_id, content)| Edit::ReplaceDocument { doc_id, content }),
         ]
     }
 

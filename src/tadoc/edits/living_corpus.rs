@@ -248,10 +248,7 @@ impl LivingCorpus {
             Step::Add { path, content } => {
                 let document = EditedDocument::from_text(content.to_vec());
                 self.documents.insert(self.num_docs, Arc::new(document));
-                if !matches!(
-                    self.runs.last(),
-                    Some(DocRange { source: RunSource::Added { .. }, .. })
-                ) {
+                if !matches!(self.runs.last(), Some(DocRange { source: RunSource::Added { .. }, .. })) {
                     let source = RunSource::Added { first: self.added_paths.len() as u64 };
                     self.runs.push(DocRange { first_id: self.num_docs, source });
                 }
@@ -304,8 +301,7 @@ impl LivingCorpus {
             Current::Edited(document) => document,
             Current::Base(doc) => {
                 let base = &self.base;
-                let read =
-                    extract_into(base, doc, offset_bytes, len_bytes, max_output_bytes, output);
+                let read = extract_into(base, doc, offset_bytes, len_bytes, max_output_bytes, output);
                 return read.map_err(|error| error.in_document(doc_id, self.path(doc_id)));
             }
         };

@@ -51,9 +51,7 @@ mod plan;
 mod snapshot;
 mod words;
 
-pub use edit::{
-    Answer, Edit, EditBatch, EditMode, Operation, column_tables, decode_batch, encode_batch,
-};
+pub use edit::{Answer, Edit, EditBatch, EditMode, Operation, column_tables, decode_batch, encode_batch};
 pub use living_corpus::LivingCorpus;
 pub use piece_tree::{Piece, PieceTree, Source};
 pub use plan::BatchOffsets;

@@ -169,13 +169,7 @@ fn find_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
 /// Removes `removed` bytes of a leaf, from byte `within` of piece `idx` on, and inserts `added`
 /// there. If the leaf has fewer bytes, they are removed and nothing is inserted. Returns the number
 /// of bytes that are still to be removed.
-fn replace_in_leaf(
-    pieces: &mut Vec<Piece>,
-    idx: usize,
-    within: u64,
-    removed: u64,
-    added: Piece,
-) -> u64 {
+fn replace_in_leaf(pieces: &mut Vec<Piece>, idx: usize, within: u64, removed: u64, added: Piece) -> u64 {
     let mut left = removed;
     let (mut last, mut skipped) = (idx, within);
     while let Some(at) = pieces.get(last).filter(|_| left > 0) {

@@ -35,9 +35,7 @@ use crate::error::{Error, Result};
 use crate::query::check_word;
 
 use super::edit::{Answer, Edit, EditBatch, EditMode, Operation};
-use super::living_corpus::{
-    LivingCorpus, Step, checked_offset, dropped_document, unknown_document,
-};
+use super::living_corpus::{LivingCorpus, Step, checked_offset, dropped_document, unknown_document};
 
 /// One operation of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -168,9 +166,7 @@ impl<'a> Planner<'a, '_> {
     fn add_delete(&mut self, doc_id: u64, offset: u64, num_deleted: u64) -> Result<()> {
         let len = self.len_for(doc_id)?;
         let ranges = match self.offsets_for(doc_id) {
-            Some((offsets, before)) => {
-                offsets.delete(checked_range(doc_id, offset, num_deleted, before)?)
-            }
+            Some((offsets, before)) => offsets.delete(checked_range(doc_id, offset, num_deleted, before)?),
             None => vec![checked_range(doc_id, offset, num_deleted, len)?],
         };
         let removed: u64 = ranges.iter().map(|range| range.end - range.start).sum();

@@ -79,9 +79,7 @@ impl LivingCorpus {
             }
         }
         for doc_id in self.edited_docs() {
-            if let (Some(Origin::Base(doc)), Current::Edited(document)) =
-                (self.origin(doc_id), self.current(doc_id)?)
-            {
+            if let (Some(Origin::Base(doc)), Current::Edited(document)) = (self.origin(doc_id), self.current(doc_id)?) {
                 for (segment_idx, doc, pieces) in parts(base, doc, document)? {
                     by_segment[segment_idx].insert(doc, pieces);
                 }
@@ -137,21 +135,16 @@ fn parts<'a>(
     doc_id: u64,
     document: &'a EditedDocument,
 ) -> Result<Vec<(usize, DocId, Vec<PartPiece<'a>>)>> {
-    let mut parts: Vec<_> =
-        base.doc_parts(doc_id).map(|(segment_idx, doc)| (segment_idx, doc, Vec::new())).collect();
+    let mut parts: Vec<_> = base.doc_parts(doc_id).map(|(segment_idx, doc)| (segment_idx, doc, Vec::new())).collect();
     let document = document.settled(base);
     if !document.is_aligned() {
         let mut text = Vec::new();
         let len = document.len_bytes();
         document.read(base, 0..len, DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
-        parts
-            .iter_mut()
-            .take(1)
-            .for_each(|part| part.2.push(PartPiece::Read(std::mem::take(&mut text))));
+        parts.iter_mut().take(1).for_each(|part| part.2.push(PartPiece::Read(std::mem::take(&mut text))));
         return Ok(parts);
     }
-    let part_len =
-        |part: &(usize, DocId, _)| base.segments()[part.0].doc_length_or_derive(part.1).len_bytes;
+    let part_len = |part: &(usize, DocId, _)| base.segments()[part.0].doc_length_or_derive(part.1).len_bytes;
     let (mut part_idx, mut part_start) = (0, 0);
     for piece in document.pieces() {
         if piece.source == Source::Text {
@@ -201,14 +194,8 @@ fn with_documents(
 }
 
 /// Builds a segment of new documents.
-fn built(
-    profile: TokenizerProfile,
-    text: &[u8],
-    doc_ends: &[usize],
-    paths: Paths,
-) -> Result<Arc<Segment>> {
-    let TokenizedBlock { dictionary, tokens, doc_offsets, .. } =
-        tokenize_block(profile, text, doc_ends)?;
+fn built(profile: TokenizerProfile, text: &[u8], doc_ends: &[usize], paths: Paths) -> Result<Arc<Segment>> {
+    let TokenizedBlock { dictionary, tokens, doc_offsets, .. } = tokenize_block(profile, text, doc_ends)?;
     let grammar = build_rounds(tokens, &doc_offsets, dictionary.len(), &RoundsOptions::default())?;
     let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths())?;
     Ok(Arc::new(Segment::new(dictionary, dag, paths, false)))
@@ -347,11 +334,7 @@ impl<'a> RootWriter<'a> {
             return id;
         }
         let dictionary = &self.segment.dictionary;
-        let known = if is_word {
-            dictionary.word_id(bytes).map(u32::from)
-        } else {
-            dictionary.separator_id(bytes)
-        };
+        let known = if is_word { dictionary.word_id(bytes).map(u32::from) } else { dictionary.separator_id(bytes) };
         let id = known.unwrap_or_else(|| {
             self.new_terminals.push(key.clone());
             (self.segment.dag.num_elements() + self.new_terminals.len() - 1) as u32
@@ -374,21 +357,18 @@ impl<'a> RootWriter<'a> {
         let num_terminals = dictionary.len();
         let element_for = |rule_id| dag.grammar().element_for(rule_id) as usize;
         let is_rule_used = |&rule_id: &RuleId| is_used[element_for(rule_id)];
-        let used_rules: Vec<RuleId> =
-            dag.grammar().rule_ids().skip(1).filter(is_rule_used).collect();
+        let used_rules: Vec<RuleId> = dag.grammar().rule_ids().skip(1).filter(is_rule_used).collect();
         for (&rule_id, id) in used_rules.iter().zip(num_terminals + 1..) {
             ids[element_for(rule_id)] = id;
         }
-        let mut symbols: Vec<u32> =
-            self.symbols.iter().map(|&element| ids[element as usize]).collect();
+        let mut symbols: Vec<u32> = self.symbols.iter().map(|&element| ids[element as usize]).collect();
         let mut rule_offsets = vec![0, symbols.len() as u32];
         for rule_id in used_rules {
             let rule = dag.grammar().rule(rule_id);
             symbols.extend(rule.iter().map(|&element| ids[element as usize]));
             rule_offsets.push(symbols.len() as u32);
         }
-        let grammar =
-            Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
+        let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
         let dag = Dag::new(grammar, num_words, dictionary.lengths())?;
         let paths = self.segment.paths.clone();
         let continues = self.segment.continues;
@@ -418,9 +398,7 @@ impl<'a> RootWriter<'a> {
         let mut arena = Vec::new();
         let mut offsets = vec![0u32];
         let mut num_words = 0;
-        for (is_word, base_ids) in
-            [(true, 0..base.num_words()), (false, base.num_words()..base.len())]
-        {
+        for (is_word, base_ids) in [(true, 0..base.num_words()), (false, base.num_words()..base.len())] {
             let mut new: Vec<(&[u8], usize)> = self
                 .new_terminals
                 .iter()

@@ -153,12 +153,7 @@ impl WordChanges {
         words + self.by_word.capacity() * size_of::<(Box<[u8]>, WordChange)>()
     }
 
-    fn for_each_word(
-        &mut self,
-        profile: TokenizerProfile,
-        text: &[u8],
-        mut change: impl FnMut(&mut WordChange),
-    ) {
+    fn for_each_word(&mut self, profile: TokenizerProfile, text: &[u8], mut change: impl FnMut(&mut WordChange)) {
         for_each_token(profile, text, |token| {
             if !token.is_word {
                 return;
@@ -225,11 +220,7 @@ fn within(
     let first = range.start.saturating_sub(window);
     let last = len_bytes.min(range.end.saturating_add(window));
     let mut seen = Vec::with_capacity(2 * window as usize + 16);
-    let stays = if range.is_empty() {
-        [first..last, last..last]
-    } else {
-        [first..range.start, range.end..last]
-    };
+    let stays = if range.is_empty() { [first..last, last..last] } else { [first..range.start, range.end..last] };
     for range in stays.into_iter().filter(|range| !range.is_empty()) {
         read(range, &mut seen)?;
     }

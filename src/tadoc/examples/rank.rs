@@ -32,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             })?;
             Ok(num_docs)
         })?;
-        let rows: Vec<String> =
-            best.answer.iter().map(|row| format!("{}:{:.6}", row.doc_id, row.score)).collect();
+        let rows: Vec<String> = best.answer.iter().map(|row| format!("{}:{:.6}", row.doc_id, row.score)).collect();
         println!("{text}\t{best}\t{}\t{num_docs}\t{}", rows.join(" "), num_docs.answer);
     }
     Ok(())

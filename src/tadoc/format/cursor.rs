@@ -166,8 +166,7 @@ impl<'a> Cursor<'a> {
         // zstd needs at least 4 bytes for a block of 128 KiB.
         let plausible = (packed.len() as u64).saturating_mul(1 << 15).saturating_add(1 << 10);
         if raw_len > plausible.min(max_len as u64) {
-            let reason =
-                format!("expected a stream of at most {max_len} bytes, {raw_len} declared");
+            let reason = format!("expected a stream of at most {max_len} bytes, {raw_len} declared");
             return Err(at.fault(reason));
         }
         let raw = UNPACKER
@@ -184,9 +183,7 @@ impl<'a> Cursor<'a> {
     pub fn finish(self) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),
-            left => {
-                Err(self.fault(format!("expected the end of the section, {left} bytes are left")))
-            }
+            left => Err(self.fault(format!("expected the end of the section, {left} bytes are left"))),
         }
     }
 }
@@ -203,8 +200,7 @@ pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// Appends `raw` as one zstd frame, with its raw and its packed length in front.
 pub fn pack(out: &mut Vec<u8>, raw: &[u8], level: i32) -> Result<()> {
-    let packed =
-        zstd::bulk::compress(raw, level).map_err(|e| Error::io("compressing with zstd", e))?;
+    let packed = zstd::bulk::compress(raw, level).map_err(|e| Error::io("compressing with zstd", e))?;
     push_varint(out, raw.len() as u64);
     push_varint(out, packed.len() as u64);
     out.extend_from_slice(&packed);

@@ -59,18 +59,11 @@ fn write(segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8
     write_in(SegmentLayout::Small, segments, continues, columns)
 }
 
-fn write_in(
-    layout: SegmentLayout,
-    segments: &[Inputs],
-    continues: bool,
-    columns: Option<&[u8]>,
-) -> Vec<u8> {
+fn write_in(layout: SegmentLayout, segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
     for (i, p) in segments.iter().enumerate() {
-        let (tokens, words) =
-            codecs::grammar::count_tokens(&p.grammar, p.dictionary.num_words()).unwrap();
-        let dag =
-            Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
+        let (tokens, words) = codecs::grammar::count_tokens(&p.grammar, p.dictionary.num_words()).unwrap();
+        let dag = Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
         let sums = PrefixSums::new(&dag);
         let len_bytes = p.grammar.docs().map(|doc| sums.doc_len_bytes(doc)).sum();
         let parts = SegmentContents {
@@ -153,10 +146,7 @@ fn words_are_read_without_the_rest() {
         let words = read_words("f", &footer, i, part, &LIMITS).unwrap();
         assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
         let num_words = words.dictionary.num_words() as usize;
-        assert_eq!(
-            words.weights_or_derive()[..num_words],
-            segment.weights_or_derive()[..num_words]
-        );
+        assert_eq!(words.weights_or_derive()[..num_words], segment.weights_or_derive()[..num_words]);
         assert_eq!((words.dag.grammar().num_docs(), words.paths.len()), (0, 0));
         assert!(read_words("f", &footer, i, &part[1..], &LIMITS).is_err());
         let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
@@ -238,9 +228,7 @@ fn lies_under_a_good_checksum_are_found() {
             let mut lying = bytes.clone();
             lying[byte] ^= 1 << bit;
             reseal(&mut lying);
-            let is_free = names.contains(&byte)
-                || ties_of_file.contains(&byte)
-                || (byte, bit) == (continues, 0);
+            let is_free = names.contains(&byte) || ties_of_file.contains(&byte) || (byte, bit) == (continues, 0);
             if !is_free {
                 assert!(open(&lying).is_err(), "byte {} bit {bit}", byte - footer_start);
             }
@@ -336,9 +324,8 @@ fn memory_is_limited_before_it_is_taken() {
 #[test]
 fn deep_grammars_need_no_stack() {
     let num_rules = 200_000u32;
-    let bodies: Vec<Vec<u32>> = (0..num_rules)
-        .map(|r| if r + 1 == num_rules { vec![0] } else { vec![2, 3 + r + 1] })
-        .collect();
+    let bodies: Vec<Vec<u32>> =
+        (0..num_rules).map(|r| if r + 1 == num_rules { vec![0] } else { vec![2, 3 + r + 1] }).collect();
     let bytes = write(&[inputs(1, &bodies, vec![0, 2])], false, None);
     assert_eq!(open(&bytes).unwrap().0.num_tokens(), u64::from(num_rules));
 }
@@ -357,8 +344,7 @@ fn the_writer_refuses_contradictions() {
             num_word_tokens,
             len_bytes: 10,
         };
-        EncodedSegment::new(&parts, SegmentLayout::default())
-            .and_then(|encoded| writer.write_segment(encoded))
+        EncodedSegment::new(&parts, SegmentLayout::default()).and_then(|encoded| writer.write_segment(encoded))
     };
     assert!(write(&Paths::default(), false, 2, 1).is_err());
     assert!(write(&p.paths, true, 2, 1).is_err());
@@ -375,11 +361,7 @@ fn any_inputs() -> impl Strategy<Value = Inputs> {
             let body = move |r: usize| {
                 let children = (num_rules - r - 1) as u32;
                 let element = (0..num_terminals + 3 * children).prop_map(move |e| {
-                    if e < num_terminals {
-                        e
-                    } else {
-                        num_terminals + r as u32 + 1 + (e - num_terminals) / 3
-                    }
+                    if e < num_terminals { e } else { num_terminals + r as u32 + 1 + (e - num_terminals) / 3 }
                 });
                 prop::collection::vec(element, usize::from(r > 0)..8)
             };

@@ -66,8 +66,7 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
 pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
     let place = Origin { file, section: "header", offset: 0 };
     let mut expected = header();
-    let minor_offset =
-        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };
+    let minor_offset = if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };
     if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
         expected[10..12].copy_from_slice(minor);
     }
@@ -97,8 +96,7 @@ impl Postscript {
         let offset = file_len - POSTSCRIPT_BYTES as u64;
         let place = Origin { file, section: "postscript", offset };
         let mut cursor = Cursor::new(place, bytes);
-        let (footer_offset, footer_len, footer_crc32c) =
-            (cursor.u64()?, cursor.u32()?, cursor.u32()?);
+        let (footer_offset, footer_len, footer_crc32c) = (cursor.u64()?, cursor.u32()?, cursor.u32()?);
         let (features, major, _minor) = (cursor.u64()?, cursor.u16()?, cursor.u16()?);
         let checked_len = POSTSCRIPT_BYTES - cursor.remaining();
         let crc32c = cursor.u32()?;
@@ -109,9 +107,7 @@ impl Postscript {
         place.verify(&bytes[..checked_len], crc32c)?;
         check_version(file, "format", (FORMAT_MAJOR, KNOWN_FEATURES), (major, features))?;
         if footer_offset.checked_add(u64::from(footer_len)) != Some(offset) {
-            let reason = format!(
-                "expected a footer that ends here, got {footer_len} bytes at {footer_offset}"
-            );
+            let reason = format!("expected a footer that ends here, got {footer_len} bytes at {footer_offset}");
             return Err(place.fault(0, reason));
         }
         Ok(Self { footer_offset, footer_len, footer_crc32c })

@@ -259,12 +259,7 @@ impl FileFooter {
     /// # Errors
     /// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for unknown versions and required
     /// features, [`Error::Capacity`] if the footer is larger than [`OpenLimits::max_footer_bytes`].
-    pub fn parse(
-        file: &str,
-        tail: &[u8],
-        file_len: u64,
-        limits: &OpenLimits,
-    ) -> Result<FooterOutcome> {
+    pub fn parse(file: &str, tail: &[u8], file_len: u64, limits: &OpenLimits) -> Result<FooterOutcome> {
         let place = Origin { file, section: "postscript", offset: file_len };
         if file_len < (HEADER_BYTES + POSTSCRIPT_BYTES) as u64 || tail.len() as u64 > file_len {
             let reason = format!("expected a .tadoc file, {file_len} bytes are too few");
@@ -378,8 +373,7 @@ impl FileFooter {
         for section in self.all_sections() {
             if section.offset != expected || section.len > place.offset {
                 let got = format!("{} bytes at offset {}", section.len, section.offset);
-                let reason =
-                    format!("expected section {} at {expected}, got {got}", section.kind.name());
+                let reason = format!("expected section {} at {expected}, got {got}", section.kind.name());
                 return Err(place.fault(0, reason));
             }
             expected = section.padded_end();
@@ -496,8 +490,8 @@ fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
     let (writer, builder) = (cursor.short_text()?, cursor.short_text()?);
     let num_segments = cursor.u32()?;
     let num_file_sections = cursor.u32()?;
-    let least = u64::from(num_segments) * (SEGMENT_BYTES + 3 * SECTION_BYTES)
-        + u64::from(num_file_sections) * SECTION_BYTES;
+    let least =
+        u64::from(num_segments) * (SEGMENT_BYTES + 3 * SECTION_BYTES) + u64::from(num_file_sections) * SECTION_BYTES;
     if least > cursor.remaining() as u64 {
         let left = cursor.remaining();
         return Err(cursor.fault(format!("expected {least} bytes of records, {left} are left")));
@@ -531,8 +525,7 @@ fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
 
 fn parse_segment(cursor: &mut Cursor<'_>) -> Result<(SegmentMeta, u16)> {
     let [num_docs, len_bytes, num_tokens] = [cursor.u64()?, cursor.u64()?, cursor.u64()?];
-    let [num_word_tokens, dictionary_bytes, paths_bytes] =
-        [cursor.u64()?, cursor.u64()?, cursor.u64()?];
+    let [num_word_tokens, dictionary_bytes, paths_bytes] = [cursor.u64()?, cursor.u64()?, cursor.u64()?];
     let [num_words, num_separators] = [cursor.u32()?, cursor.u32()?];
     let [num_rules, num_elements] = [cursor.u32()?, cursor.u32()?];
     let (flags, num_sections) = (cursor.u16()?, cursor.u16()?);
@@ -570,11 +563,7 @@ fn check_counts(cursor: &Cursor<'_>, segment: &SegmentMeta) -> Result<()> {
         && segment.num_docs < u64::from(u32::MAX)
         && segment.num_word_tokens <= segment.num_tokens
         && segment.num_word_tokens <= segment.len_bytes;
-    if is_plausible {
-        Ok(())
-    } else {
-        Err(cursor.fault("expected counts of a segment that fit one another"))
-    }
+    if is_plausible { Ok(()) } else { Err(cursor.fault("expected counts of a segment that fit one another")) }
 }
 
 fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {

@@ -90,8 +90,7 @@ mod tests {
 
     #[test]
     fn utf8_stands_as_it_is() {
-        for name in ["", "notes/été.txt", "a\tb\u{1b}", r"a\b", r"a\xff", r"\x41", r"\x5c", r"\xF"]
-        {
+        for name in ["", "notes/été.txt", "a\tb\u{1b}", r"a\b", r"a\xff", r"\x41", r"\x5c", r"\xF"] {
             assert_eq!(path_text(name.as_bytes()), name);
         }
     }
@@ -107,10 +106,8 @@ mod tests {
 
     /// Generates names with many escapes, parts of escapes and parts of characters.
     fn names() -> impl Strategy<Value = Vec<u8>> {
-        let pieces: [&[u8]; 14] = [
-            b"\\", b"x", b"\\x", b"F", b"8", b"5", b"C", b"5C", b"FF", b"\xff", b"\xc3", b"\xa9",
-            b"/", b"a",
-        ];
+        let pieces: [&[u8]; 14] =
+            [b"\\", b"x", b"\\x", b"F", b"8", b"5", b"C", b"5C", b"FF", b"\xff", b"\xc3", b"\xa9", b"/", b"a"];
         let piece = prop_oneof![
             4 => prop::sample::select(pieces.map(<[u8]>::to_vec).to_vec()),
             1 => prop::collection::vec(any::<u8>(), 1..3),

@@ -103,11 +103,7 @@ pub fn read_segment_if(
 ) -> Result<Option<Segment>> {
     let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
     let grammar = stored.rules()?;
-    if is_wanted(&grammar)? {
-        stored.segment(dictionary()?, grammar.complete()?).map(Some)
-    } else {
-        Ok(None)
-    }
+    if is_wanted(&grammar)? { stored.segment(dictionary()?, grammar.complete()?).map(Some) } else { Ok(None) }
 }
 
 /// Bytes of a segment, or of some of its sections.
@@ -152,9 +148,7 @@ impl<'a> StoredSegment<'a> {
     /// Checks the bytes of the sections whose kind is `wanted`, known or not.
     fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
         let mut sections = self.meta.sections.iter().filter(|section| wanted(section.kind));
-        sections.try_for_each(|section| {
-            section_bytes(self.file, section, self.bytes, self.start).map(drop)
-        })
+        sections.try_for_each(|section| section_bytes(self.file, section, self.bytes, self.start).map(drop))
     }
 
     fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
@@ -259,8 +253,7 @@ pub fn read_words(
     let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
-    Segment::from_words(dictionary, &counts)
-        .map_err(|e| section.origin(file).fault(0, e.to_string()))
+    Segment::from_words(dictionary, &counts).map_err(|e| section.origin(file).fault(0, e.to_string()))
 }
 
 /// Decodes a dictionary and checks its words.
@@ -276,31 +269,18 @@ pub(super) fn decode_checked_dictionary(
     Ok(dictionary)
 }
 
-fn decode_dictionary(
-    file: &str,
-    section: &SectionMeta,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Dictionary> {
+fn decode_dictionary(file: &str, section: &SectionMeta, bytes: &[u8], meta: &SegmentMeta) -> Result<Dictionary> {
     codecs::dictionary::decode(section.origin(file), section.codec, bytes, meta)
 }
 
-fn decode_grammar(
-    file: &str,
-    section: &SectionMeta,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Grammar> {
+fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
     let origin = section.origin(file);
     match section.codec {
         codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
         codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
-        codecs::grammar::decode::SEQUENTIAL => {
-            codecs::grammar::decode::decode_sequential(origin, bytes, meta)
-        }
+        codecs::grammar::decode::SEQUENTIAL => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
         codec => {
-            let (expected, got) =
-                ("grammar codec 1, 2 or 3".into(), format!("grammar codec {codec}"));
+            let (expected, got) = ("grammar codec 1, 2 or 3".into(), format!("grammar codec {codec}"));
             Err(Error::Version { file: file.into(), expected, got })
         }
     }
@@ -372,8 +352,7 @@ pub fn read_document_facts(
     limits: &OpenLimits,
 ) -> Result<SegmentFacts> {
     let meta = segment_meta(footer, segment_idx)?;
-    let (range, section) =
-        tied(meta, segment_idx, meta.facts_range(), SectionKind::DocumentLengths)?;
+    let (range, section) = tied(meta, segment_idx, meta.facts_range(), SectionKind::DocumentLengths)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.facts_memory_bytes())?;
     let lengths = section_bytes(file, section, bytes, range.start)?;
@@ -414,8 +393,7 @@ fn tied(
     kind: SectionKind,
 ) -> Result<(Range<u64>, &SectionMeta)> {
     range.zip(meta.section(kind)).ok_or_else(|| {
-        let (got, allowed) =
-            (format!("{segment_idx}, without"), format!("a segment with tied {}", kind.name()));
+        let (got, allowed) = (format!("{segment_idx}, without"), format!("a segment with tied {}", kind.name()));
         Error::InvalidArgument { name: "segment_idx", got, allowed }
     })
 }
@@ -545,8 +523,7 @@ impl FileSource<'_> {
         }
         let place = Origin { file: &self.name, section: "file", offset };
         let got = bytes.len();
-        Err(place
-            .fault(got, format!("expected {len} bytes, got {got}; was the file cut just now?")))
+        Err(place.fault(got, format!("expected {len} bytes, got {got}; was the file cut just now?")))
     }
 }
 
@@ -560,11 +537,7 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
 }
 
 /// Returns the section of `kind`.
-pub(super) fn section_for<'a>(
-    file: &str,
-    meta: &'a SegmentMeta,
-    kind: SectionKind,
-) -> Result<&'a SectionMeta> {
+pub(super) fn section_for<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
     meta.section(kind).ok_or_else(|| {
         let place = Origin { file, section: "footer", offset: 0 };
         place.fault(0, format!("expected a section {}", kind.name()))
@@ -577,32 +550,23 @@ fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
         return Ok(());
     }
     let name = section.kind.name();
-    let (expected, got) =
-        (format!("{name} codec {codec}"), format!("{name} codec {}", section.codec));
+    let (expected, got) = (format!("{name} codec {codec}"), format!("{name} codec {}", section.codec));
     Err(Error::Version { file: file.into(), expected, got })
 }
 
 /// Returns the checked bytes of `section`. The section and the zeros behind it lie in `bytes`, the
 /// part of the file from `start` on.
-pub(super) fn section_bytes<'a>(
-    file: &str,
-    section: &SectionMeta,
-    bytes: &'a [u8],
-    start: u64,
-) -> Result<&'a [u8]> {
+pub(super) fn section_bytes<'a>(file: &str, section: &SectionMeta, bytes: &'a [u8], start: u64) -> Result<&'a [u8]> {
     let place = section.origin(file);
     let from = section.offset.checked_sub(start).and_then(|from| usize::try_from(from).ok());
     let rest = from.and_then(|from| bytes.get(from..));
-    let Some((section_bytes, rest)) = rest.and_then(|r| r.split_at_checked(section.len as usize))
-    else {
+    let Some((section_bytes, rest)) = rest.and_then(|r| r.split_at_checked(section.len as usize)) else {
         return Err(place.fault(0, "expected the section inside the bytes read"));
     };
     place.verify(section_bytes, section.crc32c)?;
     let padding_len = section.offset.wrapping_add(section.len).wrapping_neg() % ALIGNMENT;
     match rest.iter().take(padding_len as usize).position(|&byte| byte != 0) {
-        Some(at) => {
-            Err(place.fault(section_bytes.len() + at, "expected zeros up to the next section"))
-        }
+        Some(at) => Err(place.fault(section_bytes.len() + at, "expected zeros up to the next section")),
         None => Ok(section_bytes),
     }
 }
@@ -610,11 +574,7 @@ pub(super) fn section_bytes<'a>(
 /// Refuses words of the profile `word` that contain a blank or a smaller byte. Correct words
 /// contain none, and therefore texts of sequences are ordered as their words are. It needs O(bytes)
 /// time, 4 KiB at a time.
-fn check_words(
-    place: Origin<'_>,
-    profile: TokenizerProfile,
-    dictionary: &Dictionary,
-) -> Result<()> {
+fn check_words(place: Origin<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
     let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
     let mut chunks = dictionary.bytes()[..end].chunks(4096);
     let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';
@@ -631,11 +591,7 @@ fn check_totals(place: Origin<'_>, meta: &SegmentMeta, dag: &Dag) -> Result<()> 
 }
 
 fn check_total(place: Origin<'_>, what: &str, expected: u64, got: u64) -> Result<()> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(place.fault(0, format!("expected {expected} {what} of text, got {got}")))
-    }
+    if expected == got { Ok(()) } else { Err(place.fault(0, format!("expected {expected} {what} of text, got {got}"))) }
 }
 
 /// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
@@ -645,9 +601,7 @@ fn refuse_steep_rule(place: Origin<'_>, steep_rule: Option<(u64, u64)>) -> Resul
     match steep_rule {
         None => Ok(()),
         Some((num_steps, len_bytes)) => {
-            let reason = format!(
-                "expected rules of a builder, got {num_steps} elements in {len_bytes} bytes"
-            );
+            let reason = format!("expected rules of a builder, got {num_steps} elements in {len_bytes} bytes");
             Err(place.fault(0, reason))
         }
     }
@@ -660,10 +614,7 @@ fn root_len_bytes(dag: &Dag) -> u64 {
     let root = grammar.root();
     let crosses = |&&start: &&u32| {
         let start = start as usize;
-        start > 0
-            && start < root.len()
-            && dag.ends_with_word(root[start - 1])
-            && dag.begins_with_word(root[start])
+        start > 0 && start < root.len() && dag.ends_with_word(root[start - 1]) && dag.begins_with_word(root[start])
     };
     let mut starts: Vec<u32> = grammar.doc_offsets.clone();
     starts.dedup();

@@ -11,9 +11,7 @@ use crate::format::codecs::dictionary;
 use crate::format::codecs::dictionary::Directory;
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
-use crate::format::reader::{
-    check_range, decode_checked_dictionary, section_bytes, section_for, segment_meta,
-};
+use crate::format::reader::{check_range, decode_checked_dictionary, section_bytes, section_for, segment_meta};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Bytes of a dictionary, whose checksum is right.

@@ -118,8 +118,7 @@ impl StringModels {
         arena.extend_from_within(previous_start..previous_start + shared_len);
         let mut before = if shared_len > 0 { arena[start + shared_len - 1] } else { 0 };
         for at in 0..own_len {
-            let replaced =
-                (at == 0 && shared_len < previous_len).then(|| arena[previous_start + shared_len]);
+            let replaced = (at == 0 && shared_len < previous_len).then(|| arena[previous_start + shared_len]);
             let context = byte_context(replaced, before, own_len - 1 - at);
             let model = self.bytes[context].get_or_insert_with(new_byte_model);
             let high = decoder.symbol(&mut model[0]);
@@ -153,12 +152,7 @@ fn byte_context(replaced: Option<u8>, before: u8, num_left: usize) -> usize {
     }
 }
 
-fn encode_len(
-    encoder: &mut Encoder,
-    lens: &mut Distribution<32>,
-    long_lens: &mut Distribution<32>,
-    len: usize,
-) {
+fn encode_len(encoder: &mut Encoder, lens: &mut Distribution<32>, long_lens: &mut Distribution<32>, len: usize) {
     encoder.symbol(lens, len.min(LONG_LEN));
     if len >= LONG_LEN {
         encoder.number(long_lens, (len - LONG_LEN) as u32);
@@ -166,11 +160,7 @@ fn encode_len(
 }
 
 #[inline]
-fn decode_len(
-    decoder: &mut Decoder<'_>,
-    lens: &mut Distribution<32>,
-    long_lens: &mut Distribution<32>,
-) -> usize {
+fn decode_len(decoder: &mut Decoder<'_>, lens: &mut Distribution<32>, long_lens: &mut Distribution<32>) -> usize {
     match decoder.symbol(lens) {
         LONG_LEN => LONG_LEN + decoder.number(long_lens) as usize,
         len => len,
@@ -216,12 +206,7 @@ impl<'a> FrontCoded<'a> {
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if `cursor` is not at such a list.
-    pub(super) fn unpack(
-        place: Origin<'a>,
-        cursor: &mut Cursor<'_>,
-        num_strings: u64,
-        max_len: u64,
-    ) -> Result<Self> {
+    pub(super) fn unpack(place: Origin<'a>, cursor: &mut Cursor<'_>, num_strings: u64, max_len: u64) -> Result<Self> {
         let lens = cursor.unpack((num_strings as usize).saturating_mul(MAX_LENS_BYTES))?;
         let own_bytes = cursor.unpack(max_len as usize)?;
         Ok(Self { place, lens, own_bytes })
@@ -229,10 +214,7 @@ impl<'a> FrontCoded<'a> {
 
     /// Returns the decoder at the first string.
     pub(super) fn strings(&self) -> Strings<'_> {
-        Strings {
-            lens: Cursor::new(self.place, &self.lens),
-            own_bytes: Cursor::new(self.place, &self.own_bytes),
-        }
+        Strings { lens: Cursor::new(self.place, &self.lens), own_bytes: Cursor::new(self.place, &self.own_bytes) }
     }
 }
 
@@ -247,12 +229,7 @@ impl Strings<'_> {
     /// the list ends, if `arena` would have more than `max_len` bytes or if the string shares more
     /// bytes than the previous one has.
     #[inline]
-    pub(super) fn decode(
-        &mut self,
-        arena: &mut Vec<u8>,
-        previous_start: usize,
-        max_len: usize,
-    ) -> Option<()> {
+    pub(super) fn decode(&mut self, arena: &mut Vec<u8>, previous_start: usize, max_len: usize) -> Option<()> {
         let shared_len = usize::try_from(self.lens.varint().ok()?).ok()?;
         let own_len = usize::try_from(self.lens.varint().ok()?).ok()?;
         let own = self.own_bytes.take(own_len).ok()?;
@@ -294,9 +271,8 @@ impl List<'_> {
     pub(super) fn decode(&self, place: Origin<'_>) -> Result<Tokens> {
         let mut models = StringModels::new();
         let mut decoder = Decoder::new(place, self.bytes)?;
-        let tokens = self.decode_all(place, |arena, previous, max_len| {
-            models.decode(&mut decoder, arena, previous, max_len)
-        })?;
+        let tokens =
+            self.decode_all(place, |arena, previous, max_len| models.decode(&mut decoder, arena, previous, max_len))?;
         decoder.finish()?;
         Ok(tokens)
     }
@@ -306,8 +282,7 @@ impl List<'_> {
         let packed = FrontCoded::unpack(place, &mut cursor, self.num_tokens, self.len)?;
         cursor.finish()?;
         let mut strings = packed.strings();
-        let decode =
-            |arena: &mut Vec<u8>, previous, max_len| strings.decode(arena, previous, max_len);
+        let decode = |arena: &mut Vec<u8>, previous, max_len| strings.decode(arena, previous, max_len);
         let tokens = self.decode_all(place, decode)?;
         strings.finish()?;
         Ok(tokens)

@@ -165,19 +165,16 @@ impl EncodedSegment {
         check_equal("paths", paths.len() as u64, num_docs)?;
         let num_terminals = u64::from(grammar.num_terminals);
         check_equal("num_terminals", num_terminals, u64::from(dictionary.len()))?;
-        let (tokens, words) = count_tokens(grammar, dictionary.num_words())
-            .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
+        let (tokens, words) =
+            count_tokens(grammar, dictionary.num_words()).ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
         check_equal("num_tokens", parts.num_tokens, tokens)?;
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
         let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
             || match layout {
-                SegmentLayout::Small => (
-                    codecs::grammar::CODEC,
-                    codecs::grammar::encode(grammar, dictionary.num_words()),
-                ),
-                SegmentLayout::Fast => {
-                    (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))
+                SegmentLayout::Small => {
+                    (codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words()))
                 }
+                SegmentLayout::Fast => (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar)),
             },
             || {
                 rayon::join(
@@ -187,10 +184,7 @@ impl EncodedSegment {
                             || codecs::word_counts::encode(dictionary, &grammar.weights()),
                             || {
                                 let lengths = document_lengths(grammar, dictionary);
-                                (
-                                    codecs::documents::encode_lengths(&lengths),
-                                    codecs::documents::encode(paths, layout),
-                                )
+                                (codecs::documents::encode_lengths(&lengths), codecs::documents::encode(paths, layout))
                             },
                         )
                     },
@@ -232,11 +226,7 @@ impl EncodedSegment {
 
 /// Returns true if document lengths are written. The small layout goes without if they were a
 /// larger part of the segment: where each line is a document, they would take a tenth of a file.
-fn is_worth_its_bytes(
-    lengths: &[u8],
-    others: &[(SectionKind, u16, Vec<u8>)],
-    layout: SegmentLayout,
-) -> bool {
+fn is_worth_its_bytes(lengths: &[u8], others: &[(SectionKind, u16, Vec<u8>)], layout: SegmentLayout) -> bool {
     let len_bytes: usize = others.iter().map(|(_, _, bytes)| bytes.len()).sum();
     layout == SegmentLayout::Fast || lengths.len() <= MAX_LENGTHS_BYTES.max(len_bytes / 64)
 }

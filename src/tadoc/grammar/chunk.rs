@@ -85,11 +85,7 @@ impl Chunk {
     }
 
     /// Stores the ids and levels of the pairs at `positions`.
-    pub(super) fn set_pair_ids(
-        &mut self,
-        positions: &[u32],
-        answers: impl Iterator<Item = Answer>,
-    ) {
+    pub(super) fn set_pair_ids(&mut self, positions: &[u32], answers: impl Iterator<Item = Answer>) {
         for (&position, answer) in positions.iter().zip(answers) {
             self.elements[position as usize].pair_id = answer.id();
             self.levels[position as usize] = answer.level();
@@ -134,8 +130,7 @@ impl Chunk {
             let count = counts[id as usize];
             // Written unconditionally, because a branch would be unpredictable.
             positions[num_candidates] = position;
-            priorities[num_candidates] =
-                u64::from(count) << 32 | u64::from(id.wrapping_mul(0x9e37_79b1));
+            priorities[num_candidates] = u64::from(count) << 32 | u64::from(id.wrapping_mul(0x9e37_79b1));
             num_candidates += usize::from(count >= threshold);
             self.levels[position as usize] = level(count);
         }

@@ -147,12 +147,7 @@ impl Rules {
     fn count_uses(&self, order: &[u32]) -> Vec<u32> {
         let mut uses = vec![0; self.num_elements()];
         // Barriers have no count.
-        for_each_count(
-            &mut uses,
-            &[&self.root, &self.bodies],
-            |&element| element,
-            |uses| *uses += 1,
-        );
+        for_each_count(&mut uses, &[&self.root, &self.bodies], |&element| element, |uses| *uses += 1);
         for &rule in order {
             if uses[(self.num_terminals + rule) as usize] == 0 {
                 for &child in self.body(rule as usize) {
@@ -199,12 +194,7 @@ fn end_of_documents(symbols: &[u32], num_docs: usize) -> usize {
 }
 
 /// Writes the rules that are not inlined, in `order`, as the final grammar.
-pub(super) fn emit(
-    num_terminals: u32,
-    rules: &Rules,
-    order: &[u32],
-    is_inlined: &[bool],
-) -> Result<Grammar> {
+pub(super) fn emit(num_terminals: u32, rules: &Rules, order: &[u32], is_inlined: &[bool]) -> Result<Grammar> {
     let kept: Vec<u32> = order.iter().copied().filter(|&rule| !is_inlined[rule as usize]).collect();
     let mut final_ids: Vec<u32> = (0..num_terminals).collect();
     final_ids.resize(num_terminals as usize + rules.len(), INLINED);
@@ -212,11 +202,9 @@ pub(super) fn emit(
         final_ids[(num_terminals + rule) as usize] = num_terminals + 1 + i as u32;
     }
     let writer = Writer { rules, final_ids };
-    let documents: Vec<Written> =
-        rules.root.par_chunks(PIECE_LEN).map(|piece| writer.documents(piece)).collect();
+    let documents: Vec<Written> = rules.root.par_chunks(PIECE_LEN).map(|piece| writer.documents(piece)).collect();
     let bodies: Vec<Written> = kept.par_chunks(PIECE_LEN).map(|p| writer.bodies(p)).collect();
-    let num_symbols =
-        |pieces: &[Written]| -> u32 { pieces.iter().map(|piece| piece.symbols.len() as u32).sum() };
+    let num_symbols = |pieces: &[Written]| -> u32 { pieces.iter().map(|piece| piece.symbols.len() as u32).sum() };
     let root_len = num_symbols(&documents);
     let mut symbols = vec![0; (root_len + num_symbols(&bodies)) as usize];
     let mut rule_offsets = Vec::with_capacity(kept.len() + 2);
@@ -272,8 +260,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes a part of the root, in which barriers end documents.
     fn documents<'s>(&'s self, elements: &'s [u32]) -> Written {
-        let mut written =
-            Written { symbols: Vec::with_capacity(elements.len() * 5 / 4), ends: Vec::new() };
+        let mut written = Written { symbols: Vec::with_capacity(elements.len() * 5 / 4), ends: Vec::new() };
         let mut stack = Vec::new();
         for document in elements.split_inclusive(|&element| element == BARRIER) {
             let body = document.strip_suffix(&[BARRIER]);
@@ -297,20 +284,14 @@ impl Writer<'_> {
 
     /// Appends the elements with their final ids. Inlined rules are replaced by their bodies.
     /// `stack` is scratch space.
-    fn expand<'s>(
-        &'s self,
-        elements: &'s [u32],
-        stack: &mut Vec<Iter<'s, u32>>,
-        symbols: &mut Vec<u32>,
-    ) {
+    fn expand<'s>(&'s self, elements: &'s [u32], stack: &mut Vec<Iter<'s, u32>>, symbols: &mut Vec<u32>) {
         stack.push(elements.iter());
         while let Some(mut rest) = stack.pop() {
             while let Some(&element) = rest.next() {
                 match self.final_ids[element as usize] {
                     INLINED => {
                         stack.push(rest);
-                        rest =
-                            self.rules.body((element - self.rules.num_terminals) as usize).iter();
+                        rest = self.rules.body((element - self.rules.num_terminals) as usize).iter();
                     }
                     final_id => symbols.push(final_id),
                 }

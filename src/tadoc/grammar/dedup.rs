@@ -81,8 +81,7 @@ impl Shared {
         // Rule r has id num_terminals + r in the grammar. Segment k has num_terminals + k, without
         // the root.
         let renumber = |&e: &u32| if e < grammar.num_terminals { e } else { e - 1 };
-        let mut symbols =
-            Vec::with_capacity(grammar.symbols.len() + grammar.num_docs() + num_rules);
+        let mut symbols = Vec::with_capacity(grammar.symbols.len() + grammar.num_docs() + num_rules);
         let docs = grammar.doc_offsets.windows(2).map(|doc| doc[0] as usize..doc[1] as usize);
         let rules = grammar.rule_ids().skip(1).map(|rule_id| grammar.rule(rule_id));
         for elements in docs.map(|doc| &grammar.root()[doc]).chain(rules) {
@@ -160,9 +159,8 @@ fn segment_hash(tokens: &[u32]) -> u64 {
     let (pairs, last) = tokens.as_chunks();
     let pairs = pairs.iter().map(|&[left, right]| pair(left, right));
     let values = pairs.chain(last.iter().map(|&token| u64::from(token)));
-    mix(values.fold(tokens.len() as u64, |hash, value| {
-        (hash.rotate_left(29) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }))
+    mix(values
+        .fold(tokens.len() as u64, |hash, value| (hash.rotate_left(29) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 fn mix(value: u64) -> u64 {
@@ -209,19 +207,18 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
         }
     }
     let symbol_for = |segment: usize| symbol_of_first[firsts[segment] as usize];
-    let documents =
-        doc_offsets.par_windows(2).with_min_len(MIN_DOCS).fold(Vec::new, |mut to, doc| {
-            let first = segments.partition_point(|segment| segment.start < doc[0]);
-            let from_doc = segments[first..].iter().take_while(|segment| segment.start < doc[1]);
-            for (segment, tokens_of) in (first..).zip(from_doc) {
-                match symbol_for(segment) {
-                    Some(symbol) => to.push(symbol),
-                    None => to.extend_from_slice(&tokens[tokens_of.clone()]),
-                }
+    let documents = doc_offsets.par_windows(2).with_min_len(MIN_DOCS).fold(Vec::new, |mut to, doc| {
+        let first = segments.partition_point(|segment| segment.start < doc[0]);
+        let from_doc = segments[first..].iter().take_while(|segment| segment.start < doc[1]);
+        for (segment, tokens_of) in (first..).zip(from_doc) {
+            match symbol_for(segment) {
+                Some(symbol) => to.push(symbol),
+                None => to.extend_from_slice(&tokens[tokens_of.clone()]),
             }
-            to.push(BARRIER);
-            to
-        });
+        }
+        to.push(BARRIER);
+        to
+    });
     let from_bodies = bodies.par_chunks(BODIES_AT_A_TIME).map(|bodies| {
         let mut to = Vec::new();
         for &body in bodies {

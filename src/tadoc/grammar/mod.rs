@@ -143,11 +143,7 @@ impl Grammar {
         check_offsets("doc_offsets", &self.doc_offsets, self.root().len())?;
         let num_elements = u64::from(self.num_terminals) + self.num_rules() as u64;
         if num_elements > u64::from(u32::MAX) {
-            return broken(
-                "num_terminals + num_rules",
-                num_elements.to_string(),
-                "at most 2^32 - 1",
-            );
+            return broken("num_terminals + num_rules", num_elements.to_string(), "at most 2^32 - 1");
         }
         for rule_id in self.rule_ids() {
             // A rule may refer only to terminals and to later rules. The ids between are
@@ -155,8 +151,7 @@ impl Grammar {
             // elements at a time.
             let first_allowed = self.element_for(rule_id) + 1;
             let num_allowed = num_elements as u32 - first_allowed;
-            let is_allowed =
-                |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);
+            let is_allowed = |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);
             if self.rule(rule_id).iter().fold(true, |all, e| all & is_allowed(e)) {
                 continue;
             }

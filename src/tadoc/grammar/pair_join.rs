@@ -104,10 +104,8 @@ pub(super) fn number_pairs<P: Iterator<Item = Pair> + Clone + Send>(
 ) -> Numbered {
     let num_shards = num_shards(num_pairs);
     let mut chunks: Vec<Grouped> = chunks.map(|pairs| Grouped::new(pairs, num_shards)).collect();
-    let repeated: Vec<Vec<(Pair, u32)>> = by_shard(&mut chunks, num_shards)
-        .into_par_iter()
-        .map_init(Table::default, number_shard)
-        .collect();
+    let repeated: Vec<Vec<(Pair, u32)>> =
+        by_shard(&mut chunks, num_shards).into_par_iter().map_init(Table::default, number_shard).collect();
     let first_ids: Vec<PairId> = repeated
         .iter()
         .scan(first_id, |next, shard| Some(std::mem::replace(next, *next + shard.len() as PairId)))
@@ -117,8 +115,7 @@ pub(super) fn number_pairs<P: Iterator<Item = Pair> + Clone + Send>(
 
 /// Returns the groups of each shard, in the order of chunks.
 fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
-    let mut shards: Vec<Vec<&mut [u64]>> =
-        (0..num_shards).map(|_| Vec::with_capacity(chunks.len())).collect();
+    let mut shards: Vec<Vec<&mut [u64]>> = (0..num_shards).map(|_| Vec::with_capacity(chunks.len())).collect();
     for chunk in chunks {
         let mut rest = chunk.values.as_mut_slice();
         let mut start = 0;
@@ -318,11 +315,8 @@ mod tests {
 
     #[test]
     fn many_shards_equal_a_map() {
-        let chunks = (0..9u32).map(|c| {
-            (0..20_000u32)
-                .map(|i| pair(i.wrapping_mul(2_654_435_761) % 30_000, (i + c) % 5))
-                .collect()
-        });
+        let chunks = (0..9u32)
+            .map(|c| (0..20_000u32).map(|i| pair(i.wrapping_mul(2_654_435_761) % 30_000, (i + c) % 5)).collect());
         check(chunks.collect());
     }
 

@@ -78,11 +78,7 @@ struct Run {
 /// Replaces repeats in `symbols` by rules with the ids from `first_rule` on, and returns their
 /// bodies. `pair_ids` has the id of the pair that begins at each symbol, or [`SEEN_ONCE`]. Equal
 /// ids mean equal pairs, and pairs with barriers have none.
-pub(super) fn replace_repeats(
-    symbols: &mut Vec<u32>,
-    mut pair_ids: Vec<PairId>,
-    first_rule: u32,
-) -> Repeats {
+pub(super) fn replace_repeats(symbols: &mut Vec<u32>, mut pair_ids: Vec<PairId>, first_rule: u32) -> Repeats {
     let runs = runs(&pair_ids, &first_places(&pair_ids));
     // The ids are needed no more. Their memory is used for the marks.
     pair_ids.fill(FREE);
@@ -188,9 +184,7 @@ fn first_places(pair_ids: &[PairId]) -> Vec<u32> {
 fn runs(pair_ids: &[PairId], first_places: &[u32]) -> Vec<Run> {
     let source_of = |place: usize| match pair_ids.get(place) {
         None | Some(&SEEN_ONCE) => NOWHERE,
-        Some(&id) => Some(first_places[id as usize])
-            .filter(|&first| (first as usize) < place)
-            .unwrap_or(NOWHERE),
+        Some(&id) => Some(first_places[id as usize]).filter(|&first| (first as usize) < place).unwrap_or(NOWHERE),
     };
     let num_pieces = pair_ids.len().div_ceil(PIECE_LEN);
     let runs_in = |piece: usize| {
@@ -203,11 +197,7 @@ fn runs(pair_ids: &[PairId], first_places: &[u32]) -> Vec<Run> {
 
 /// Returns the runs that begin in `range`. They may end behind it. `before` is the source of the
 /// place before the range.
-fn runs_that_begin(
-    range: Range<usize>,
-    mut before: u32,
-    source_of: impl Fn(usize) -> u32,
-) -> Vec<Run> {
+fn runs_that_begin(range: Range<usize>, mut before: u32, source_of: impl Fn(usize) -> u32) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut start = None;
     let mut place = range.start;
@@ -270,9 +260,7 @@ mod tests {
         for target in 0..pair_ids.len() {
             let Some(source) = first_for(target) else { continue };
             match runs.last_mut() {
-                Some(run)
-                    if run.target + run.len - 1 == target && run.source + run.len - 1 == source =>
-                {
+                Some(run) if run.target + run.len - 1 == target && run.source + run.len - 1 == source => {
                     run.len += 1;
                 }
                 _ => runs.push(Run { source, target, len: 2 }),

@@ -87,12 +87,7 @@ pub fn build_rounds(
 }
 
 /// Replaces `learned` rules, runs all rounds over documents and rule bodies, then the clean-up.
-fn run_rounds(
-    shared: Shared,
-    learned: Vec<Pair>,
-    num_terminals: u32,
-    effort: Effort,
-) -> Result<Grammar> {
+fn run_rounds(shared: Shared, learned: Vec<Pair>, num_terminals: u32, effort: Effort) -> Result<Grammar> {
     let Shared { mut symbols, num_segments } = shared;
     let first_learned = num_terminals + num_segments;
     if let Some(phrases) = Phrases::new(&learned, first_learned) {

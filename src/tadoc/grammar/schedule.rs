@@ -227,10 +227,7 @@ mod tests {
         let num_rounds = |effort, largest| Thresholds::for_effort(effort, largest).count();
         for largest in [0, 5, 1_000, u32::MAX] {
             let [fast, balanced, small] = Effort::ALL.map(|effort| num_rounds(effort, largest));
-            assert!(
-                fast < balanced && balanced < small && small <= 24,
-                "{fast} {balanced} {small}"
-            );
+            assert!(fast < balanced && balanced < small && small <= 24, "{fast} {balanced} {small}");
         }
         let fast: Vec<u32> = Thresholds::for_effort(Effort::Fast, 2_000).collect();
         assert_eq!(fast, [250, 62, 15, 4]);

@@ -89,11 +89,9 @@ impl Sequence {
         let num_pairs = places.iter().map(Vec::len).sum();
         let numbered = number_pairs(pairs, num_pairs, self.pairs.len() as PairId);
         let first_ids = &numbered.first_ids;
-        self.chunks.par_iter_mut().zip(places).zip(numbered.chunks).for_each(
-            |((chunk, positions), grouped)| {
-                chunk.set_pair_ids(positions, grouped.answers(first_ids));
-            },
-        );
+        self.chunks.par_iter_mut().zip(places).zip(numbered.chunks).for_each(|((chunk, positions), grouped)| {
+            chunk.set_pair_ids(positions, grouped.answers(first_ids));
+        });
         self.add_pairs(&numbered.repeated);
     }
 
@@ -193,12 +191,7 @@ impl Sequence {
 }
 
 /// Returns the positions whose pairs belong to a pass.
-fn positions_in_pass(
-    chunks: &[Chunk],
-    places: &[Vec<u32>],
-    pass: usize,
-    num_passes: usize,
-) -> Vec<Vec<u32>> {
+fn positions_in_pass(chunks: &[Chunk], places: &[Vec<u32>], pass: usize, num_passes: usize) -> Vec<Vec<u32>> {
     let is_in_pass = |pair: Pair| {
         let mixed = pair.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
         (mixed as usize * num_passes) >> 32 == pass

@@ -30,11 +30,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Errors
 /// It never fails. The result type is that of the other builder.
-pub fn build_sequitur(
-    tokens: &[u32],
-    doc_offsets: &[usize],
-    num_terminals: u32,
-) -> Result<Grammar> {
+pub fn build_sequitur(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Result<Grammar> {
     let mut sequitur = Sequitur::new(num_terminals);
     for doc in doc_offsets.windows(2) {
         for &token in &tokens[doc[0]..doc[1]] {
@@ -113,15 +109,13 @@ impl Sequitur {
     }
 
     fn rule_of(&self, symbol: u32) -> Option<usize> {
-        (symbol & GUARD == 0 && symbol >= self.num_terminals)
-            .then(|| (symbol - self.num_terminals) as usize)
+        (symbol & GUARD == 0 && symbol >= self.num_terminals).then(|| (symbol - self.num_terminals) as usize)
     }
 
     /// Returns the index entry of the digram at `node`, unless the digram contains a guard or a
     /// barrier.
     fn digram(&mut self, node: u32) -> Option<&mut u32> {
-        let (left, right) =
-            (self.symbols[node as usize], self.symbols[self.next[node as usize] as usize]);
+        let (left, right) = (self.symbols[node as usize], self.symbols[self.next[node as usize] as usize]);
         ((left | right) & GUARD == 0).then(|| self.digrams.entry((left, right)).or_default())
     }
 

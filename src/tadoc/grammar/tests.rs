@@ -56,10 +56,7 @@ fn inputs() -> impl Strategy<Value = Input> {
             documents: documents
                 .iter()
                 .map(|pieces| {
-                    pieces
-                        .iter()
-                        .flat_map(|&(phrase, skip)| phrases[phrase].iter().skip(skip).copied())
-                        .collect()
+                    pieces.iter().flat_map(|&(phrase, skip)| phrases[phrase].iter().skip(skip).copied()).collect()
                 })
                 .collect(),
         })
@@ -95,10 +92,7 @@ fn check(input: &Input, grammar: &Grammar) {
         }
     }
     for (rule_idx, &uses) in uses.iter().enumerate().skip(1) {
-        assert!(
-            uses >= 2 && grammar.rule(RuleId::from(rule_idx as u32)).len() >= 2,
-            "rule {rule_idx}: {uses} uses"
-        );
+        assert!(uses >= 2 && grammar.rule(RuleId::from(rule_idx as u32)).len() >= 2, "rule {rule_idx}: {uses} uses");
     }
 }
 
@@ -125,8 +119,7 @@ fn more_effort_gives_smaller_grammars() {
     let text: Vec<u32> = (0..6_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 22).collect();
     let stretch = |i: usize| text[i * 997 % 5_000..][..600 + i % 7].to_vec();
     let input = Input { num_terminals: 1 << 10, documents: (0..120).map(stretch).collect() };
-    let [fast, balanced, small] =
-        Effort::ALL.map(|effort| input.rounds_by(Dedup::Auto, effort).symbols.len());
+    let [fast, balanced, small] = Effort::ALL.map(|effort| input.rounds_by(Dedup::Auto, effort).symbols.len());
     assert!(small <= balanced && balanced <= fast, "{fast} {balanced} {small}");
 }
 

@@ -54,11 +54,7 @@ pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64
 ///
 /// # Errors
 /// As [`count_batch`]; [`Error::Capacity`] for more offsets than allowed.
-pub fn search_batch(
-    corpus: &Corpus,
-    queries: &[WordQuery<'_>],
-    max_hits: u64,
-) -> Result<OffsetLists> {
+pub fn search_batch(corpus: &Corpus, queries: &[WordQuery<'_>], max_hits: u64) -> Result<OffsetLists> {
     WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
 }
 
@@ -198,11 +194,7 @@ impl Asking {
     }
 
     /// Returns the answers with the index of the part of each, `part_idxs`.
-    fn numbered(
-        &self,
-        part_idxs: impl Iterator<Item = u32>,
-        answers: Vec<Answer>,
-    ) -> Result<Vec<(u32, Answer)>> {
+    fn numbered(&self, part_idxs: impl Iterator<Item = u32>, answers: Vec<Answer>) -> Result<Vec<(u32, Answer)>> {
         if self.max_hits.is_some() {
             let rest = answers.iter().map(|answer| answer.count % HITS_PER_CHECK).sum();
             self.num_hits.fetch_add(rest, Ordering::Relaxed);
@@ -297,11 +289,7 @@ impl<'a> WordPlan<'a> {
     ///
     /// # Errors
     /// As [`count_batch`].
-    pub(in crate::query) fn new(
-        corpus: &'a Corpus,
-        queries: &[WordQuery<'a>],
-        task: WordTask,
-    ) -> Result<Self> {
+    pub(in crate::query) fn new(corpus: &'a Corpus, queries: &[WordQuery<'a>], task: WordTask) -> Result<Self> {
         let mut plan = Self {
             corpus,
             parts: Vec::with_capacity(queries.len()),
@@ -312,8 +300,7 @@ impl<'a> WordPlan<'a> {
             by_doc: Vec::new(),
         };
         let words = plan.number_parts(queries)?;
-        let key =
-            |(part, part_idx): (&DocQuery, u32)| (part.segment, part.word, part.doc, part_idx);
+        let key = |(part, part_idx): (&DocQuery, u32)| (part.segment, part.word, part.doc, part_idx);
         let mut keys: Vec<PartKey> = plan.parts.iter().zip(0..).map(key).collect();
         keys.par_sort_unstable();
         plan.answered = vec![0; plan.parts.len()];
@@ -332,8 +319,7 @@ impl<'a> WordPlan<'a> {
             let dictionary = &corpus.segments()[segment as usize].dictionary;
             dictionary.word_id(words[word as usize].as_bytes())
         };
-        let ids: Vec<Option<WordId>> =
-            groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
+        let ids: Vec<Option<WordId>> = groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
         let found = groups.into_iter().zip(ids).filter_map(|(group, id)| Some((group, id?)));
         for (group, id) in found {
             let with_id = |&(segment, _, doc, part_idx): &PartKey| (segment, id, doc, part_idx);
@@ -370,11 +356,7 @@ impl<'a> WordPlan<'a> {
     ///
     /// # Errors
     /// As [`lists`](Self::lists).
-    pub(in crate::query) fn join_lists(
-        &self,
-        of_parts: &[&[u64]],
-        max_hits: u64,
-    ) -> Result<OffsetLists> {
+    pub(in crate::query) fn join_lists(&self, of_parts: &[&[u64]], max_hits: u64) -> Result<OffsetLists> {
         let for_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
         // Equal queries are answered once, but each is listed.
         let lens = (0..self.parts.len()).map(|part_idx| for_part(part_idx).len() as u64);
@@ -415,8 +397,7 @@ impl<'a> WordPlan<'a> {
                 let segment = segment_idx as u32;
                 self.parts.push(DocQuery { segment, doc, word, start });
                 if parts.peek().is_some() {
-                    let len =
-                        self.corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes;
+                    let len = self.corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes;
                     start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
                 }
             }
@@ -460,8 +441,7 @@ impl<'a> WordPlan<'a> {
                 continue;
             };
             let keys = keys.par_iter().with_min_len(MIN_LOOK_UPS);
-            let counts: Vec<(WordKey, u64)> =
-                keys.map(|&key| (key, doc_words.count(key.2, key.1))).collect();
+            let counts: Vec<(WordKey, u64)> = keys.map(|&key| (key, doc_words.count(key.2, key.1))).collect();
             if task == WordTask::Find {
                 left.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(key, _)| key));
                 continue;
@@ -481,8 +461,7 @@ impl<'a> WordPlan<'a> {
         for group in self.by_word.chunk_by(is_same_word) {
             let (segment, word, ..) = group[0];
             let share = self.num_positions(segment, word) * BYTES_PER_POSITION / group.len() as u64;
-            let with_share =
-                |&(segment, word, doc, part_idx): &WordKey| ((segment, doc, word, part_idx), share);
+            let with_share = |&(segment, word, doc, part_idx): &WordKey| ((segment, doc, word, part_idx), share);
             shares.extend(group.iter().map(with_share));
         }
         shares.par_sort_unstable();

@@ -131,10 +131,7 @@ impl<'r, 'q> Evaluation<'r, 'q> {
         let doc_id = |doc: DocId| corpus.doc_id(self.segment_idx, doc);
         let row = |(doc, count)| DocumentCount { doc_id: doc_id(doc), count };
         let ids = |docs: Vec<DocId>| docs.into_iter().map(doc_id).collect();
-        Ok(Met {
-            counts: sums.into_iter().map(row).collect(),
-            by_leaf: of_leaves.into_iter().map(ids).collect(),
-        })
+        Ok(Met { counts: sums.into_iter().map(row).collect(), by_leaf: of_leaves.into_iter().map(ids).collect() })
     }
 
     /// Returns the documents of `filter` that meet `expression`.
@@ -163,8 +160,7 @@ impl<'r, 'q> Evaluation<'r, 'q> {
             Expression::Or(parts) => {
                 let found = parts.iter().map(|part| self.find(part, filter.clone()));
                 let parts: Vec<Found> = found.collect::<Result<_>>()?;
-                let mut docs: Vec<DocId> =
-                    parts.iter().flat_map(|part| &part.docs).copied().collect();
+                let mut docs: Vec<DocId> = parts.iter().flat_map(|part| &part.docs).copied().collect();
                 docs.sort_unstable();
                 docs.dedup();
                 Ok(Found { docs, parts })
@@ -298,9 +294,7 @@ pub(in crate::query) fn segment_leaf_counts(
     let by_document = hits.chunk_by(|a, b| a.doc_id == b.doc_id);
     // Documents of a segment have numbers of 32 bits.
     let count = |hits: &[_]| hits.len() as u64;
-    Ok(by_document
-        .map(|hits| (DocId::from((hits[0].doc_id - first_doc_id) as u32), count(hits)))
-        .collect())
+    Ok(by_document.map(|hits| (DocId::from((hits[0].doc_id - first_doc_id) as u32), count(hits))).collect())
 }
 
 /// Returns the documents of `docs` (ascending ids) that have a part in segment `segment_idx`.

@@ -218,10 +218,7 @@ pub fn kwic_segments(
 
 impl ContextBatch {
     /// Calls `visit` with the rows, if there are any, and removes them.
-    fn hand_on(
-        &mut self,
-        visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn hand_on(&mut self, visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>) -> ControlFlow<()> {
         if self.is_empty() {
             return ControlFlow::Continue(());
         }
@@ -443,12 +440,7 @@ pub fn count_neighbours(
 
 /// Counts the words in the windows of `hits`, on all cores. The counts are of a part of them once
 /// the caller has asked to stop.
-fn windows_from(
-    corpus: &Corpus,
-    hits: &[Hit],
-    window: Window,
-    options: &SearchOptions<'_>,
-) -> NeighbourCounts {
+fn windows_from(corpus: &Corpus, hits: &[Hit], window: Window, options: &SearchOptions<'_>) -> NeighbourCounts {
     let for_task = |hits: &[Hit]| {
         let mut counts = NeighbourCounts::default();
         if !(options.is_cancelled)() {

@@ -42,8 +42,8 @@ pub(in crate::query) fn segment_item_counts(
 ) -> Result<DocCounts> {
     let item = resolved.item(segment_idx, item_idx);
     let mut counts = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter))?;
-    let cut_doc = doc_cut_after(resolved.corpus(), segment_idx)
-        .filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
+    let cut_doc =
+        doc_cut_after(resolved.corpus(), segment_idx).filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
     if let Some(doc) = cut_doc {
         let across = resolved.matches_across(segment_idx, item_idx)?.len() as u64;
         add_to(&mut counts, doc, across)?;

@@ -78,8 +78,7 @@ impl LeafHits {
         filter: Filter<'_>,
     ) -> Result<Self> {
         let corpus = resolved.corpus();
-        let cut_doc = doc_cut_after(corpus, segment_idx)
-            .filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
+        let cut_doc = doc_cut_after(corpus, segment_idx).filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
         let item = resolved.item(segment_idx, item_idx);
         let inside = item.map(|item| item.stream(filter)).transpose()?;
         let mut across = Vec::new();
@@ -107,8 +106,7 @@ impl LeafHits {
             while batch.len() < max_len
                 && let Some(spot) = walk.next()
             {
-                let start =
-                    if spot.doc == DocId::FIRST { self.continued } else { PartStart::default() };
+                let start = if spot.doc == DocId::FIRST { self.continued } else { PartStart::default() };
                 batch.push(Hit {
                     doc_id: self.first_doc_id + u64::from(spot.doc),
                     byte_offset: start.bytes + spot.offsets[0],
@@ -203,12 +201,7 @@ fn has_gaps(corpus: &Corpus, hit: &Hit, gaps: &[String]) -> Result<bool> {
 }
 
 /// Returns the stretches of a leaf of several items that begin in segment `segment_idx`, in order.
-fn stretches(
-    resolved: &ResolvedQuery<'_>,
-    segment_idx: usize,
-    leaf: &Leaf,
-    filter: Filter<'_>,
-) -> Result<Vec<Hit>> {
+fn stretches(resolved: &ResolvedQuery<'_>, segment_idx: usize, leaf: &Leaf, filter: Filter<'_>) -> Result<Vec<Hit>> {
     let (corpus, items) = (resolved.corpus(), leaf.items());
     let lens = items.iter().map(|&item| resolved.query().items()[item].len() as u64).collect();
     let rule = match leaf {
@@ -245,20 +238,12 @@ fn stretches(
     Ok(found)
 }
 
-fn occurrences(
-    resolved: &ResolvedQuery<'_>,
-    segment_idx: usize,
-    leaf: &Leaf,
-    docs: &Arc<DocSet>,
-) -> Result<Merged> {
+fn occurrences(resolved: &ResolvedQuery<'_>, segment_idx: usize, leaf: &Leaf, docs: &Arc<DocSet>) -> Result<Merged> {
     let of = |(part, &item): (usize, &usize)| {
         LeafHits::from_part(resolved, segment_idx, (item, leaf.place(part)), Some(docs))
     };
-    let sources = if docs.is_empty() {
-        Vec::new()
-    } else {
-        leaf.items().iter().enumerate().map(of).collect::<Result<_>>()?
-    };
+    let sources =
+        if docs.is_empty() { Vec::new() } else { leaf.items().iter().enumerate().map(of).collect::<Result<_>>()? };
     Ok(Merged::new(sources))
 }
 
@@ -283,8 +268,7 @@ fn docs_with_all(
             break;
         }
         let is_all = filter.is_none() && docs.len() == num_docs;
-        let counts =
-            segment_item_counts(resolved, segment_idx, item, Some(&docs).filter(|_| !is_all))?;
+        let counts = segment_item_counts(resolved, segment_idx, item, Some(&docs).filter(|_| !is_all))?;
         docs = DocSet::none(num_docs);
         docs.extend(counts.iter().map(|&(doc, _)| doc).chain(cut.iter().copied()));
     }

@@ -158,8 +158,7 @@ impl LeafLists {
         query: &Query,
         search: &SearchOptions<'_>,
     ) -> Result<Option<Vec<Arc<LeafList>>>> {
-        let leaves: Vec<Query> =
-            (0..query.leaves().len()).map(|leaf| query.leaf_alone(leaf)).collect();
+        let leaves: Vec<Query> = (0..query.leaves().len()).map(|leaf| query.leaf_alone(leaf)).collect();
         if !self.were_asked(&leaves) {
             return Ok(None);
         }
@@ -237,12 +236,7 @@ impl Kept {
 
 /// Counts the hits of `leaf`, a query with one leaf, in all documents. Returns the list, and false
 /// if it ends early because it takes more than `max_bytes`.
-fn read_list(
-    corpus: &Corpus,
-    leaf: &Query,
-    max_bytes: usize,
-    search: &SearchOptions<'_>,
-) -> Result<(LeafList, bool)> {
+fn read_list(corpus: &Corpus, leaf: &Query, max_bytes: usize, search: &SearchOptions<'_>) -> Result<(LeafList, bool)> {
     let mut docs = Vec::new();
     let mut is_whole = true;
     let resolved = ResolvedQuery::new(corpus, leaf, search.canceller());
@@ -295,8 +289,7 @@ fn merged<'l>(
         Expression::Or(parts) => {
             let mut met: Cow<'l, [DocumentCount]> = Cow::default();
             for part in shortest_first(parts, lists, interrupt)? {
-                met =
-                    if met.is_empty() { part } else { Cow::Owned(in_any(&met, &part, interrupt)?) };
+                met = if met.is_empty() { part } else { Cow::Owned(in_any(&met, &part, interrupt)?) };
             }
             Ok(met)
         }

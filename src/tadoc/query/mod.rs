@@ -60,24 +60,20 @@ mod windows;
 
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use context::{
-    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
-    NeighbourCounts, Window, count_neighbours, kwic, kwic_segments,
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, NeighbourCounts, Window,
+    count_neighbours, kwic, kwic_segments,
 };
-pub use grep::{
-    GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents,
-    is_any_case_by_smart_case,
-};
+pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents, is_any_case_by_smart_case};
 pub use hit::{DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions};
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;
 pub use matching::{
-    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
-    may_match, may_match_rules, may_match_rules_with, segments_for_query, segments_for_texts,
+    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands, may_match,
+    may_match_rules, may_match_rules_with, segments_for_query, segments_for_texts,
 };
 pub use rank::{RankOptions, RankedDocument, Ranker};
 pub use search::{
-    LineCounter, LinePlace, check_num_hits, count, count_by_document, search, search_segments,
-    search_with, term_count,
+    LineCounter, LinePlace, check_num_hits, count, count_by_document, search, search_segments, search_with, term_count,
 };
 pub use text_hits::{SnippetOptions, TextHit, highlight, highlight_hits, snippet, text_hits};
 

@@ -264,9 +264,10 @@ fn rank_all(
     let shortest = lists.iter().copied().min_by_key(|list| list.len()).unwrap_or_default();
     for count in shortest {
         interrupt.check()?;
-        let score = leaves.iter().zip(&mut lists).try_fold(0.0, |score, (&leaf, list)| {
-            Some(score + scorer.part(leaf, skip_to(list, count.doc_id)?))
-        });
+        let score = leaves
+            .iter()
+            .zip(&mut lists)
+            .try_fold(0.0, |score, (&leaf, list)| Some(score + scorer.part(leaf, skip_to(list, count.doc_id)?)));
         if let Some(score) = score {
             best.push(count.doc_id, score);
         }
@@ -294,9 +295,7 @@ fn rank_any(
     let sums: Vec<f64> = sums.collect();
     let mut first = 0;
     let mut parts = Vec::new();
-    while let Some(doc_id) =
-        lists[first..].iter().filter_map(|list| list.first()).map(|c| c.doc_id).min()
-    {
+    while let Some(doc_id) = lists[first..].iter().filter_map(|list| list.first()).map(|c| c.doc_id).min() {
         interrupt.check()?;
         parts.clear();
         let (looked_up, merged) = lists.split_at_mut(first);

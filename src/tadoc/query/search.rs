@@ -129,12 +129,7 @@ pub fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     if requested <= max_hits {
         return Ok(());
     }
-    Err(Error::Capacity {
-        what: "occurrences to list",
-        requested,
-        limit: max_hits,
-        knob: "tadoc.max_hits",
-    })
+    Err(Error::Capacity { what: "occurrences to list", requested, limit: max_hits, knob: "tadoc.max_hits" })
 }
 
 /// Returns the number of occurrences of `query` in the documents of `options`. It is exact even if
@@ -166,18 +161,11 @@ fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> 
 ///
 /// # Errors
 /// As [`count`].
-pub fn count_by_document(
-    corpus: &Corpus,
-    query: &Query,
-    options: &SearchOptions<'_>,
-) -> Result<Vec<DocumentCount>> {
+pub fn count_by_document(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Result<Vec<DocumentCount>> {
     counts_by_document(&ResolvedQuery::new(corpus, query, options.canceller()), options)
 }
 
-fn counts_by_document(
-    resolved: &ResolvedQuery<'_>,
-    options: &SearchOptions<'_>,
-) -> Result<Vec<DocumentCount>> {
+fn counts_by_document(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> Result<Vec<DocumentCount>> {
     let docs = options.selected(resolved.corpus())?;
     let mut found = Vec::new();
     meet_condition(resolved, docs.as_deref(), &mut |met| {
@@ -203,28 +191,19 @@ impl Chosen {
         }
         let mut by_leaf = vec![Vec::new(); resolved.query().leaves().len()];
         meet_condition(resolved, docs.as_deref(), &mut |met| {
-            met.by_leaf
-                .iter()
-                .zip(&mut by_leaf)
-                .for_each(|(docs, all)| all.extend_from_slice(docs));
+            met.by_leaf.iter().zip(&mut by_leaf).for_each(|(docs, all)| all.extend_from_slice(docs));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Self::ByLeaf(by_leaf))
     }
 
     /// Returns, for segment `segment_idx`, the documents of each leaf that is in one.
-    fn in_segment(
-        &self,
-        resolved: &ResolvedQuery<'_>,
-        segment_idx: usize,
-    ) -> Vec<(usize, Option<Arc<DocSet>>)> {
+    fn in_segment(&self, resolved: &ResolvedQuery<'_>, segment_idx: usize) -> Vec<(usize, Option<Arc<DocSet>>)> {
         let local = |docs: &[u64]| Arc::new(local_docs(resolved.corpus(), segment_idx, docs));
         match self {
             Self::Same(None) => vec![(0, None)],
             Self::Same(Some(docs)) => vec![(0, Some(local(docs)))],
-            Self::ByLeaf(by_leaf) => {
-                by_leaf.iter().map(|docs| Some(local(docs))).enumerate().collect()
-            }
+            Self::ByLeaf(by_leaf) => by_leaf.iter().map(|docs| Some(local(docs))).enumerate().collect(),
         }
         .into_iter()
         .filter(|(_, docs)| docs.as_ref().is_none_or(|docs| !docs.is_empty()))

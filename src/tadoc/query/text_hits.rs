@@ -49,8 +49,7 @@ pub struct TextHit {
 /// ```
 pub fn text_hits(query: &Query, profile: TokenizerProfile, text: &[u8]) -> Vec<TextHit> {
     let words = words(profile, text);
-    let items: Vec<Vec<usize>> =
-        query.items().iter().map(|item| occurrences(item, &words)).collect();
+    let items: Vec<Vec<usize>> = query.items().iter().map(|item| occurrences(item, &words)).collect();
     let hits_of = |leaf: &Leaf| leaf_hits(query, leaf, &items, &words, text);
     let by_leaf: Vec<Vec<(usize, Range<usize>)>> = query.leaves().iter().map(hits_of).collect();
     let mut is_there = |leaf: usize| !by_leaf[leaf].is_empty();
@@ -93,9 +92,8 @@ pub(in crate::query) fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Pla
 /// Returns the indexes of the first words of the occurrences of `item`.
 fn occurrences(item: &[WordPattern], words: &[PlacedWord<'_>]) -> Vec<usize> {
     let windows = words.windows(item.len()).enumerate();
-    let is_match = |window: &[PlacedWord<'_>]| {
-        window.iter().zip(item).all(|((word, _), pattern)| pattern.matches(word))
-    };
+    let is_match =
+        |window: &[PlacedWord<'_>]| window.iter().zip(item).all(|((word, _), pattern)| pattern.matches(word));
     windows.filter(|(_, window)| is_match(window)).map(|(at, _)| at).collect()
 }
 
@@ -121,9 +119,7 @@ fn leaf_hits(
     words: &[PlacedWord<'_>],
     text: &[u8],
 ) -> Vec<(usize, Range<usize>)> {
-    let bytes = |item: usize, first: usize| {
-        words[first].1.start..words[first + query.items()[item].len() - 1].1.end
-    };
+    let bytes = |item: usize, first: usize| words[first].1.start..words[first + query.items()[item].len() - 1].1.end;
     let rule = match leaf {
         Leaf::Phrase(item) => {
             return items[*item].iter().map(|&first| (first, bytes(*item, first))).collect();
@@ -153,12 +149,8 @@ fn leaf_hits(
     let mut windows = Windows::new(rule, lens);
     for (first, part) in places {
         let range = bytes(leaf.items()[part], first);
-        let hit = Hit {
-            doc_id: 0,
-            byte_offset: range.start as u64,
-            byte_len: range.len() as u64,
-            word_index: first as u64,
-        };
+        let hit =
+            Hit { doc_id: 0, byte_offset: range.start as u64, byte_len: range.len() as u64, word_index: first as u64 };
         windows.push(part, hit, true, &mut note);
     }
     windows.finish(&mut note);
@@ -195,13 +187,7 @@ impl Default for SnippetOptions<'_> {
 /// assert_eq!(marked, "[lost] in a [storm]");
 /// # Ok::<(), tadoc::Error>(())
 /// ```
-pub fn highlight(
-    query: &Query,
-    profile: TokenizerProfile,
-    text: &str,
-    open: &str,
-    close: &str,
-) -> String {
+pub fn highlight(query: &Query, profile: TokenizerProfile, text: &str, open: &str, close: &str) -> String {
     highlight_hits(text, &text_hits(query, profile, text.as_bytes()), open, close)
 }
 
@@ -224,14 +210,8 @@ pub fn highlight_hits(text: &str, hits: &[TextHit], open: &str, close: &str) -> 
 /// assert_eq!(part, "…a [storm], at…");
 /// # Ok::<(), tadoc::Error>(())
 /// ```
-pub fn snippet(
-    query: &Query,
-    profile: TokenizerProfile,
-    text: &str,
-    options: &SnippetOptions<'_>,
-) -> String {
-    let words: Vec<Range<usize>> =
-        words(profile, text.as_bytes()).into_iter().map(|(_, range)| range).collect();
+pub fn snippet(query: &Query, profile: TokenizerProfile, text: &str, options: &SnippetOptions<'_>) -> String {
+    let words: Vec<Range<usize>> = words(profile, text.as_bytes()).into_iter().map(|(_, range)| range).collect();
     let hits = text_hits(query, profile, text.as_bytes());
     let part = best_part(&hits, &words, options.max_words.max(1));
     let start = if part.start == 0 { 0 } else { words[part.start].start };
@@ -280,8 +260,7 @@ fn marked(text: &str, range: Range<usize>, hits: &[TextHit], open: &str, close: 
     let mut until = None::<usize>;
     let slice = |range: Range<usize>| text.get(range).unwrap_or_default();
     for hit in hits {
-        let (start, end) =
-            (hit.byte_range.start.max(range.start), hit.byte_range.end.min(range.end));
+        let (start, end) = (hit.byte_range.start.max(range.start), hit.byte_range.end.min(range.end));
         if start >= end {
             continue;
         }
@@ -326,10 +305,7 @@ mod tests {
         assert_eq!(part("\"a a\"", text, 4), "[a a a] b..");
         assert_eq!(part("\"a a a\"", text, 2), "[a a]..");
         assert_eq!(part("x", text, 2), "a a..");
-        assert_eq!(
-            part("c", text, 5),
-            "..a [b], c. a b..".replace("[b]", "b").replace("c.", "[c].")
-        );
+        assert_eq!(part("c", text, 5), "..a [b], c. a b..".replace("[b]", "b").replace("c.", "[c]."));
         assert_eq!(part("c", text, 50), "a a a b, [c]. a b b");
         assert_eq!(part("x", "", 2), "");
         assert_eq!(part("x", " - ", 2), " - ");

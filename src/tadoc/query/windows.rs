@@ -158,8 +158,11 @@ impl Windows {
                 let end_byte = place.hit.byte_offset + place.hit.byte_len;
                 let hit = Hit { byte_len: end_byte - start.hit.byte_offset, ..start.hit };
                 let end_word = place.hit.word_index + 1;
-                stretch = (num_words - self.nearest.len() as u64 <= max_between)
-                    .then_some(Stretch { hit, is_own: start.is_own, end_word });
+                stretch = (num_words - self.nearest.len() as u64 <= max_between).then_some(Stretch {
+                    hit,
+                    is_own: start.is_own,
+                    end_word,
+                });
             }
             self.nearest[part] = start.or(self.nearest[part]);
         }
@@ -237,9 +240,8 @@ mod tests {
 
     /// Returns the hits of NEAR for the places of `parts` in one document.
     fn near_hits(max_between: u64, parts: &[Vec<u64>], lens: &[u64]) -> Vec<Hit> {
-        let for_part = |(part, words): (usize, &Vec<u64>)| {
-            words.iter().map(move |&word| (word, part)).collect::<Vec<_>>()
-        };
+        let for_part =
+            |(part, words): (usize, &Vec<u64>)| words.iter().map(move |&word| (word, part)).collect::<Vec<_>>();
         let mut places: Vec<(u64, usize)> = parts.iter().enumerate().flat_map(for_part).collect();
         places.sort_unstable();
         let mut windows = Windows::new(Rule::Near(max_between), lens.to_vec());

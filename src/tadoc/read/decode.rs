@@ -220,8 +220,7 @@ impl Memo {
     #[inline]
     fn get(&self, rule_id: RuleId) -> Option<(usize, usize)> {
         let entry = self.entries.get(rule_id.index())?;
-        (entry.start >= self.valid_from)
-            .then(|| ((entry.start - self.base) as usize, entry.len as usize))
+        (entry.start >= self.valid_from).then(|| ((entry.start - self.base) as usize, entry.len as usize))
     }
 
     /// Records an expansion. Expansions beyond 4 GiB are not recorded.
@@ -373,12 +372,7 @@ pub(crate) fn check_output_len(len: u64, added: u64, limit: u64) -> Result<usize
     let limit = limit.min(isize::MAX as u64 - 64);
     match usize::try_from(requested) {
         Ok(requested_len) if requested <= limit => Ok(requested_len),
-        _ => Err(Error::Capacity {
-            what: "decoded text in bytes",
-            requested,
-            limit,
-            knob: "tadoc.max_output_bytes",
-        }),
+        _ => Err(Error::Capacity { what: "decoded text in bytes", requested, limit, knob: "tadoc.max_output_bytes" }),
     }
 }
 

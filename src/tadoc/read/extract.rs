@@ -32,9 +32,7 @@ use crate::error::{Error, Result};
 use crate::ids::DocId;
 use crate::segment::{Corpus, Cursor, Measure, Next, Segment, TEXT_SLACK, TextRuns};
 
-use super::decode::{
-    DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, document_len_bytes, reserve,
-};
+use super::decode::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, document_len_bytes, reserve};
 
 /// Number of queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
@@ -94,11 +92,7 @@ pub struct ExtractQuery {
 /// # Errors
 /// [`Error::InBatch`] for the first query that [`extract`] would refuse; [`Error::Capacity`] for
 /// more bytes than allowed, computed before any is read.
-pub fn extract_batch(
-    corpus: &Corpus,
-    queries: &[ExtractQuery],
-    max_output_bytes: u64,
-) -> Result<Passages> {
+pub fn extract_batch(corpus: &Corpus, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Passages> {
     read_passages(corpus, queries, passage_ends(corpus, queries, max_output_bytes)?)
 }
 
@@ -106,11 +100,7 @@ pub fn extract_batch(
 ///
 /// # Errors
 /// As [`extract_batch`].
-fn passage_ends(
-    corpus: &Corpus,
-    queries: &[ExtractQuery],
-    max_output_bytes: u64,
-) -> Result<Vec<usize>> {
+fn passage_ends(corpus: &Corpus, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Vec<usize>> {
     let len_for = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
     let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_for);
     let lens = first_error(lens.collect())?;
@@ -173,10 +163,7 @@ struct PassageStart<'a> {
 /// Returns the starts of the passages of up to [`GROUP_LEN`] queries. A query has none if its
 /// document has several parts, if its segment has no runs or if it begins at the end of its
 /// document. The loads from memory are issued step by step, for all queries at once.
-fn starts_ahead<'a>(
-    corpus: &'a Corpus,
-    queries: &[ExtractQuery],
-) -> [Option<PassageStart<'a>>; GROUP_LEN] {
+fn starts_ahead<'a>(corpus: &'a Corpus, queries: &[ExtractQuery]) -> [Option<PassageStart<'a>>; GROUP_LEN] {
     let mut windows = [None; GROUP_LEN];
     for (window, query) in windows.iter_mut().zip(queries) {
         let mut parts = corpus.doc_parts(query.doc_id);
@@ -191,11 +178,7 @@ fn starts_ahead<'a>(
         }
     }
     let places = windows.map(|window| {
-        window.map(|(runs, arena, at, window)| PassageStart {
-            runs,
-            arena,
-            cursor: runs.root_within(window, at),
-        })
+        window.map(|(runs, arena, at, window)| PassageStart { runs, arena, cursor: runs.root_within(window, at) })
     });
     let bytes = places.iter().flatten().map(|place| place.runs.first_bytes(place.cursor));
     std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));

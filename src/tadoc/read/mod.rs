@@ -28,10 +28,7 @@
 pub(crate) mod decode;
 pub(crate) mod extract;
 
-pub use decode::{
-    DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_bytes, document_len_bytes,
-    document_num_words,
-};
+pub use decode::{DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
 pub use extract::{ExtractQuery, Passages, extract, extract_batch, extract_into};
 
 pub(crate) use extract::in_batch;

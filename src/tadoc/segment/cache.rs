@@ -108,8 +108,7 @@ impl Segment {
     /// grammar, because it does not exist and few questions were asked. This call counts as one
     /// more question.
     pub(crate) fn is_sweep_worth(&self) -> bool {
-        self.cache.inverse.get().is_none()
-            && self.cache.num_sweeps.fetch_add(1, Ordering::Relaxed) < MAX_SWEEPS
+        self.cache.inverse.get().is_none() && self.cache.num_sweeps.fetch_add(1, Ordering::Relaxed) < MAX_SWEEPS
     }
 
     /// Returns the prefix sums of bytes and words over `symbols`. Derived on first use, O(G).
@@ -178,10 +177,7 @@ impl Segment {
     /// them. This call is about `num_added` elements of the root. Returns `None` if the texts would
     /// be too large.
     #[inline]
-    pub(crate) fn element_texts_or_derive_if_worth(
-        &self,
-        num_added: usize,
-    ) -> Option<&ElementTexts> {
+    pub(crate) fn element_texts_or_derive_if_worth(&self, num_added: usize) -> Option<&ElementTexts> {
         if let Some(texts) = self.cache.element_texts.get() {
             return texts.as_ref();
         }

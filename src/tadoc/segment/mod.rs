@@ -27,9 +27,7 @@ mod cache;
 pub(crate) mod dag;
 pub(crate) mod facts;
 
-pub(crate) use dag::{
-    Cursor, ELEMENT_TEXT_SLACK, ElementTexts, Len, Next, Place, TEXT_SLACK, TextRuns,
-};
+pub(crate) use dag::{Cursor, ELEMENT_TEXT_SLACK, ElementTexts, Len, Next, Place, TEXT_SLACK, TextRuns};
 pub use dag::{Dag, DocWords, EdgeWords, Inverse, Measure, Occurrence, PrefixSums};
 pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};
 

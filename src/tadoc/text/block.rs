@@ -69,11 +69,7 @@ pub struct TokenizedBlock {
 ///
 /// [`Error::InvalidArgument`] if `text` has 4 GiB or more, or if `doc_ends` is not ascending or
 /// does not end at the end of `text`.
-pub fn tokenize_block(
-    profile: TokenizerProfile,
-    text: &[u8],
-    doc_ends: &[usize],
-) -> Result<TokenizedBlock> {
+pub fn tokenize_block(profile: TokenizerProfile, text: &[u8], doc_ends: &[usize]) -> Result<TokenizedBlock> {
     check_block(text, doc_ends)?;
     let starts = piece_starts(profile, text, doc_ends, piece_bytes(text));
     tokenize_pieces(profile, text, doc_ends, &starts)
@@ -135,12 +131,7 @@ struct TextRange<'a> {
 }
 
 /// Returns the starts of the pieces, each about `piece_bytes` behind the previous one.
-fn piece_starts(
-    profile: TokenizerProfile,
-    text: &[u8],
-    doc_ends: &[usize],
-    piece_bytes: usize,
-) -> Vec<usize> {
+fn piece_starts(profile: TokenizerProfile, text: &[u8], doc_ends: &[usize], piece_bytes: usize) -> Vec<usize> {
     let mut starts = vec![0];
     let mut wanted = piece_bytes;
     while wanted < text.len() {
@@ -307,8 +298,7 @@ fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, IdM
             offsets.extend(part.ends.iter().map(|end| start + end));
         }
         let parts = candidates.par_chunks(PART_LEN).zip(parts).zip(first_ids);
-        parts
-            .for_each(|((candidates, part), first_id)| part.number(candidates, first_id, &id_maps));
+        parts.for_each(|((candidates, part), first_id)| part.number(candidates, first_id, &id_maps));
         if is_word {
             num_words = offsets.len() as u32 - 1;
         }
@@ -335,11 +325,8 @@ impl Distinct {
     fn new(text: &[u8], tables: &[Vec<Entry>], candidates: &[Candidate], start: usize) -> Self {
         let part = &candidates[start..candidates.len().min(start + PART_LEN)];
         let mut last = start.checked_sub(1).map(|before| candidates[before].entry(tables));
-        let mut distinct = Self {
-            arena: Vec::new(),
-            ends: Vec::with_capacity(part.len()),
-            is_first: Vec::with_capacity(part.len()),
-        };
+        let mut distinct =
+            Self { arena: Vec::new(), ends: Vec::with_capacity(part.len()), is_first: Vec::with_capacity(part.len()) };
         for candidate in part {
             let entry = candidate.entry(tables);
             let is_first = last.is_none_or(|last| last.compare(entry, text).is_ne());
@@ -376,8 +363,7 @@ fn sorted_candidates(text: &[u8], tables: &[Vec<Entry>], is_word: bool) -> Vec<C
         };
         table.iter().enumerate().filter_map(for_class).collect::<Vec<_>>()
     };
-    let mut candidates: Vec<Candidate> =
-        tables.par_iter().enumerate().flat_map_iter(for_table).collect();
+    let mut candidates: Vec<Candidate> = tables.par_iter().enumerate().flat_map_iter(for_table).collect();
     candidates.par_sort_unstable_by(|a, b| {
         a.prefix.cmp(&b.prefix).then_with(|| a.entry(tables).compare(b.entry(tables), text))
     });
@@ -386,11 +372,7 @@ fn sorted_candidates(text: &[u8], tables: &[Vec<Entry>], is_word: bool) -> Vec<C
 
 /// Returns the final ids of all pieces and the number of words among them. Makes document offsets
 /// absolute.
-fn join_pieces(
-    mut pieces: Vec<Interned<'_>>,
-    id_maps: &[Vec<AtomicU32>],
-    num_words: u32,
-) -> (Vec<u32>, u64) {
+fn join_pieces(mut pieces: Vec<Interned<'_>>, id_maps: &[Vec<AtomicU32>], num_words: u32) -> (Vec<u32>, u64) {
     if let [piece] = pieces.as_mut_slice() {
         let mut tokens = std::mem::take(&mut piece.ids);
         let id_map = &id_maps[piece.table_idx];
@@ -448,11 +430,7 @@ mod tests {
             }
             text
         };
-        block
-            .doc_offsets
-            .windows(2)
-            .map(|ends| decode_doc(&block.tokens[ends[0]..ends[1]]))
-            .collect()
+        block.doc_offsets.windows(2).map(|ends| decode_doc(&block.tokens[ends[0]..ends[1]])).collect()
     }
 
     /// Builds the block by its definition: all tokens of each document, then the spaceless model.
@@ -473,8 +451,7 @@ mod tests {
             }
             doc_offsets.push(stored.len());
         }
-        let distinct: Vec<_> =
-            stored.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
+        let distinct: Vec<_> = stored.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
         for (_, token) in &distinct {
@@ -573,10 +550,8 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_gives_the_same_block() {
-        let line =
-            "The same words, the same \u{e9}tudes 日本 in_every line;\tand\r\n x  y. No 12345\n";
-        let numbered: Vec<u8> =
-            (0..40_000).flat_map(|idx| format!("{idx} {line}").into_bytes()).collect();
+        let line = "The same words, the same \u{e9}tudes 日本 in_every line;\tand\r\n x  y. No 12345\n";
+        let numbered: Vec<u8> = (0..40_000).flat_map(|idx| format!("{idx} {line}").into_bytes()).collect();
         let one_doc = vec![numbered.len()];
         let many_docs: Vec<_> = (1..=numbered.len()).filter(|end| end % 1_000 == 0).collect();
         let many_docs = [many_docs, one_doc.clone()].concat();

@@ -61,8 +61,7 @@ static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_for(r"\w"));
 pub(super) fn bits_for(class: &str) -> Vec<u64> {
     let mut bits = vec![0_u64; (char::MAX as usize + 1) / 64];
     let ranges = regex_syntax::parse(class).map(|hir| hir.into_kind());
-    if let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = ranges
-    {
+    if let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = ranges {
         for c in class.iter().flat_map(|range| range.start()..=range.end()) {
             bits[c as usize / 64] |= 1 << (c as u32 % 64);
         }

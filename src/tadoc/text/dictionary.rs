@@ -59,8 +59,7 @@ impl Default for Dictionary {
 impl PartialEq for Dictionary {
     /// Compares the tokens. Everything else follows from them.
     fn eq(&self, other: &Self) -> bool {
-        (self.num_words, &self.offsets, &self.bytes)
-            == (other.num_words, &other.offsets, &other.bytes)
+        (self.num_words, &self.offsets, &self.bytes) == (other.num_words, &other.offsets, &other.bytes)
     }
 }
 
@@ -81,11 +80,9 @@ impl Dictionary {
         let num_words_len = num_words as usize;
         let words = check_words(&offsets[..=num_words_len], &bytes)?;
         check_ascending("separator", &offsets[num_words_len..], &bytes)?;
-        let max_token_len =
-            offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
+        let max_token_len = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
         let ends = offsets[..=num_words_len].windows(2).step_by(WORDS_PER_HEAD);
-        let heads =
-            ends.map(|ends| head_for(&words.as_bytes()[ends[0] as usize..ends[1] as usize]));
+        let heads = ends.map(|ends| head_for(&words.as_bytes()[ends[0] as usize..ends[1] as usize]));
         let heads = heads.collect();
         let folded_words = FoldedWords::default();
         Ok(Self { bytes, words, offsets, heads, num_words, max_token_len, folded_words })
@@ -197,8 +194,7 @@ impl Dictionary {
 
     /// Returns the bytes of main memory in use. The arena is included even if it is shared.
     pub fn memory_bytes(&self) -> usize {
-        let tables =
-            self.offsets.capacity() * size_of::<u32>() + self.heads.len() * size_of::<u64>();
+        let tables = self.offsets.capacity() * size_of::<u32>() + self.heads.len() * size_of::<u64>();
         size_of::<Self>() + self.bytes.len() + tables + self.folded_words.memory_bytes()
     }
 
@@ -314,8 +310,7 @@ mod tests {
 
     #[test]
     fn finds_words_separators_and_prefixes() {
-        let dictionary =
-            build(&["a", "ab", "abc", "b", "é"], &[b"", b"\n", b" ", b"\xff"]).unwrap();
+        let dictionary = build(&["a", "ab", "abc", "b", "é"], &[b"", b"\n", b" ", b"\xff"]).unwrap();
         assert_eq!(dictionary.len(), 9);
         assert_eq!(dictionary.word_id(b"abc"), Some(2.into()));
         assert_eq!(dictionary.word_id(b" "), None);

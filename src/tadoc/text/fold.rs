@@ -153,11 +153,7 @@ impl Fold {
     /// Returns the folded form of one character of a word, without the stem: none for a mark that
     /// is dropped. An underscore stays.
     pub(crate) fn character(&self, character: char) -> String {
-        let text = if self.accents {
-            accents::base_letters(&character.to_string())
-        } else {
-            character.to_string()
-        };
+        let text = if self.accents { accents::base_letters(&character.to_string()) } else { character.to_string() };
         if self.case { text.to_lowercase() } else { text }
     }
 }
@@ -223,9 +219,7 @@ fn part_from(part: &str) -> Result<Fold> {
         "accents" => Ok(Fold::ACCENTS),
         lower => match lower.split_once(':') {
             Some(("stem", name)) => name.parse().map(Fold::with_stem),
-            Some(("synonyms", _)) => {
-                Err(refused(part, "synonyms:TABLE in table functions only, which read the table"))
-            }
+            Some(("synonyms", _)) => Err(refused(part, "synonyms:TABLE in table functions only, which read the table")),
             _ => Err(refused(
                 part,
                 "none, case, accents, stem:LANGUAGE, synonyms:TABLE, or several of them with commas \
@@ -264,14 +258,7 @@ impl Language {
     fn keeps_first_byte(self) -> bool {
         !matches!(
             self.name(),
-            "dutch"
-                | "esperanto"
-                | "indonesian"
-                | "irish"
-                | "lovins"
-                | "serbian"
-                | "sesotho"
-                | "turkish"
+            "dutch" | "esperanto" | "indonesian" | "irish" | "lovins" | "serbian" | "sesotho" | "turkish"
         )
     }
 
@@ -383,10 +370,7 @@ mod tests {
     fn unknown_folds_are_refused() {
         for (text, expected) in [
             ("", "fold: got '', expected none, case, accents, stem:LANGUAGE, synonyms:TABLE"),
-            (
-                "case,synonyms:cars",
-                "got 'synonyms:cars', expected synonyms:TABLE in table functions only",
-            ),
+            ("case,synonyms:cars", "got 'synonyms:cars', expected synonyms:TABLE in table functions only"),
             ("case,", "got ''"),
             ("none,case", "got 'none'"),
             ("yes", "got 'yes'"),
@@ -403,9 +387,7 @@ mod tests {
 
     #[test]
     fn ascii_that_needs_no_work_is_borrowed() {
-        for name in
-            ["none", "case", "accents", "case,accents", "stem:english", "accents,stem:english"]
-        {
+        for name in ["none", "case", "accents", "case,accents", "stem:english", "accents,stem:english"] {
             for word in ["tea", "tea_2"] {
                 assert!(matches!(fold(name).text(word), Cow::Borrowed(_)), "{name} {word}");
             }
@@ -507,9 +489,7 @@ mod tests {
     fn the_first_byte_stays_where_a_language_keeps_it() {
         let words = words();
         for language in Language::all() {
-            let lost = words
-                .iter()
-                .find(|word| language.stem(word).as_bytes().first() != word.as_bytes().first());
+            let lost = words.iter().find(|word| language.stem(word).as_bytes().first() != word.as_bytes().first());
             assert_eq!(lost.is_none(), language.keeps_first_byte(), "{language} {lost:?}");
         }
     }

@@ -110,8 +110,7 @@ impl FoldedWords {
     where
         W: Fn(u32) -> &'w str + Sync,
     {
-        let known =
-            self.lock().iter().find(|(other, _)| other == key).map(|(_, order)| order.clone());
+        let known = self.lock().iter().find(|(other, _)| other == key).map(|(_, order)| order.clone());
         // Without the lock: a thread that waits here for others may work for one that wants it.
         let order = match known {
             None => Order::Unmade,

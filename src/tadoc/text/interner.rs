@@ -211,9 +211,7 @@ impl<'t> Interner<'t> {
     #[cold]
     fn rare_key(&self, token: &[u8]) -> [u64; 2] {
         match token.first_chunk() {
-            Some(first) if token.len() > KEY_BYTES => {
-                [u64::from_le_bytes(*first), self.digest(token)]
-            }
+            Some(first) if token.len() > KEY_BYTES => [u64::from_le_bytes(*first), self.digest(token)],
             _ => halves(padded(token)),
         }
     }
@@ -221,9 +219,7 @@ impl<'t> Interner<'t> {
     #[inline(always)]
     fn id(&mut self, start: u32, lookup: &Lookup) -> u32 {
         match self.entries.get(lookup.hint as usize) {
-            Some(entry) if entry.key == lookup.key && entry.len_class == lookup.len_class => {
-                lookup.hint
-            }
+            Some(entry) if entry.key == lookup.key && entry.len_class == lookup.len_class => lookup.hint,
             _ => self.find_or_insert(Entry { key: lookup.key, start, len_class: lookup.len_class }),
         }
     }
@@ -273,9 +269,9 @@ impl<'t> Interner<'t> {
     fn digest(&self, bytes: &[u8]) -> u64 {
         let (chunks, tail) = bytes.as_chunks::<KEY_BYTES>();
         let chunks = chunks.iter().map(|chunk| u128::from_le_bytes(*chunk));
-        chunks.chain([padded(tail)]).fold(self.seed[0], |digest, chunk| {
-            self.fold(chunk as u64, (chunk >> 64) as u64, digest)
-        })
+        chunks
+            .chain([padded(tail)])
+            .fold(self.seed[0], |digest, chunk| self.fold(chunk as u64, (chunk >> 64) as u64, digest))
     }
 
     /// Multiplies once and combines the halves of the product, as in wyhash.
@@ -351,8 +347,7 @@ impl<'t> Repeats<'t> {
 
     /// Returns true if the search is worth continuing.
     pub(super) fn is_worthwhile(&self) -> bool {
-        self.looked_for_bytes < TRIAL_BYTES
-            || self.found_bytes * LEAST_FOUND >= self.looked_for_bytes
+        self.looked_for_bytes < TRIAL_BYTES || self.found_bytes * LEAST_FOUND >= self.looked_for_bytes
     }
 
     /// Finds an earlier passage that occurs again at `at` and ends before `end`. Returns its length

@@ -72,12 +72,7 @@ fn for_each_word(passage: &str, mut word: impl FnMut(usize, usize)) {
     }
 }
 
-fn for_each_wide_word(
-    passage: &str,
-    start: usize,
-    end: usize,
-    word: &mut impl FnMut(usize, usize),
-) {
+fn for_each_wide_word(passage: &str, start: usize, end: usize, word: &mut impl FnMut(usize, usize)) {
     for (offset, segment) in passage[start..end].split_word_bound_indices() {
         if segment.chars().any(char::is_alphanumeric) {
             word(start + offset, start + offset + segment.len());
@@ -231,8 +226,7 @@ mod tests {
     /// Tests each pair and triple of ASCII characters in each kind of surroundings.
     #[test]
     fn ascii_rules_agree_with_the_crate() {
-        let kinds =
-            ["a", "Z", "0", "_", ":", ",", ";", ".", "'", "\"", "-", " ", "\n", "\x0b", "\u{301}"];
+        let kinds = ["a", "Z", "0", "_", ":", ",", ";", ".", "'", "\"", "-", " ", "\n", "\x0b", "\u{301}"];
         for first in (1..128).map(|byte| char::from(byte).to_string()) {
             for second in kinds {
                 for third in kinds {

@@ -115,12 +115,10 @@ impl FromStr for TokenizerProfile {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|profile| profile.as_str() == name).ok_or_else(|| {
-            Error::InvalidArgument {
-                name: "tokenizer",
-                got: name.to_owned(),
-                allowed: "one of word, uax29, whitespace".to_owned(),
-            }
+        Self::ALL.into_iter().find(|profile| profile.as_str() == name).ok_or_else(|| Error::InvalidArgument {
+            name: "tokenizer",
+            got: name.to_owned(),
+            allowed: "one of word, uax29, whitespace".to_owned(),
         })
     }
 }
@@ -187,8 +185,7 @@ pub(super) fn for_each_stored(
 /// UTF-8 decoding, runs, segments and length splits all start anew behind such a place.
 pub(super) fn next_cut(profile: TokenizerProfile, text: &[u8], from: usize) -> Option<usize> {
     (from.max(1)..text.len()).find(|&at| {
-        matches!(text[at], b' ' | b'\t' | b'\r' | b'\n')
-            && last_char(&text[..at]).is_some_and(|c| profile.ends_word(c))
+        matches!(text[at], b' ' | b'\t' | b'\r' | b'\n') && last_char(&text[..at]).is_some_and(|c| profile.ends_word(c))
     })
 }
 
@@ -304,9 +301,7 @@ fn is_cut(profile: TokenizerProfile, seen: &[u8], at: usize) -> bool {
         return false;
     };
     match profile {
-        TokenizerProfile::Word | TokenizerProfile::Whitespace => {
-            profile.ends_word(before) != profile.ends_word(behind)
-        }
+        TokenizerProfile::Word | TokenizerProfile::Whitespace => profile.ends_word(before) != profile.ends_word(behind),
         TokenizerProfile::Uax29 => match (before, behind) {
             (before, ' ' | '\t' | '\r' | '\n') => before.is_alphanumeric(),
             ('\n', behind) => behind.is_alphanumeric(),
@@ -343,9 +338,7 @@ pub(super) mod tests {
         };
         let mut runs: Vec<(Vec<u8>, bool)> = Vec::new();
         let mut add = |bytes: &[u8], is_word: bool| match runs.last_mut() {
-            Some((run, class))
-                if *class == is_word && !(is_word && profile == TokenizerProfile::Uax29) =>
-            {
+            Some((run, class)) if *class == is_word && !(is_word && profile == TokenizerProfile::Uax29) => {
                 run.extend_from_slice(bytes);
             }
             _ if bytes.is_empty() => {}
@@ -533,10 +526,7 @@ pub(super) mod tests {
         assert_eq!(lens, [MAX_TOKEN_BYTES, 1, MAX_TOKEN_BYTES - 1, 80_001 - MAX_TOKEN_BYTES + 1]);
         assert!(tokens[3].1);
         let blanks = vec![0xFF; 2 * MAX_TOKEN_BYTES + 1];
-        let lens: Vec<_> = fast_tokens(TokenizerProfile::Uax29, &blanks)
-            .iter()
-            .map(|(bytes, _)| bytes.len())
-            .collect();
+        let lens: Vec<_> = fast_tokens(TokenizerProfile::Uax29, &blanks).iter().map(|(bytes, _)| bytes.len()).collect();
         assert_eq!(lens, [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES, 1]);
     }
 
@@ -619,9 +609,7 @@ pub(super) mod tests {
     fn cuts_are_where_the_header_draws_them() {
         let seen = "wer loss, 日".as_bytes();
         let cuts = |profile, seen| {
-            (1..usize::MAX)
-                .take(20)
-                .filter(move |&at| at < <[u8]>::len(seen) && is_cut(profile, seen, at))
+            (1..usize::MAX).take(20).filter(move |&at| at < <[u8]>::len(seen) && is_cut(profile, seen, at))
         };
         assert!(cuts(TokenizerProfile::Word, seen).eq([3, 4, 8, 10]));
         assert!(cuts(TokenizerProfile::Whitespace, seen).eq([3, 4, 9, 10]));

@@ -64,9 +64,8 @@ impl Anatomy {
         let num_segments = u32_at(footer, front_len);
         let num_file_sections = u32_at(footer, front_len + 4);
         let records = &footer[front_len + 8..];
-        let mut sections = records[num_segments * SEGMENT_BYTES..]
-            .chunks(SECTION_BYTES)
-            .map(|record| section_of(file, record));
+        let mut sections =
+            records[num_segments * SEGMENT_BYTES..].chunks(SECTION_BYTES).map(|record| section_of(file, record));
         let segments = records[..num_segments * SEGMENT_BYTES].chunks(SEGMENT_BYTES).map(|r| {
             let record = r[..SEGMENT_BYTES - 2].to_vec();
             let num_sections = u16_at(r, SEGMENT_BYTES - 2);

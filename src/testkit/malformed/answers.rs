@@ -8,8 +8,7 @@ use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count}
 use tadoc::format::FileFooter;
 use tadoc::grammar::expand_tokens;
 use tadoc::query::{
-    Hit, Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document,
-    search_with,
+    Hit, Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document, search_with,
 };
 use tadoc::read::{DocumentDecoder, document_len_bytes, document_num_words, extract};
 use tadoc::{Corpus, Error};

@@ -55,11 +55,7 @@ pub fn mutant(seed: u64, samples: &[Sample]) -> Mutant<'_> {
     let mut random = Random(seed);
     let (a, b) = (random.pick(samples), random.pick(samples));
     let kind = random.below(DAMAGE.len() + LIES.len());
-    let allowed = if kind < DAMAGE.len() {
-        Allowed::Error(vec![&a.content, &b.content])
-    } else {
-        Allowed::Anything
-    };
+    let allowed = if kind < DAMAGE.len() { Allowed::Error(vec![&a.content, &b.content]) } else { Allowed::Anything };
     let (kind, change) = DAMAGE.into_iter().chain(LIES).nth(kind).unwrap();
     Mutant { kind, sample: &a.name, bytes: change(&mut random, a, b), allowed }
 }
@@ -123,11 +119,7 @@ fn splice(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let end = random.below(a.file.len());
     // Half of the splices keep the distance from the end, so that the footer is in its place.
     let left = a.file.len() - end;
-    let start = if random.one_in(2) {
-        b.file.len().saturating_sub(left)
-    } else {
-        random.below(b.file.len())
-    };
+    let start = if random.one_in(2) { b.file.len().saturating_sub(left) } else { random.below(b.file.len()) };
     [&a.file[..end], &b.file[start..]].concat()
 }
 
@@ -186,12 +178,7 @@ fn reseal_section(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     change_section(random, a, b, |_| true)
 }
 
-fn change_section(
-    random: &mut Random,
-    a: &Sample,
-    b: &Sample,
-    is_meant: impl Fn(&Section) -> bool,
-) -> Vec<u8> {
+fn change_section(random: &mut Random, a: &Sample, b: &Sample, is_meant: impl Fn(&Section) -> bool) -> Vec<u8> {
     let mut anatomy = Anatomy::from_file(&a.file);
     let mut sections = anatomy.sections_mut();
     sections.retain(|section| is_meant(section));
@@ -209,16 +196,8 @@ pub fn changed_bytes(random: &mut Random, bytes: &[u8], other: &[u8]) -> Vec<u8>
         file: bytes.to_vec(),
         content: Content { documents: Vec::new(), columns: None },
     };
-    let changes: [Change; 8] = [
-        flip_bits,
-        flip_bits,
-        overwrite_bytes,
-        cut,
-        remove_range,
-        repeat_range,
-        swap_ranges,
-        paste,
-    ];
+    let changes: [Change; 8] =
+        [flip_bits, flip_bits, overwrite_bytes, cut, remove_range, repeat_range, swap_ranges, paste];
     random.pick(&changes)(random, &part(bytes), &part(other))
 }
 
@@ -238,8 +217,7 @@ fn change_to_foreign_section(
     sections.retain(|section| is_meant(section));
     let at = random.below(sections.len());
     if let Some(section) = sections.get_mut(at) {
-        let alike: Vec<&Section> =
-            others.iter().filter(|o| o.kind == section.kind).map(|o| &**o).collect();
+        let alike: Vec<&Section> = others.iter().filter(|o| o.kind == section.kind).map(|o| &**o).collect();
         if !alike.is_empty() {
             **section = (*random.pick(&alike)).clone();
         }

@@ -74,8 +74,7 @@ impl Draft {
             return;
         }
         let position = random.below(grammar.symbols.len());
-        let rule_idx =
-            grammar.rule_offsets.partition_point(|&start| start as usize <= position) - 1;
+        let rule_idx = grammar.rule_offsets.partition_point(|&start| start as usize <= position) - 1;
         let num_below = grammar.num_rules() - rule_idx - 1;
         let rule = grammar.num_terminals as usize + rule_idx + 1;
         let element = if num_below > 0 && random.one_in(2) {
@@ -149,14 +148,13 @@ impl Draft {
 fn count_tokens(grammar: &Grammar, num_words: u32) -> (u64, u64) {
     let mut counts = vec![(0u64, 0u64); grammar.num_rules()];
     for rule_id in grammar.rule_ids().rev() {
-        counts[rule_id.index()] =
-            grammar.rule(rule_id).iter().fold((0, 0), |(tokens, words), &e| {
-                let (t, w) = match grammar.rule_of(e) {
-                    Some(child) => counts.get(child.index()).copied().unwrap_or_default(),
-                    None => (1, u64::from(e < num_words)),
-                };
-                (tokens.saturating_add(t), words.saturating_add(w))
-            });
+        counts[rule_id.index()] = grammar.rule(rule_id).iter().fold((0, 0), |(tokens, words), &e| {
+            let (t, w) = match grammar.rule_of(e) {
+                Some(child) => counts.get(child.index()).copied().unwrap_or_default(),
+                None => (1, u64::from(e < num_words)),
+            };
+            (tokens.saturating_add(t), words.saturating_add(w))
+        });
     }
     counts[0]
 }

@@ -69,11 +69,7 @@ pub fn samples() -> Vec<Sample> {
                 }
                 let file = ingest.finish(columns.map(<[u8]>::to_vec)).unwrap().0;
                 let columns = columns.map(<[u8]>::to_vec);
-                samples.push(Sample {
-                    name,
-                    file,
-                    content: Content { documents: many.clone(), columns },
-                });
+                samples.push(Sample { name, file, content: Content { documents: many.clone(), columns } });
             }
         }
     }
@@ -83,9 +79,7 @@ pub fn samples() -> Vec<Sample> {
 
 /// Returns repetitive text in a few documents, then tiny documents.
 fn texts() -> Vec<Vec<u8>> {
-    let line = |i: usize| {
-        format!("Jan {i} host{} kernel: power loss, don't panic (x{i}) naïve 中文\n", i % 3)
-    };
+    let line = |i: usize| format!("Jan {i} host{} kernel: power loss, don't panic (x{i}) naïve 中文\n", i % 3);
     let mut texts: Vec<Vec<u8>> =
         (0..6).map(|doc| (0..6).map(|i| line(doc * i % 7)).collect::<String>().into()).collect();
     texts.extend(seeds().into_iter().filter(|seed| seed.len() < 40).step_by(3));
@@ -104,12 +98,7 @@ fn empty_segments() -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
     let empty = || Draft {
         dictionary: Dictionary::from_parts(0, vec![0], Default::default()).unwrap(),
-        grammar: Grammar {
-            num_terminals: 0,
-            rule_offsets: vec![0, 0],
-            symbols: Vec::new(),
-            doc_offsets: vec![0],
-        },
+        grammar: Grammar { num_terminals: 0, rule_offsets: vec![0, 0], symbols: Vec::new(), doc_offsets: vec![0] },
         paths: Paths::default(),
         continues: false,
     };
@@ -142,8 +131,7 @@ fn long_paths() -> Sample {
         let part = |shift: usize| PARTS[i * (shift + 3) % 11 % PARTS.len()];
         format!("{}/{}-{}/{}.{}.md", part(0), part(1), part(2), part(3), part(4))
     };
-    let documents: Vec<Document> =
-        (0..120).map(|i| (path(i), format!("number {}", i % 10).into_bytes())).collect();
+    let documents: Vec<Document> = (0..120).map(|i| (path(i), format!("number {}", i % 10).into_bytes())).collect();
     let options = options(TokenizerProfile::Word, BUILDERS[0], 1 << 20);
     let file = compress(&documents, &options);
     let content = Content { documents, columns: None };
@@ -193,12 +181,8 @@ fn coded_alone(dictionary: &Dictionary, ids: Range<u32>) -> Vec<u8> {
     let offsets = offsets.iter().map(|offset| offset - offsets[0]).collect();
     let num_words = dictionary.num_words().saturating_sub(ids.start).min(ids.len() as u32);
     let alone = Dictionary::from_parts(num_words, offsets, bytes.to_vec().into()).unwrap();
-    let grammar = Grammar {
-        num_terminals: alone.len(),
-        rule_offsets: vec![0, 0],
-        symbols: Vec::new(),
-        doc_offsets: vec![0],
-    };
+    let grammar =
+        Grammar { num_terminals: alone.len(), rule_offsets: vec![0, 0], symbols: Vec::new(), doc_offsets: vec![0] };
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
     let draft = Draft { dictionary: alone, grammar, paths: Paths::default(), continues: false };
     draft.write(&mut writer, SegmentLayout::Small).unwrap();

@@ -105,15 +105,9 @@ impl Shared {
         let answer = match fault {
             None => self.forward(&request)?,
             Some(Fault::Reset) => return Some(()),
-            Some(Fault::Conflict) => {
-                message::error_answer("409 Conflict", "ConditionalRequestConflict")
-            }
-            Some(Fault::Precondition) => {
-                message::error_answer("412 Precondition Failed", "PreconditionFailed")
-            }
-            Some(Fault::InternalError) => {
-                message::error_answer("500 Internal Server Error", "InternalError")
-            }
+            Some(Fault::Conflict) => message::error_answer("409 Conflict", "ConditionalRequestConflict"),
+            Some(Fault::Precondition) => message::error_answer("412 Precondition Failed", "PreconditionFailed"),
+            Some(Fault::InternalError) => message::error_answer("500 Internal Server Error", "InternalError"),
             Some(Fault::SlowDown) => message::error_answer("503 Slow Down", "SlowDown"),
             Some(Fault::Denied) => message::error_answer("403 Forbidden", "AccessDenied"),
             Some(Fault::Expired) => message::error_answer("400 Bad Request", "ExpiredToken"),

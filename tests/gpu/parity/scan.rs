@@ -1,13 +1,10 @@
 //! Tests of the rows of runs: texts, offsets, views and validity equal those of the CPU, and the
 //! device refuses every block that the CPU refuses.
 
-use gsst::{
-    Block, BlockOptions, CodeWidth, Pattern, SealedBlock, SymbolTable, write_block,
-    write_block_with,
-};
+use gsst::{Block, BlockOptions, CodeWidth, Pattern, SealedBlock, SymbolTable, write_block, write_block_with};
 use tadoc_cuda::{
-    BlockCheck, ColumnType, Device, DeviceColumn, Devices, GpuError, GsstScanner, RowForm,
-    ScanOptions, ScannedRows, num_devices,
+    BlockCheck, ColumnType, Device, DeviceColumn, Devices, GpuError, GsstScanner, RowForm, ScanOptions, ScannedRows,
+    num_devices,
 };
 
 use super::{POISONS, Random, WIDTHS, decoder, options};
@@ -57,12 +54,10 @@ impl Expected {
     #[track_caller]
     fn assert_is(&self, rows: &ScannedRows, case: &str) {
         assert_eq!(rows.num_rows(), self.valid.len(), "{case}");
-        let differs =
-            rows.text().iter().zip(&self.text).position(|(got, expected)| got != expected);
+        let differs = rows.text().iter().zip(&self.text).position(|(got, expected)| got != expected);
         assert_eq!((rows.text().len(), differs), (self.text.len(), None), "{case}");
         if let Some(offsets) = rows.offsets() {
-            let differs =
-                offsets.iter().zip(&self.offsets).position(|(got, expected)| got != expected);
+            let differs = offsets.iter().zip(&self.offsets).position(|(got, expected)| got != expected);
             assert_eq!((offsets.len(), differs), (self.offsets.len(), None), "{case}");
         }
         if let Some(views) = rows.views() {
@@ -153,11 +148,9 @@ fn rows_with_nulls_escapes_and_extreme_lengths() {
         options(CodeWidth::Twelve, 4096),
         without_lengths(options(CodeWidth::Eight, 4096)),
     ] {
-        let nulls =
-            (0..700).map(|row| (row % 3 != 1).then(|| random.words(row % 50))).collect::<Vec<_>>();
+        let nulls = (0..700).map(|row| (row % 3 != 1).then(|| random.words(row % 50))).collect::<Vec<_>>();
         let bytes = some((0..=255).map(|byte| vec![byte]));
-        let long =
-            some([0, 64 << 10, 3, 200_000, 0, 64 << 10].into_iter().map(|len| random.words(len)));
+        let long = some([0, 64 << 10, 3, 200_000, 0, 64 << 10].into_iter().map(|len| random.words(len)));
         let any = some((0..3000).map(|row| random.bytes(row % 30)));
         let mut blocks = vec![nulls, bytes, long, any, vec![None; 40], Vec::new()];
         blocks.push(some((0..5000).map(|_| Vec::new())));
@@ -174,10 +167,8 @@ fn rows_with_nulls_escapes_and_extreme_lengths() {
         }
     }
     assert_rows(&scanner, &run[..16], "half of the blocks");
-    let with_lengths: Vec<_> = run
-        .into_iter()
-        .filter(|bytes| SealedBlock::open(bytes).unwrap().has_text_lengths())
-        .collect();
+    let with_lengths: Vec<_> =
+        run.into_iter().filter(|bytes| SealedBlock::open(bytes).unwrap().has_text_lengths()).collect();
     assert_rows(&scanner, &with_lengths, "all blocks with lengths of texts");
 }
 
@@ -207,9 +198,7 @@ fn views_of_rows_over_tiles_splits_and_blocks() {
         columns.push(some([0, 200_000, 0, 64 << 10, 1].into_iter().map(|len| random.words(len))));
         // Whole frames have no text: in front, between and behind.
         let is_empty = |row: usize| row < 1000 || (2000..5000).contains(&row) || row >= 8000;
-        columns.push(
-            (0..9000).map(|row| (!is_empty(row)).then(|| random.words(10 + row % 9))).collect(),
-        );
+        columns.push((0..9000).map(|row| (!is_empty(row)).then(|| random.words(10 + row % 9))).collect());
         columns.push((0..700).map(|row| (row % 3 != 1).then(|| random.words(row % 50))).collect());
         columns.push(some((0..6000).map(|row| random.bytes(row % 31))));
         for rows in &columns {
@@ -251,9 +240,7 @@ fn many_runs_from_many_threads() {
             let (scanner, one) = (&scanner, &one);
             scope.spawn(move || {
                 let runs: Vec<_> = (0..20).map(|i| one(100 + thread * 50 + i)).collect();
-                let submit = |run: &Vec<Vec<u8>>| {
-                    scanner.submit(&sealed(run), RowForm::Views, false).unwrap()
-                };
+                let submit = |run: &Vec<Vec<u8>>| scanner.submit(&sealed(run), RowForm::Views, false).unwrap();
                 let pending: Vec<_> = runs.iter().map(submit).collect();
                 for (run, pending) in runs.iter().zip(pending) {
                     Expected::from_run(run).assert_is(&pending.wait().unwrap(), "many runs");
@@ -274,9 +261,8 @@ fn without_pinned_memory_rows_come_in_pageable_memory() {
     let scanner = GsstScanner::new(&Device::open(0).unwrap(), options).unwrap();
     let mut random = Random(13);
     let run = [block(&some((0..2000).map(|_| random.words(50))), &BlockOptions::default())];
-    let rows: Vec<_> = (0..6)
-        .map(|_| scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait().unwrap())
-        .collect();
+    let rows: Vec<_> =
+        (0..6).map(|_| scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait().unwrap()).collect();
     let expected = Expected::from_run(&run);
     rows.iter().for_each(|rows| expected.assert_is(rows, "held results"));
     assert!(scanner.pinned_bytes() <= 3 << 20);
@@ -374,8 +360,7 @@ fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool
     // A run that only matches rows finds the same fault.
     let all = scanner.matcher().like(&Pattern::like("%", None)).unwrap();
     let some = scanner.matcher().like(&Pattern::contains(b"regular")).unwrap();
-    let matched =
-        scanner.submit_matching(std::slice::from_ref(&sealed), &[some, all], true).unwrap().wait();
+    let matched = scanner.submit_matching(std::slice::from_ref(&sealed), &[some, all], true).unwrap().wait();
     let gpu = scanner.submit(&[sealed], RowForm::Offsets, false).unwrap().wait();
     assert_eq!(matched.as_ref().map(drop).err(), gpu.as_ref().map(drop).err(), "{case}");
     match (&cpu, &gpu) {
@@ -397,8 +382,7 @@ fn malformed_blocks_are_refused_as_by_the_cpu() {
         options(CodeWidth::Twelve, 512),
         without_lengths(options(CodeWidth::Eight, 1024)),
     ] {
-        let rows: Vec<_> =
-            (0..300).map(|row| (row % 7 != 3).then(|| random.words(row % 41))).collect();
+        let rows: Vec<_> = (0..300).map(|row| (row % 7 != 3).then(|| random.words(row % 41))).collect();
         originals.push(block(&rows, &options));
         let any = some((0..100).map(|row| random.bytes(row % 60)));
         originals.push(block(&any, &options));
@@ -438,8 +422,7 @@ fn each_check_finds_its_fault() {
     let other = block(&rows[..1900], &options(CodeWidth::Eight, 512));
     let check = |bytes: &Vec<u8>| {
         let run = [good.clone(), bytes.clone()];
-        let sealed: Vec<_> =
-            run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect();
+        let sealed: Vec<_> = run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect();
         match scanner.submit(&sealed, RowForm::Views, false).unwrap().wait() {
             Err(GpuError::Malformed { block_idx: 1, check, .. }) => Some(check),
             other => panic!("{:?}", other.map(drop)),
@@ -447,8 +430,7 @@ fn each_check_finds_its_fault() {
     };
     // A split's text begins one byte later.
     let sections = SealedBlock::open(&other).unwrap();
-    let (splits_at, counts_at) =
-        (sections.splits_offset(), sections.frames().code_counts[3].bits_offset as usize - 1);
+    let (splits_at, counts_at) = (sections.splits_offset(), sections.frames().code_counts[3].bits_offset as usize - 1);
     let lengths_at = sections.frames().text_lengths[3].bits_offset as usize - 1;
     let mut bytes = other.clone();
     bytes[splits_at + 4] += 1;

@@ -46,10 +46,7 @@ async fn columns_are_set_alone_together_and_with_the_text() {
         ("number = NULL", "5|p5|text number 5|NULL|NULL"),
         ("number = '70', author = path", "5|p5|text number 5|p5|70"),
         ("number = 3, text = 'x'", "5|p5|x|NULL|3"),
-        (
-            "author = text, text = path || number, number = length(text)",
-            "5|p5|p55|text number 5|13",
-        ),
+        ("author = text, text = path || number, number = length(text)", "5|p5|p55|text number 5|13"),
         ("author = (SELECT max(path) FROM d)", "5|p5|text number 5|p99|5"),
         ("author = author, number = 9", "5|p5|text number 5|NULL|9"),
         ("number = 1, author = '1'", "5|p5|text number 5|1|1"),
@@ -82,9 +79,7 @@ async fn what_a_column_does_not_hold_changes_nothing() {
     // The error for a corpus without columns says so.
     let plain = Notes { context: fixtures::session(), folder: notes.folder };
     let place = plain.folder.path().join("plain").display().to_string();
-    let create = format!(
-        "CREATE EXTERNAL TABLE plain STORED AS TADOC LOCATION '{place}' OPTIONS ('create' 'true')"
-    );
+    let create = format!("CREATE EXTERNAL TABLE plain STORED AS TADOC LOCATION '{place}' OPTIONS ('create' 'true')");
     plain.context.sql(&create).await.unwrap().collect().await.unwrap();
     let error = plain.try_run("UPDATE plain SET bytes = 1").await.unwrap_err().to_string();
     assert!(error.contains("it has no columns of its own"), "{error}");
@@ -145,9 +140,7 @@ const PREDICATES: [Predicate; 8] = [
     ("number IS NULL", |_, row| row.number.is_none()),
     ("author = 'Ada'", |_, row| row.author.as_deref() == Some("Ada")),
     ("path LIKE 'p1%'", |_, row| row.path.starts_with("p1")),
-    ("text LIKE '%x%' AND author IS NOT NULL", |_, row| {
-        row.text.contains('x') && row.author.is_some()
-    }),
+    ("text LIKE '%x%' AND author IS NOT NULL", |_, row| row.text.contains('x') && row.author.is_some()),
 ];
 
 const TEXTS: [Assignment; 2] = [

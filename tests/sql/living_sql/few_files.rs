@@ -62,8 +62,7 @@ fn prefix(store: &NotingStore) -> ObjectPrefix {
 /// Makes the corpus of this module's description.
 async fn many_files() -> NotingStore {
     let noting = NotingStore::new(InMemory::new());
-    let made =
-        LivingStore::create(prefix(&noting), TokenizerProfile::Word, StoreOptions::default());
+    let made = LivingStore::create(prefix(&noting), TokenizerProfile::Word, StoreOptions::default());
     let store = made.await.unwrap();
     let append = |first: usize, has_authors: bool| {
         let documents: Vec<(String, String)> =
@@ -71,25 +70,16 @@ async fn many_files() -> NotingStore {
         let documents: Vec<(&str, &[u8])> =
             documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
         let authors = has_authors.then_some(["ann", "bob", "cy"].as_slice());
-        commit(
-            &store,
-            &Change::append(CommitKind::Append, &[write_part(&store, &documents, authors)]),
-        );
+        commit(&store, &Change::append(CommitKind::Append, &[write_part(&store, &documents, authors)]));
     };
     (0..4).for_each(|file| append(3 * file, file != 2));
-    let added = ["p12", "p13"].map(|path| Edit::AddDocument {
-        path: path.into(),
-        content: format!("added as {path}").into_bytes(),
-    });
+    let added = ["p12", "p13"]
+        .map(|path| Edit::AddDocument { path: path.into(), content: format!("added as {path}").into_bytes() });
     let first = Edit::InsertText { doc_id: 1, offset_bytes: 4, text: b"first ".to_vec() };
     edit(&store, CommitKind::Edit, added.into_iter().chain([first]).collect());
     (0..4).for_each(|file| append(14 + 3 * file, true));
     edit(&store, CommitKind::Delete, vec![Edit::DropDocument { doc_id: 5 }]);
-    edit(
-        &store,
-        CommitKind::Edit,
-        vec![Edit::DeleteText { doc_id: 16, offset_bytes: 0, len_bytes: 4 }],
-    );
+    edit(&store, CommitKind::Edit, vec![Edit::DeleteText { doc_id: 16, offset_bytes: 0, len_bytes: 4 }]);
     edit(&store, CommitKind::Edit, vec![Edit::AppendText { doc_id: 13, text: b" later".to_vec() }]);
     noting
 }
@@ -138,9 +128,6 @@ async fn statements_read_the_files_of_their_documents() {
         "SELECT doc_id, path, bytes, words, text, author FROM d",
         "SELECT version, kind, docs_added, docs_dropped, edits, text_bytes FROM \"d$history\"",
     ] {
-        assert_eq!(
-            rows(&attached(&few).await, query).await,
-            rows(&attached(&all).await, query).await
-        );
+        assert_eq!(rows(&attached(&few).await, query).await, rows(&attached(&all).await, query).await);
     }
 }

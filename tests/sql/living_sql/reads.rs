@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result,
 };
 
 /// An object store in memory that records which objects are read.
@@ -47,11 +47,7 @@ impl ObjectStore for NotingStore {
         self.inner.put_opts(at, bytes, o).await
     }
 
-    async fn put_multipart_opts(
-        &self,
-        at: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, at: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         self.inner.put_multipart_opts(at, options).await
     }
 
@@ -62,10 +58,7 @@ impl ObjectStore for NotingStore {
         self.inner.get_opts(at, options).await
     }
 
-    fn delete_stream(
-        &self,
-        at: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, at: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(at)
     }
 

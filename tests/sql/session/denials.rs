@@ -20,9 +20,7 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::{
-    GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation,
-};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
@@ -168,8 +166,7 @@ impl Trial<'_> {
     async fn with_each_refused(&self) -> usize {
         let (pool, context) = self.session().await;
         let nothing = self.state(&context, "nothing").await;
-        let answer =
-            rows(&context, &self.sql).await.unwrap_or_else(|e| panic!("{}\n{e}", self.sql));
+        let answer = rows(&context, &self.sql).await.unwrap_or_else(|e| panic!("{}\n{e}", self.sql));
         let all = self.state(&context, &answer).await;
         assert_ne!(nothing, all, "{}", self.sql);
         if self.look.is_empty() {
@@ -192,13 +189,7 @@ impl Trial<'_> {
     }
 
     /// Returns true if a request was refused.
-    async fn with_refused(
-        &self,
-        refused: Range<usize>,
-        nothing: &str,
-        all: &str,
-        kept_bytes: usize,
-    ) -> bool {
+    async fn with_refused(&self, refused: Range<usize>, nothing: &str, all: &str, kept_bytes: usize) -> bool {
         let (pool, context) = self.session().await;
         pool.refuse(refused.clone());
         let mut answer = rows(&context, &self.sql).await;
@@ -227,10 +218,8 @@ fn write_texts(dir: &Path) -> String {
         let own: String = (0..20).map(|word| format!("{at}_{word} ")).collect();
         own + &format!("the {} quick brown foxes of the caf\u{e9} jump\n", at % 7).repeat(4 + at)
     };
-    let documents: Vec<(String, Vec<u8>)> =
-        (0..12).map(|at| (format!("{at:02}.txt"), text(at).into_bytes())).collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let documents: Vec<(String, Vec<u8>)> = (0..12).map(|at| (format!("{at:02}.txt"), text(at).into_bytes())).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
     let path = dir.join("texts.tadoc");
     let options = IngestOptions { block_bytes: 1_500, ..IngestOptions::default() };
     fixtures::write_corpus(&path, options, &borrowed);
@@ -269,42 +258,23 @@ async fn other_scans_survive_each_refusal() {
     let (corpus, notes) = (write_texts(dir.path()), dir.path().join("notes"));
     fixtures::living::write_notes(&notes);
     let (notes, gsst) = (notes.display(), dir.path().join("texts.parquet").display().to_string());
-    let copy =
-        format!("COPY (SELECT path, text FROM documents('{corpus}')) TO '{gsst}' STORED AS GSST");
+    let copy = format!("COPY (SELECT path, text FROM documents('{corpus}')) TO '{gsst}' STORED AS GSST");
     session(&DenyingPool::new(), &[copy]).await;
-    let create = |name, format, location: &str| {
-        format!("CREATE EXTERNAL TABLE {name} STORED AS {format} LOCATION '{location}'")
-    };
+    let create =
+        |name, format, location: &str| format!("CREATE EXTERNAL TABLE {name} STORED AS {format} LOCATION '{location}'");
     let tables = [create("g", "GSST", &gsst), create("d", "TADOC", &notes.to_string())];
     let little = [limit_for_portions(&corpus).await];
     for (before, sql) in [
-        (
-            &tables[..],
-            "SELECT count(*), max(length(text)) FROM g WHERE text LIKE '%3_1%'".to_owned(),
-        ),
+        (&tables[..], "SELECT count(*), max(length(text)) FROM g WHERE text LIKE '%3_1%'".to_owned()),
         (&tables[..], "SELECT path, text FROM g ORDER BY text DESC, path".to_owned()),
         (&tables[..], "SELECT * FROM d ORDER BY doc_id".to_owned()),
         (&tables[..], "SELECT count(*), max(version) FROM \"d$edits\"".to_owned()),
         (&tables[..], format!("SELECT word, count FROM word_count('{notes}') ORDER BY word")),
-        (
-            &tables[..],
-            format!("SELECT sum(count) FROM sequence_count('{notes}', n => 2, version => 3)"),
-        ),
-        (
-            &[],
-            format!(
-                "SELECT word, sum(count) FROM term_vector('{corpus}') GROUP BY word ORDER BY 2, 1"
-            ),
-        ),
-        (
-            &little[..],
-            format!("SELECT count(*), sum(count) FROM sequence_count('{corpus}', n => 2)"),
-        ),
+        (&tables[..], format!("SELECT sum(count) FROM sequence_count('{notes}', n => 2, version => 3)")),
+        (&[], format!("SELECT word, sum(count) FROM term_vector('{corpus}') GROUP BY word ORDER BY 2, 1")),
+        (&little[..], format!("SELECT count(*), sum(count) FROM sequence_count('{corpus}', n => 2)")),
         (&little[..], format!("SELECT count(*), sum(doc_count) FROM inverted_index('{corpus}')")),
-        (
-            &little[..],
-            format!("SELECT count(*), sum(octet_length(text)) FROM documents('{corpus}')"),
-        ),
+        (&little[..], format!("SELECT count(*), sum(octet_length(text)) FROM documents('{corpus}')")),
     ] {
         let num_refused = Trial::query(before, sql.clone()).with_each_refused().await;
         assert!(num_refused > 0, "{sql} asks for no memory");
@@ -326,22 +296,15 @@ async fn writers_survive_each_refusal() {
         fs::create_dir(&out).unwrap();
         fixtures::living::write_notes(&notes);
     };
-    let notes_table =
-        format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{}'", notes.display());
+    let notes_table = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{}'", notes.display());
     let all_of_d = vec!["SELECT * FROM d ORDER BY doc_id".to_owned()];
     let [tadoc, gsst] = ["x.tadoc", "x.parquet"].map(|name| out.join(name).display().to_string());
     let rows = format!("(SELECT path, text FROM documents('{corpus}'))");
     let table = format!("CREATE OR REPLACE EXTERNAL TABLE x STORED AS GSST LOCATION '{gsst}'");
     let summed = |of: &str| format!("SELECT count(*), sum(octet_length(text)) FROM {of}");
     let writers = [
-        (
-            format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{corpus}')"),
-            all_of_d.clone(),
-        ),
-        (
-            "UPDATE d SET text = concat(text, ' more') WHERE doc_id <> 1".to_owned(),
-            all_of_d.clone(),
-        ),
+        (format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{corpus}')"), all_of_d.clone()),
+        ("UPDATE d SET text = concat(text, ' more') WHERE doc_id <> 1".to_owned(), all_of_d.clone()),
         ("DELETE FROM d WHERE text LIKE '%be%'".to_owned(), all_of_d.clone()),
         ("INSERT INTO \"d$edits\" (doc_id, text) SELECT doc_id, path FROM d".to_owned(), all_of_d),
         (format!("COPY {rows} TO '{tadoc}'"), vec![summed(&format!("documents('{tadoc}')"))]),

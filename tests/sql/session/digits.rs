@@ -30,8 +30,7 @@ async fn digits_do_not_depend_on_threads() {
     // Documents of many lengths, in many segments, and words of many frequencies.
     let mut state = 7u64;
     let mut number = |below: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let mut text = || {

@@ -36,10 +36,8 @@ fn write_many(dir: &Path) {
     let text = |at: usize| -> String {
         (0..300 + at % 70).map(|word| format!("{} ", (at * 7919 + word * word) % 1009)).collect()
     };
-    let documents: Vec<(String, String)> =
-        (0..60).map(|at| (format!("folder/{at}.txt"), text(at))).collect();
-    let documents: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let documents: Vec<(String, String)> = (0..60).map(|at| (format!("folder/{at}.txt"), text(at))).collect();
+    let documents: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
     let options = IngestOptions { block_bytes: 20_000, ..IngestOptions::default() };
     fixtures::write_corpus(&dir.join("many.tadoc"), options, &documents);
 }
@@ -76,8 +74,7 @@ async fn facts_are_read_without_the_grammar() {
     let dir = fixtures_folder();
     write_many(dir.path());
     let many = dir.path().join("many.tadoc");
-    let (grammar, facts) =
-        (stored(&many, &[GRAMMAR]), stored(&many, &[DOCUMENTS, DOCUMENT_LENGTHS]));
+    let (grammar, facts) = (stored(&many, &[GRAMMAR]), stored(&many, &[DOCUMENTS, DOCUMENT_LENGTHS]));
     for statement in STATEMENTS {
         let sql = statement.replace('@', &many.display().to_string());
         let ctx = fixtures::session();

@@ -47,11 +47,7 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
         "octet_length(template) * count + doc_count * first_doc_id + last_doc_id + octet_length(example)",
         "",
     ),
-    (
-        "log_templates(@, similarity => 0.7, by_doc => true)",
-        "(doc_id + octet_length(template)) * count",
-        "doc_id",
-    ),
+    ("log_templates(@, similarity => 0.7, by_doc => true)", "(doc_id + octet_length(template)) * count", "doc_id"),
     (
         "repeated_spans(@, min_words => 8)",
         "(doc_id + byte_offset) * byte_len + num_words * span + copy",
@@ -84,8 +80,7 @@ fn corpora(dir: &TempDir) -> [String; 2] {
         .into_iter()
         .map(|file| (file.display().to_string(), std::fs::read(&file).unwrap()))
         .collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        texts.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let borrowed: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
     fixtures::write_corpus(&sources, options, &borrowed);
     [large, sources.display().to_string()]
 }
@@ -117,9 +112,7 @@ async fn little_memory_gives_the_same_rows_or_an_error() {
     let expected_of_small = table(&plenty, &small).await;
     let mut num_answers = [0, 0];
     let mut refused_in_64_mib = Vec::new();
-    for ((call, number, _), corpus) in
-        CALLS.iter().flat_map(|call| corpora.iter().map(move |corpus| (call, corpus)))
-    {
+    for ((call, number, _), corpus) in CALLS.iter().flat_map(|call| corpora.iter().map(move |corpus| (call, corpus))) {
         let call = call.replace('@', &format!("'{corpus}'"));
         let sql = format!("SELECT count(*), sum({number}) FROM {call}");
         let expected = table(&plenty, &sql).await;
@@ -182,8 +175,7 @@ async fn settled(pool: &Arc<dyn MemoryPool>) -> usize {
 async fn partitions_give_the_same_rows_in_the_order_they_declare() {
     let dir = TempDir::new().unwrap();
     let [large, sources] = corpora(&dir);
-    let session =
-        |partitions| super::session_with(SessionConfig::new().with_target_partitions(partitions));
+    let session = |partitions| super::session_with(SessionConfig::new().with_target_partitions(partitions));
     let sessions = [session(1), session(2), session(7)];
     for (call, number, order) in CALLS {
         for corpus in [&large, &sources] {
@@ -201,19 +193,13 @@ async fn partitions_give_the_same_rows_in_the_order_they_declare() {
             let rows = format!("SELECT row_number() OVER (ORDER BY {order}) AS at, {order} FROM");
             let unlike = format!(
                 "SELECT count(*) FROM ({rows} {call}) AS a JOIN ({rows} unsorted) AS b USING (at) WHERE {}",
-                order
-                    .split(", ")
-                    .map(|column| format!("a.{column} <> b.{column}"))
-                    .collect::<Vec<_>>()
-                    .join(" OR ")
+                order.split(", ").map(|column| format!("a.{column} <> b.{column}")).collect::<Vec<_>>().join(" OR ")
             );
             for session in &sessions {
                 let all = format!("CREATE OR REPLACE TABLE unsorted AS SELECT {order} FROM {call}");
                 table(session, &all).await;
                 assert!(table(session, &unlike).await.contains("| 0        |"), "{unlike}");
-                let plan =
-                    table(session, &format!("EXPLAIN SELECT {order} FROM {call} ORDER BY {order}"))
-                        .await;
+                let plan = table(session, &format!("EXPLAIN SELECT {order} FROM {call} ORDER BY {order}")).await;
                 assert!(!plan.contains("SortExec"), "{plan}");
             }
         }
@@ -226,25 +212,20 @@ async fn partitions_give_the_same_rows_in_the_order_they_declare() {
 async fn filters_of_joins_keep_all_rows() {
     let dir = TempDir::new().unwrap();
     let [_, corpus] = corpora(&dir);
-    let with =
-        |target: usize| super::session_with(SessionConfig::new().with_target_partitions(target));
+    let with = |target: usize| super::session_with(SessionConfig::new().with_target_partitions(target));
     let of_documents = CALLS.iter().filter(|(.., order)| order.starts_with("doc_id"));
     let kwic = CALLS.iter().filter(|(call, ..)| call.starts_with("kwic"));
     for (call, number, _) in of_documents.chain(kwic) {
         let key = if number.contains("doc_id_a") { "doc_id_a" } else { "doc_id" };
         let call = call.replace('@', &format!("'{corpus}'"));
         let kept = format!("FILTER (WHERE {key} % 3 < 2)");
-        let expected =
-            format!("SELECT count(*) {kept} AS rows, sum({number}) {kept} AS sum FROM {call}");
+        let expected = format!("SELECT count(*) {kept} AS rows, sum({number}) {kept} AS sum FROM {call}");
         let joined = format!(
             "SELECT count(*) AS rows, sum({number}) AS sum FROM {call} JOIN \
              (SELECT doc_id AS id FROM documents('{corpus}') WHERE doc_id % 3 < 2) ON {key} = id"
         );
-        let last = format!(
-            "SELECT count(*), sum({key}) FROM (SELECT {key} FROM {call} ORDER BY {key} DESC LIMIT 999)"
-        );
-        let [expected, expected_last] =
-            [table(&with(1), &expected).await, table(&with(1), &last).await];
+        let last = format!("SELECT count(*), sum({key}) FROM (SELECT {key} FROM {call} ORDER BY {key} DESC LIMIT 999)");
+        let [expected, expected_last] = [table(&with(1), &expected).await, table(&with(1), &last).await];
         for target in [1, 3, 4] {
             assert_eq!(table(&with(target), &joined).await, expected, "{target}: {joined}");
             assert_eq!(table(&with(target), &last).await, expected_last, "{target}: {last}");

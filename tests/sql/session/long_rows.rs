@@ -17,10 +17,8 @@ fn write(dir: &TempDir) -> String {
         let line = format!("document {at} says little, and says it again; ");
         line.repeat(NUM_BYTES.div_ceil(line.len()))[..NUM_BYTES].to_owned()
     };
-    let documents: Vec<(String, String)> =
-        (0..NUM_DOCS).map(|at| (format!("{at}.txt"), text(at))).collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let documents: Vec<(String, String)> = (0..NUM_DOCS).map(|at| (format!("{at}.txt"), text(at))).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
     let path = dir.path().join("long.tadoc");
     fixtures::write_corpus(&path, IngestOptions::default(), &borrowed);
     path.display().to_string()

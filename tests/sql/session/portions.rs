@@ -39,8 +39,7 @@ fn write(dir: &TempDir) -> String {
     };
     let documents: Vec<(String, Vec<u8>)> =
         (0..NUM_DOCS).map(|at| (format!("{at:03}.txt"), text(at).into_bytes())).collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
     let (first, second) = borrowed.split_at(NUM_DOCS - 40);
     for (name, documents) in [("a.tadoc", first), ("b.tadoc", second)] {
         let options = IngestOptions { block_bytes: 40_000, ..IngestOptions::default() };

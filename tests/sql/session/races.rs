@@ -79,8 +79,7 @@ impl Replaced {
             let marks = format!("v{version:05} and {doc} ").repeat(300);
             (marks + &others(doc).collect::<String>()).into_bytes()
         };
-        let documents: Vec<(String, Vec<u8>)> =
-            (0..8).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
+        let documents: Vec<(String, Vec<u8>)> = (0..8).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
         let borrowed: Vec<(&str, &[u8])> =
             documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
         let new = self.path.with_extension("new");
@@ -224,9 +223,7 @@ async fn an_answer_is_of_one_version_of_a_living_corpus() {
         let at = folder.display().to_string();
         tokio::spawn(async move {
             let statements = [
-                format!(
-                    "SELECT CAST(sum(count) AS BIGINT) FROM word_count('{at}') WHERE word = 'mark'"
-                ),
+                format!("SELECT CAST(sum(count) AS BIGINT) FROM word_count('{at}') WHERE word = 'mark'"),
                 format!("SELECT CAST(sum(count) AS BIGINT) FROM term_count('{at}', 'mark')"),
                 format!("SELECT count(*) FROM search('{at}', 'mark')"),
             ];

@@ -47,10 +47,7 @@ const QUERIES: [(&str, usize); 37] = [
     ("SELECT path FROM documents('@') WHERE text NOT LIKE '%only1%'", 0),
     ("SELECT path FROM documents('@') WHERE contains(text, 'only2') AND path LIKE '%2.txt'", 3),
     ("SELECT right(text, 90) FROM documents('@') WHERE path = '2.txt'", 3),
-    (
-        "SELECT doc_id, right(CAST(content AS VARCHAR), 90) FROM documents('@') WHERE doc_id IN (0, 3)",
-        2,
-    ),
+    ("SELECT doc_id, right(CAST(content AS VARCHAR), 90) FROM documents('@') WHERE doc_id IN (0, 3)", 2),
     ("SELECT doc_id, text FROM documents('@') WHERE bytes < 0 OR words < 0", 4),
     ("SELECT right(text, 90) FROM documents('@') WHERE doc_id < 2 AND text LIKE '%only1%'", 3),
     ("SELECT right(text, 90) FROM documents('@') WHERE doc_id < 2 AND text LIKE '%only3%'", 4),
@@ -84,18 +81,15 @@ const CONDITIONS: [(&str, usize); 15] = [
 fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
     let (mut random, num_words) = (Random(7), (words_per_doc / 10).min(500));
     let mut text = |doc: usize| {
-        let mut words: Vec<String> =
-            (0..words_per_doc).map(|_| format!("w{}", random.below(num_words))).collect();
+        let mut words: Vec<String> = (0..words_per_doc).map(|_| format!("w{}", random.below(num_words))).collect();
         words[words_per_doc / 2 - 1] = "w1".to_owned();
         words[words_per_doc / 2] = format!("only{doc}");
         words[0] = "left".to_owned();
         words[if doc == 1 { 1 } else { 3 }] = "right".to_owned();
         words.join(" ")
     };
-    let documents: Vec<(String, String)> =
-        (0..4).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
-    let borrowed: Vec<(&str, &[u8])> =
-        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let documents: Vec<(String, String)> = (0..4).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
     let len_bytes = documents.iter().map(|(_, text)| text.len()).max().unwrap();
     // Two documents exceed a block, and none is cut.
     let options = IngestOptions { block_bytes: len_bytes, layout, ..IngestOptions::default() };
@@ -234,9 +228,7 @@ async fn lists_of_documents_stay_with_opened_segments() {
     let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Fast);
     let ctx = fixtures::session();
     let mut held = Vec::new();
-    for query in
-        ["only1 OR only2", "only1 OR only2", "only1 OR only2", "w1 only3", "w1 only3", "only?"]
-    {
+    for query in ["only1 OR only2", "only1 OR only2", "only1 OR only2", "w1 only3", "w1 only3", "only?"] {
         let sql = format!("SELECT * FROM term_count('{path}', '{query}')");
         assert_eq!(sorted(&ctx, &sql).await, sorted(&fixtures::session(), &sql).await, "{query}");
         held.push(ctx.runtime_env().memory_pool.reserved());
@@ -281,11 +273,7 @@ async fn user_columns_choose_the_segments() {
         assert_eq!(rows.matches("event ").count(), expected.len(), "{sql}");
         assert!(expected.iter().all(|i| rows.contains(&format!("event {i} of"))), "{sql}");
         // Facts of documents have no other segments than texts.
-        let facts = format!(
-            "SELECT path, bytes FROM events WHERE at >= {} AND at < {}",
-            at(first),
-            at(end)
-        );
+        let facts = format!("SELECT path, bytes FROM events WHERE at >= {} AND at < {}", at(first), at(end));
         assert_eq!(counter(&open().await, &facts, "segments_skipped").await, skipped, "{facts}");
         // The documents that a join chooses so are those that are searched.
         let search = format!(

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
-    SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary, document_counts, repeated_phrases,
-    word_count,
+    Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex, SequenceCounts,
+    TermVectors, Tfidf, Traversal, Vocabulary, document_counts, repeated_phrases, word_count,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
@@ -16,8 +15,7 @@ use tadoc::query::{Query, SearchOptions, kwic, search, term_count};
 use crate::fixtures::files_below;
 
 const AMPLE: u64 = 1 << 30;
-const WAYS: [Traversal; 4] =
-    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// Returns the sources of `src/datafusion`, in segments of 100 KB that cut documents.
 fn corpus() -> Corpus {
@@ -47,9 +45,7 @@ fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
         shown.push(format!("{:?} {:?}", chunk.terms(), chunk.scores()));
     }
     let index = InvertedIndex::with_vocabulary(words.clone(), way).unwrap();
-    shown.extend(
-        (0..index.len()).map(|row| format!("{:?}", index.doc_ids(row).collect::<Vec<_>>())),
-    );
+    shown.extend((0..index.len()).map(|row| format!("{:?}", index.doc_ids(row).collect::<Vec<_>>())));
     for n in [1, 3, 9] {
         let counts = SequenceCounts::with_vocabulary(words.clone(), n, way, AMPLE).unwrap();
         shown.push(format!("{:?}", counts.counts()));
@@ -71,13 +67,10 @@ fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
 /// Returns the results of tasks without a choice of traversal, as text.
 fn found(corpus: &Corpus) -> Vec<String> {
     let counts = word_count(corpus).unwrap();
-    let mut shown: Vec<String> = (0..counts.len())
-        .map(|row| format!("{} {}", counts.word(row), counts.count(row)))
-        .collect();
+    let mut shown: Vec<String> =
+        (0..counts.len()).map(|row| format!("{} {}", counts.word(row), counts.count(row))).collect();
     let phrases = repeated_phrases(corpus, 6, 2, AMPLE).unwrap();
-    shown.extend(
-        (0..phrases.len()).map(|row| format!("{:?} {}", phrases.words(row), phrases.count(row))),
-    );
+    shown.extend((0..phrases.len()).map(|row| format!("{:?} {}", phrases.words(row), phrases.count(row))));
     let options = SearchOptions::default();
     for text in ["the", "\"of the s*\"", "/(?i)t.*/", "corpus \"a b*\""] {
         let query = Query::parse(corpus.profile(), text).unwrap();
@@ -88,9 +81,7 @@ fn found(corpus: &Corpus) -> Vec<String> {
         })
         .unwrap();
         kwic(corpus, &query, 2, u64::MAX, &options, &mut |batch| {
-            shown.extend(
-                batch.iter().map(|context| format!("{:?} {:?}", context.hit, context.right)),
-            );
+            shown.extend(batch.iter().map(|context| format!("{:?} {:?}", context.hit, context.right)));
             ControlFlow::Continue(())
         })
         .unwrap();

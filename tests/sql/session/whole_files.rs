@@ -71,9 +71,7 @@ async fn a_copy_that_fails_leaves_the_files_as_they_were() {
                 assert!(error.contains("Divide by zero"), "{failing}: {error}");
                 assert_eq!(files_below(dir.path()), before, "{failing}");
 
-                run(&ctx, &format!("COPY {} TO {target} {options}", rows(100, false)))
-                    .await
-                    .unwrap();
+                run(&ctx, &format!("COPY {} TO {target} {options}", rows(100, false))).await.unwrap();
                 let before = files_below(dir.path());
                 assert!(!before.is_empty());
                 run(&ctx, &failing).await.unwrap_err();
@@ -95,8 +93,7 @@ async fn a_copy_that_succeeds_writes_all_rows() {
                 "" => format!("{at}/{name}.{format}"),
                 _ => format!("{at}/{name}"),
             };
-            let copy =
-                format!("COPY {} TO '{target}' STORED AS {format}{options}", rows(50_000, false));
+            let copy = format!("COPY {} TO '{target}' STORED AS {format}{options}", rows(50_000, false));
             run(&ctx, &copy).await.unwrap();
             let table = format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{target}'");
             run(&ctx, &table).await.unwrap();
@@ -135,9 +132,7 @@ async fn a_store_keeps_its_objects_when_a_copy_fails() {
     let url = Url::parse("mem://bucket").unwrap();
     ctx.register_object_store(&url, Arc::clone(&store) as _);
     for format in FORMATS {
-        let copy = |source: String| {
-            format!("COPY {source} TO 'mem://bucket/x.{format}' STORED AS {format}")
-        };
+        let copy = |source: String| format!("COPY {source} TO 'mem://bucket/x.{format}' STORED AS {format}");
         run(&ctx, &copy(rows(100, false))).await.unwrap();
         let before: Vec<_> = store.list(None).try_collect().await.unwrap();
         run(&ctx, &copy(rows(30_000, true))).await.unwrap_err();

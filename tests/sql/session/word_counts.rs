@@ -43,10 +43,7 @@ async fn stored_counts_are_those_of_the_grammar() {
     let dir = fixtures_folder();
     for corpus in CORPORA {
         for fold in [false, true] {
-            let sql = format!(
-                "SELECT * FROM word_count('{}', {fold})",
-                dir.path().join(corpus).display()
-            );
+            let sql = format!("SELECT * FROM word_count('{}', {fold})", dir.path().join(corpus).display());
             let ctx = fixtures::session();
             let stored = table(&ctx, &sql).await;
             table(&ctx, "SET tadoc.traversal = 'top_down'").await;
@@ -105,15 +102,11 @@ async fn files_of_earlier_versions_have_no_counts_that_may_be_used() {
         let old = dir.path().join(format!("old-{corpus}"));
         fs::write(&old, anatomy.assemble()).unwrap();
         let ctx = fixtures::session();
-        let count =
-            |path: &std::path::Path| format!("SELECT * FROM word_count('{}')", path.display());
+        let count = |path: &std::path::Path| format!("SELECT * FROM word_count('{}')", path.display());
         assert_eq!(table(&ctx, &count(&old)).await, table(&ctx, &count(&new)).await);
         let explained = table(&ctx, &format!("EXPLAIN {}", count(&old))).await;
         assert!(explained.contains("weights flow once"), "{explained}");
-        let info = format!(
-            "SELECT value FROM corpus_info('{}') WHERE name LIKE 'word_counts%'",
-            old.display()
-        );
+        let info = format!("SELECT value FROM corpus_info('{}') WHERE name LIKE 'word_counts%'", old.display());
         assert_eq!(table(&ctx, &info).await.contains("| 0 "), kind == WORD_COUNTS, "{corpus}");
     }
 }

@@ -68,8 +68,7 @@ impl AsyncDB for Engine {
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<Letter>, Failure> {
         let frame = self.0.sql(sql).await.map_err(Failure)?;
-        let types: Vec<Letter> =
-            frame.schema().fields().iter().map(|f| Letter::from_field(f)).collect();
+        let types: Vec<Letter> = frame.schema().fields().iter().map(|f| Letter::from_field(f)).collect();
         let batches = frame.collect().await.map_err(Failure)?;
         if types.is_empty() {
             return Ok(DBOutput::StatementComplete(0));

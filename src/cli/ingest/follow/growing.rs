@@ -99,11 +99,7 @@ impl GrowingFile {
         Self::try_open(path, place, GRACE).map_err(|error| failed(path, &error))
     }
 
-    pub(super) fn try_open(
-        path: &Path,
-        place: Option<Place>,
-        grace: Duration,
-    ) -> io::Result<(Self, bool)> {
+    pub(super) fn try_open(path: &Path, place: Option<Place>, grace: Duration) -> io::Result<(Self, bool)> {
         let now = Instant::now();
         let mut growing = Self {
             path: path.to_owned(),
@@ -356,9 +352,8 @@ impl GrowingFile {
         let mut others = self.others.iter();
         let unread = others.position(|known| !is_log(known) && known.has_more(patience));
         let is_last = |known: &Known| Some(known.id) == last && known.file.is_some();
-        let next = unread
-            .or_else(|| self.others.iter().position(is_log))
-            .or_else(|| self.others.iter().position(is_last));
+        let next =
+            unread.or_else(|| self.others.iter().position(is_log)).or_else(|| self.others.iter().position(is_last));
         if let Some(next) = next {
             let next = self.others.remove(next);
             self.enter(next, unread.is_some());
@@ -377,16 +372,13 @@ impl GrowingFile {
         let patience = self.patience();
         for known in &mut self.others {
             let is_there = known.file.is_some() || is_listed(known.id);
-            known.missing =
-                if is_there { None } else { known.missing.or_else(|| Some(Instant::now())) };
+            known.missing = if is_there { None } else { known.missing.or_else(|| Some(Instant::now())) };
         }
         let mut unknown = Vec::new();
         let mut truncated = Vec::new();
         let mut is_same_again = false;
         for mut listed in listed {
-            if current == Some(listed.id)
-                || unknown.iter().any(|other: &Listed| other.id == listed.id)
-            {
+            if current == Some(listed.id) || unknown.iter().any(|other: &Listed| other.id == listed.id) {
                 continue;
             }
             let Some(idx) = self.others.iter().position(|known| known.id == listed.id) else {
@@ -432,9 +424,7 @@ impl GrowingFile {
     /// Adds known files that were moved to another folder.
     fn add_moved(&mut self, listed: &mut Vec<Listed>) -> io::Result<()> {
         let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
-        let is_gone = |known: &&Known| {
-            known.file.is_none() && known.place().offset > 0 && !is_listed(known.id)
-        };
+        let is_gone = |known: &&Known| known.file.is_none() && known.place().offset > 0 && !is_listed(known.id);
         let gone: Vec<FileId> = self.others.iter().filter(is_gone).map(|known| known.id).collect();
         if gone.is_empty() {
             return Ok(());
@@ -544,8 +534,7 @@ impl GrowingFile {
     fn forget(&mut self, log: Option<FileId>) {
         let patience = self.patience();
         for known in &mut self.others {
-            if log != Some(known.id) && known.grown.elapsed() >= WATCH && !known.has_more(patience)
-            {
+            if log != Some(known.id) && known.grown.elapsed() >= WATCH && !known.has_more(patience) {
                 known.file = None;
             }
         }

@@ -221,8 +221,7 @@ fn run(seed: u64) {
             6 => {
                 if let Some(follower) = &mut follower {
                     follower.settle(&mut corpus);
-                    let is_new =
-                        fs::metadata(log.path()).map_or(true, |metadata| metadata.len() == 0);
+                    let is_new = fs::metadata(log.path()).map_or(true, |metadata| metadata.len() == 0);
                     log.write(&format!("before {step}"));
                     // A copy of a file of which nothing was read may be a new file.
                     if is_new {

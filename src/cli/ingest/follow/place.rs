@@ -151,8 +151,7 @@ impl FromStr for FilePlace {
         let file = FileId { device: number(device)?, inode: number(inode)? };
         let (offset, lines) = (number(offset)?, number(lines)?);
         let whole = if whole == NONE { None } else { Some(checksum(whole)?) };
-        let place =
-            Self { file, offset, lines, head: checksum(head)?, tail: checksum(tail)?, whole };
+        let place = Self { file, offset, lines, head: checksum(head)?, tail: checksum(tail)?, whole };
         if lines > offset { Err(()) } else { Ok(place) }
     }
 }
@@ -244,9 +243,7 @@ impl Mark {
             return Ok(None);
         }
         let is_same = match place.whole {
-            Some(whole) if place.offset <= MAX_WHOLE_BYTES => {
-                checksum(file, place.offset)? == Some(whole)
-            }
+            Some(whole) if place.offset <= MAX_WHOLE_BYTES => checksum(file, place.offset)? == Some(whole),
             _ => true,
         };
         Ok(is_same.then_some(mark))
@@ -448,8 +445,7 @@ impl Listed {
 pub fn list(path: &Path) -> io::Result<Vec<Listed>> {
     let others = neighbours(path).into_iter();
     // Neighbours may vanish or be unreadable.
-    let mut listed: Vec<Listed> =
-        others.filter_map(|other| Listed::open(other, path).ok()).collect();
+    let mut listed: Vec<Listed> = others.filter_map(|other| Listed::open(other, path).ok()).collect();
     listed.sort_by_key(|other| (other.changed, Reverse(number(&other.path))));
     match Listed::open(path.to_owned(), path) {
         Ok(log) => listed.push(log),
@@ -540,8 +536,7 @@ mod tests {
     #[test]
     fn places_are_written_and_read() {
         let file = FileId { device: 1, inode: 2 };
-        let one =
-            FilePlace { file, offset: u64::MAX, lines: 4, head: 3, tail: u32::MAX, whole: Some(7) };
+        let one = FilePlace { file, offset: u64::MAX, lines: 4, head: 3, tail: u32::MAX, whole: Some(7) };
         let other = FilePlace { whole: None, ..one };
         for (current, written) in [(Some(one), None), (Some(one), Some(u64::MAX)), (None, None)] {
             let place = Place { current, others: vec![other, one], changed: None, written };
@@ -573,9 +568,7 @@ mod tests {
         assert_eq!("9 1 2 3 4".parse(), place(0, 0));
         assert_eq!("9 1 2 3 4 8".parse(), place(8, 0));
         assert_eq!("9 1 2 3 4 8 5".parse(), place(8, 5));
-        for bad in
-            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
-        {
+        for bad in ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"] {
             assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
         }
     }

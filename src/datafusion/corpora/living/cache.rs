@@ -39,9 +39,7 @@ impl FoundCorpus {
     /// versions.
     pub(crate) async fn version(&self, asked: Option<u64>) -> Result<Version> {
         match asked {
-            Some(number) if number != self.latest.number => {
-                self.store.version(number).await.map_err(datafusion_error)
-            }
+            Some(number) if number != self.latest.number => self.store.version(number).await.map_err(datafusion_error),
             _ => Ok(self.latest.clone()),
         }
     }
@@ -66,11 +64,7 @@ impl LivingCache {
     ///
     /// # Errors
     /// A plan error if `location` is not a location; errors of the store and of the latest version.
-    pub(crate) async fn find(
-        &self,
-        runtime: &RuntimeEnv,
-        location: &str,
-    ) -> Result<Option<FoundCorpus>> {
+    pub(crate) async fn find(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
         let Some(location) = LivingLocation::from_folder_or_prefix(runtime, location)? else {
             return Ok(None);
         };
@@ -117,22 +111,14 @@ impl LivingCache {
 
     /// Returns the edits that apply to the parts of `version`. Edits of an earlier known version
     /// are reused, not read again.
-    pub(super) async fn edits(
-        &self,
-        found: &FoundCorpus,
-        version: &Version,
-    ) -> Result<Vec<Arc<VersionEdits>>> {
+    pub(super) async fn edits(&self, found: &FoundCorpus, version: &Version) -> Result<Vec<Arc<VersionEdits>>> {
         let store = &found.store;
         let mut edits = Vec::new();
         let mut missing = version.edit_versions();
         let known = self.lock().before(&found.location.key(), version);
         if let Some(known) = known {
             let next = known.version.number + 1;
-            let next = if next == version.number {
-                Ok(version.clone())
-            } else {
-                store.version(next).await
-            };
+            let next = if next == version.number { Ok(version.clone()) } else { store.version(next).await };
             // Version numbers alone do not prove that it is the same corpus.
             if next.is_ok_and(|next| next.parent_id == known.version.commit_id) {
                 edits.clone_from(&known.edits);
@@ -178,9 +164,7 @@ impl State {
         let held = |views: &HashMap<String, (u64, Arc<LivingView>)>| {
             views.values().map(|(_, view)| view.reservation.size() as u64).sum::<u64>()
         };
-        while self.views.len() > MAX_VIEWS
-            || (self.views.len() > 1 && held(&self.views) > limit_bytes)
-        {
+        while self.views.len() > MAX_VIEWS || (self.views.len() > 1 && held(&self.views) > limit_bytes) {
             let oldest = self.views.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             self.views.remove(&oldest);

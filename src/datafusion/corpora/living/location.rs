@@ -35,10 +35,7 @@ impl LivingLocation {
     ///
     /// # Errors
     /// A plan error if `location` is not a location.
-    pub(crate) fn from_folder_or_prefix(
-        runtime: &RuntimeEnv,
-        location: &str,
-    ) -> Result<Option<Self>> {
+    pub(crate) fn from_folder_or_prefix(runtime: &RuntimeEnv, location: &str) -> Result<Option<Self>> {
         let found = Self::parse(runtime, location)?;
         let may_be = match found.folder() {
             Some(folder) => folder.is_dir(),

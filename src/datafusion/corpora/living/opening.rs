@@ -7,9 +7,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::corpora::living::cache::FoundCorpus;
-use crate::corpora::living::view::{
-    LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
-};
+use crate::corpora::living::view::{LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes};
 use crate::corpora::{CorpusCache, OpenFile, memory};
 use crate::options::TadocOptions;
 use tadoc_store::{Version, VersionEdits};
@@ -37,8 +35,7 @@ pub(crate) async fn open_view(
     let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
     let fresh_bytes = fresh_bytes(&edits);
     let files = open_files(corpora, runtime, options, found, &version).await?;
-    let reservation = MemoryConsumer::new(format!("{}[{location}]", memory::EDITS))
-        .register(&runtime.memory_pool);
+    let reservation = MemoryConsumer::new(format!("{}[{location}]", memory::EDITS)).register(&runtime.memory_pool);
     let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
     let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
     if reservation.try_grow(held).is_err() {
@@ -46,8 +43,7 @@ pub(crate) async fn open_view(
         reservation.try_grow(held)?;
     }
     let url = found.location.url();
-    let view =
-        LivingView { key, location, url, version, edits, dropped, files, fresh_bytes, reservation };
+    let view = LivingView { key, location, url, version, edits, dropped, files, fresh_bytes, reservation };
     let view = Arc::new(view);
     corpora.living.keep(Arc::clone(&view), options.max_memory_bytes);
     Ok(view)

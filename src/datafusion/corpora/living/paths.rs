@@ -46,8 +46,7 @@ impl PathTable {
         places: Option<&[usize]>,
     ) -> Result<Self> {
         let (mut table, mut files) = (Self::default(), view.files.iter().enumerate());
-        let is_left_out =
-            |place: usize| places.is_some_and(|places| places.binary_search(&place).is_err());
+        let is_left_out = |place: usize| places.is_some_and(|places| places.binary_search(&place).is_err());
         for part in &view.version.parts {
             match (part, part.file_name().and_then(|_| files.next())) {
                 (_, Some((place, _))) if is_left_out(place) => table.num_ids += part.num_docs(),
@@ -87,8 +86,7 @@ impl PathTable {
 
     /// Appends the documents of `paths`, except the first `num_before`.
     fn push(&mut self, num_before: usize, paths: Paths) {
-        if let Some(num_docs) = paths.len().checked_sub(num_before).filter(|&num_docs| num_docs > 0)
-        {
+        if let Some(num_docs) = paths.len().checked_sub(num_before).filter(|&num_docs| num_docs > 0) {
             self.runs.push(IdRange { first_id: self.num_ids, num_before, paths });
             self.num_ids += num_docs as u64;
         }
@@ -120,11 +118,7 @@ mod tests {
             paths
         };
         let mut table = PathTable::default();
-        table.push_file(vec![
-            (true, paths(&["a", "b"])),
-            (true, paths(&["b"])),
-            (false, paths(&[])),
-        ]);
+        table.push_file(vec![(true, paths(&["a", "b"])), (true, paths(&["b"])), (false, paths(&[]))]);
         table.push(0, paths(&["c"]));
         table.push_file(vec![(true, paths(&["d"])), (true, paths(&["d", "e"]))]);
         let found: Vec<&str> = (0..6).map(|id| table.get(id)).collect();

@@ -37,8 +37,7 @@ pub(crate) async fn make_version(
     let make = move || assemble(&making.version, corpora, &making.edits)?.snapshot();
     let snapshot = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
     let segments = snapshot.map_err(datafusion_error)?.segments().to_vec();
-    let shared: HashSet<*const Segment> =
-        files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
+    let shared: HashSet<*const Segment> = files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
     let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
     let own: Vec<Arc<Segment>> = own.cloned().collect();
     let held = all_memory(&own);
@@ -52,8 +51,7 @@ fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
     let mut edited = view.with_edited_texts();
     edited.extend(&view.dropped);
     let of_files = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
-    let touched =
-        of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
+    let touched = of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
     let rewritten: usize = touched.map(|(_, file)| all_memory(&file.segments)).sum();
     rewritten + BUILDER_BYTES * view.fresh_bytes as usize
 }

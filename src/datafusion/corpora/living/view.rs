@@ -94,16 +94,11 @@ impl LivingView {
 
 /// Returns the ids of the documents dropped in `version` after `edits`. Fails if the ids that
 /// `version` lists take more than `limit_bytes`.
-pub(super) fn dropped_docs(
-    version: &Version,
-    edits: &[Arc<VersionEdits>],
-    limit_bytes: u64,
-) -> Result<Vec<u64>> {
-    let by_edits =
-        edits.iter().flat_map(|edits| &edits.batch.edits).filter_map(|edit| match edit {
-            Edit::DropDocument { doc_id } => Some(*doc_id),
-            _ => None,
-        });
+pub(super) fn dropped_docs(version: &Version, edits: &[Arc<VersionEdits>], limit_bytes: u64) -> Result<Vec<u64>> {
+    let by_edits = edits.iter().flat_map(|edits| &edits.batch.edits).filter_map(|edit| match edit {
+        Edit::DropDocument { doc_id } => Some(*doc_id),
+        _ => None,
+    });
     let num_before = version.dropped.iter().map(|ids| ids.end - ids.start);
     let requested = num_before.fold(0, u64::saturating_add).saturating_mul(8);
     if requested > limit_bytes {

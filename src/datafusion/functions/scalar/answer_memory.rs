@@ -8,9 +8,7 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{
-    MemoryConsumer, MemoryPool, MemoryReservation, human_readable_size,
-};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation, human_readable_size};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::scalar::ScalarValue;
 
@@ -87,9 +85,9 @@ pub(super) fn repeated_bytes(value: &ColumnarValue, num_rows: usize) -> u64 {
         ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
             text.as_ref().map_or(0, String::len)
         }
-        ScalarValue::Binary(bytes)
-        | ScalarValue::LargeBinary(bytes)
-        | ScalarValue::BinaryView(bytes) => bytes.as_ref().map_or(0, Vec::len),
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_ref().map_or(0, Vec::len)
+        }
         other if other.data_type().is_nested() => other.size(),
         _ => 0,
     };

@@ -4,9 +4,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, StringViewArray, UInt64Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray, UInt64Array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
@@ -88,8 +86,7 @@ impl Ask<'_> {
     }
 
     fn extract(&self, rows: &[usize]) -> Result<ArrayRef> {
-        let numbers: Vec<&Int64Array> =
-            self.columns.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
+        let numbers: Vec<&Int64Array> = self.columns.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
         let number = |idx: usize, row: usize| self.unsigned(idx, numbers[idx].value(row));
         let query = |&row: &usize| {
             let (doc_id, byte_offset) = (self.doc_id(numbers[0].value(row))?, number(1, row)?);
@@ -107,11 +104,7 @@ impl Ask<'_> {
         Ok(words.as_string_view().clone())
     }
 
-    fn word_queries<'w>(
-        &self,
-        words: &'w StringViewArray,
-        rows: &[usize],
-    ) -> Result<Vec<WordQuery<'w>>> {
+    fn word_queries<'w>(&self, words: &'w StringViewArray, rows: &[usize]) -> Result<Vec<WordQuery<'w>>> {
         let doc_ids = self.columns[0].as_primitive::<Int64Type>();
         let query = |&row: &usize| {
             let doc_id = self.doc_id(doc_ids.value(row))?;
@@ -124,9 +117,7 @@ impl Ask<'_> {
     fn doc_id(&self, number: i64) -> Result<u64> {
         let doc_id = self.unsigned(0, number)?;
         if self.table.source.is_dropped(doc_id) {
-            Err(self.error(format!(
-                "doc_id: got {doc_id}, which was dropped, expected a document that is there"
-            )))
+            Err(self.error(format!("doc_id: got {doc_id}, which was dropped, expected a document that is there")))
         } else {
             Ok(doc_id)
         }

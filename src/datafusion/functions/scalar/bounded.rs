@@ -108,9 +108,7 @@ impl Numbers {
     /// Takes the length of an argument: bytes of texts, elements of lists.
     fn lens(argument: &ColumnarValue) -> Result<Self> {
         let array = first_or_all(argument)?;
-        Ok(Self(
-            cast(&length(array.as_ref())?, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
-        ))
+        Ok(Self(cast(&length(array.as_ref())?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
     }
 
     /// Returns the number of a row, 0 if it is negative or NULL.
@@ -206,8 +204,7 @@ fn joined_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, from, to] = args else { return Ok(0) };
-    let (texts, from, to) =
-        (Texts::from_argument(text)?, Texts::from_argument(from)?, Texts::from_argument(to)?);
+    let (texts, from, to) = (Texts::from_argument(text)?, Texts::from_argument(from)?, Texts::from_argument(to)?);
     Ok(total(num_rows, |row| {
         let more_bytes = to.at(row).len().saturating_sub(from.at(row).len()) as u64;
         match more_bytes {

@@ -30,8 +30,8 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Documentation, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
@@ -57,18 +57,14 @@ const MAX_FOLDED_ARGUMENTS: u64 = 64 << 10;
 /// Most bytes of an answer that is folded.
 const MAX_FOLDED_ANSWER: u64 = 1 << 20;
 /// Functions that others know by their type; [`room`](super::room) stands before those that copy.
-const KNOWN_BY_TYPE: [&str; 5] =
-    ["get_field", "struct", "named_struct", "input_file_name", "file_row_index"];
+const KNOWN_BY_TYPE: [&str; 5] = ["get_field", "struct", "named_struct", "input_file_name", "file_row_index"];
 
 /// Puts the functions of `registry` under the limit of `pool`: a call fails where it has too few bytes for
 /// the arguments and the answer.
 ///
 /// # Errors
 /// The errors of `registry`.
-pub fn bound_functions(
-    registry: &mut dyn FunctionRegistry,
-    pool: &Arc<dyn MemoryPool>,
-) -> Result<()> {
+pub fn bound_functions(registry: &mut dyn FunctionRegistry, pool: &Arc<dyn MemoryPool>) -> Result<()> {
     let room = Arc::new(ScalarUDF::from(Room::new(Some(pool))));
     for function in TextFunction::all(Some(pool)).chain([room]) {
         if registry.udf(function.name()).is_ok() {
@@ -111,8 +107,7 @@ impl AnalyzerRule for ChargeCalls {
                 let name = names.save(&expr);
                 let joined = joined_texts(expr, &schema)?;
                 let charged = joined.transform_data(|expr| charged_calls(expr, &self.0))?;
-                let roomy =
-                    charged.transform_data(|expr| lambdas_with_room(expr, &schema, &self.0))?;
+                let roomy = charged.transform_data(|expr| lambdas_with_room(expr, &schema, &self.0))?;
                 Ok(roomy.update_data(|expr| name.restore(expr)))
             })
         };
@@ -128,9 +123,7 @@ impl AnalyzerRule for ChargeCalls {
 fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| match expr {
         Expr::ScalarFunction(call) => Ok(match charged(&call.func, pool) {
-            Some(func) => {
-                Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: call.args }))
-            }
+            Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: call.args })),
             None => Transformed::no(Expr::ScalarFunction(call)),
         }),
         other => Ok(Transformed::no(other)),
@@ -177,8 +170,8 @@ impl ChargedFunction {
 
     /// Returns the bytes that a call may make.
     fn needed_bytes(&self, args: &ScalarFunctionArgs, arguments_bytes: u64) -> Result<u64> {
-        let is_nested = args.return_type().is_nested()
-            && args.arg_fields.iter().any(|field| field.data_type().is_nested());
+        let is_nested =
+            args.return_type().is_nested() && args.arg_fields.iter().any(|field| field.data_type().is_nested());
         let factor = match args.return_type() {
             kind if kind.is_numeric() => FACTOR_OF_NUMBER,
             _ if is_nested => FACTOR_OF_NESTED,
@@ -194,8 +187,7 @@ impl ChargedFunction {
     /// that may have them.
     fn repeated_bytes(&self, args: &ScalarFunctionArgs) -> u64 {
         let is_column = |value: &ColumnarValue| matches!(value, ColumnarValue::Array(_));
-        let has_them =
-            !args.return_type().is_primitive() || self.inner.inner().is::<TextFunction>();
+        let has_them = !args.return_type().is_primitive() || self.inner.inner().is::<TextFunction>();
         if !has_them || is_bounded(self.inner.name()) || !args.args.iter().any(is_column) {
             return 0;
         }
@@ -204,10 +196,8 @@ impl ChargedFunction {
     }
 
     fn call(&self, args: ScalarFunctionArgs, needed_bytes: u64) -> Result<ColumnarValue> {
-        let is_of_runtime = || {
-            Handle::try_current()
-                .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
-        };
+        let is_of_runtime =
+            || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
         // A long call cannot be stopped. So other tasks of its thread go on elsewhere.
         if needed_bytes > FREE_BYTES && is_of_runtime() {
             return tokio::task::block_in_place(|| self.function().invoke_with_args(args));
@@ -221,9 +211,7 @@ impl ScalarUDFImpl for ChargedFunction {
         let arguments_bytes = args.args.iter().map(value_bytes).fold(0, u64::saturating_add);
         let needed_bytes = self.needed_bytes(&args, arguments_bytes)?;
         let is_folding = is_folding();
-        if is_folding
-            && (arguments_bytes > MAX_FOLDED_ARGUMENTS || needed_bytes > MAX_FOLDED_ANSWER)
-        {
+        if is_folding && (arguments_bytes > MAX_FOLDED_ARGUMENTS || needed_bytes > MAX_FOLDED_ANSWER) {
             return resources_err!("{} is not folded", self.name());
         }
         Stop::check_in(&args.config_options)?;
@@ -284,12 +272,7 @@ impl ScalarUDFImpl for ChargedFunction {
         self.function().is_strict()
     }
 
-    fn preimage(
-        &self,
-        args: &[Expr],
-        literal: &Expr,
-        info: &SimplifyContext,
-    ) -> Result<PreimageResult> {
+    fn preimage(&self, args: &[Expr], literal: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
         self.function().preimage(args, literal, info)
     }
 
@@ -297,10 +280,7 @@ impl ScalarUDFImpl for ChargedFunction {
         self.function().short_circuits()
     }
 
-    fn conditional_arguments<'a>(
-        &self,
-        args: &'a [Expr],
-    ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.function().conditional_arguments(args)
     }
 
@@ -308,11 +288,7 @@ impl ScalarUDFImpl for ChargedFunction {
         self.function().evaluate_bounds(input)
     }
 
-    fn propagate_constraints(
-        &self,
-        interval: &Interval,
-        inputs: &[&Interval],
-    ) -> Result<Option<Vec<Interval>>> {
+    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
         self.function().propagate_constraints(interval, inputs)
     }
 
@@ -393,8 +369,7 @@ mod tests {
             "repeat('x', 100000) FROM range(0, 8000)".to_owned(),
             "max(repeat('x', 100000)) FROM range(0, 8000)".to_owned(),
             "named_struct('a', repeat('x', 100000), 'b', value) FROM range(0, 8000)".to_owned(),
-            "CASE WHEN value > 5 THEN repeat('x', 100000) ELSE 'y' END FROM range(0, 8000)"
-                .to_owned(),
+            "CASE WHEN value > 5 THEN repeat('x', 100000) ELSE 'y' END FROM range(0, 8000)".to_owned(),
             "CAST(range(0, value + 400000) AS text) FROM range(0, 1)".to_owned(),
         ] {
             let sql = format!("SELECT {expression}");
@@ -429,9 +404,7 @@ mod tests {
             "SELECT (SELECT repeat('s', 3)) AS s, lag('p', 1, 'd') OVER (ORDER BY value) AS l \
              FROM generate_series(1, 3) ORDER BY value",
         ] {
-            let shown = async |context: &SessionContext| {
-                context.sql(sql).await.unwrap().to_string().await.unwrap()
-            };
+            let shown = async |context: &SessionContext| context.sql(sql).await.unwrap().to_string().await.unwrap();
             assert_eq!(shown(&context).await, shown(&plain).await, "{sql}");
             assert_eq!(pool.reserved(), 0, "{sql}");
         }

@@ -103,9 +103,7 @@ fn check_is_whole(location: &str) -> Result<()> {
     if is_file && is_whole {
         Ok(())
     } else {
-        exec_err!(
-            "corpus: got '{location}' on a worker, expected a .tadoc file with its whole path, or its URL"
-        )
+        exec_err!("corpus: got '{location}' on a worker, expected a .tadoc file with its whole path, or its URL")
     }
 }
 

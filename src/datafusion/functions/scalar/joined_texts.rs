@@ -11,8 +11,8 @@ use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column};
@@ -81,12 +81,8 @@ impl ScalarUDFImpl for JoinedTexts {
         }
     }
 
-    fn return_field_from_args(
-        &self,
-        args: datafusion::logical_expr::ReturnFieldArgs,
-    ) -> Result<FieldRef> {
-        let kinds: Vec<DataType> =
-            args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+    fn return_field_from_args(&self, args: datafusion::logical_expr::ReturnFieldArgs) -> Result<FieldRef> {
+        let kinds: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let is_nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), self.return_type(&kinds)?, is_nullable)))
     }
@@ -94,17 +90,14 @@ impl ScalarUDFImpl for JoinedTexts {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_one = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let num_rows = if is_one { 1 } else { args.number_rows };
-        let columns: Vec<ArrayRef> =
-            args.args.iter().map(|value| value.to_array(num_rows)).collect::<Result<_>>()?;
+        let columns: Vec<ArrayRef> = args.args.iter().map(|value| value.to_array(num_rows)).collect::<Result<_>>()?;
         let [left, right] = columns.as_slice() else {
             return exec_err!("||: got {} arguments, expected two", columns.len());
         };
         let schema = Arc::new(schema(left.data_type(), right.data_type()));
         let joined = operator().evaluate(&RecordBatch::try_new(schema, columns)?)?;
         match joined {
-            ColumnarValue::Array(array) if is_one => {
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
-            }
+            ColumnarValue::Array(array) if is_one => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
             joined => Ok(joined),
         }
     }

@@ -43,8 +43,8 @@ use datafusion::common::types::{NativeType, logical_int64, logical_string};
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    Coercion, ColumnarValue, DocSection, Documentation, Expr, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TypeSignatureClass, Volatility,
+    Coercion, ColumnarValue, DocSection, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignatureClass, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -143,8 +143,7 @@ impl Kind {
     fn documentation(self) -> Documentation {
         let section = DocSection { include: true, label: "Corpora", description: None };
         let builder = Documentation::builder(section, self.summary(), self.usage());
-        let add = |builder: datafusion::logical_expr::DocumentationBuilder,
-                   argument: &(&str, &str)| {
+        let add = |builder: datafusion::logical_expr::DocumentationBuilder, argument: &(&str, &str)| {
             builder.with_argument(argument.0, argument.1)
         };
         self.arguments().iter().fold(builder, add).build()
@@ -170,8 +169,7 @@ impl Kind {
     }
 }
 
-static DOCUMENTATION: LazyLock<[Documentation; 3]> =
-    LazyLock::new(|| Kind::ALL.map(Kind::documentation));
+static DOCUMENTATION: LazyLock<[Documentation; 3]> = LazyLock::new(|| Kind::ALL.map(Kind::documentation));
 
 /// A scalar function. It is bound to a corpus as soon as a query names one.
 #[derive(Debug)]
@@ -225,9 +223,7 @@ impl CorpusFunction {
 impl PartialEq for CorpusFunction {
     fn eq(&self, other: &Self) -> bool {
         let location = |function: &Self| function.bound.as_ref().map(|b| b.location().to_owned());
-        self.kind == other.kind
-            && Arc::ptr_eq(&self.home, &other.home)
-            && location(self) == location(other)
+        self.kind == other.kind && Arc::ptr_eq(&self.home, &other.home) && location(self) == location(other)
     }
 }
 
@@ -275,8 +271,7 @@ impl ScalarUDFImpl for CorpusFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (Some(corpus), arguments) = (args.args.first(), args.args.get(1..).unwrap_or_default())
-        else {
+        let (Some(corpus), arguments) = (args.args.first(), args.args.get(1..).unwrap_or_default()) else {
             return self.refuse_corpus("none");
         };
         let bound = match (corpus, &self.bound) {

@@ -28,8 +28,8 @@ use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
@@ -58,11 +58,7 @@ impl OptimizerRule for AskForRoom {
         Some(ApplyOrder::BottomUp)
     }
 
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         if matches!(plan, LogicalPlan::TableScan(_)) {
             return Ok(Transformed::no(plan));
         }
@@ -104,9 +100,7 @@ impl AskForRoom {
                 thens.chain(&mut else_expr).for_each(|expr| ask(expr, &is_made));
                 Expr::Case(Case { expr, when_then_expr, else_expr })
             }
-            Expr::ScalarFunction(ScalarFunction { func, mut args })
-                if REPEATING.contains(&func.name()) =>
-            {
+            Expr::ScalarFunction(ScalarFunction { func, mut args }) if REPEATING.contains(&func.name()) => {
                 args.iter_mut().for_each(|expr| ask(expr, &is_made));
                 Expr::ScalarFunction(ScalarFunction { func, args })
             }
@@ -133,9 +127,7 @@ impl AskForRoom {
                     Expr::Alias(alias)
                 })
             }
-            expr if is_constant(&expr) && is_long(&expr, schema) => {
-                Transformed::yes(self.asked(expr))
-            }
+            expr if is_constant(&expr) && is_long(&expr, schema) => Transformed::yes(self.asked(expr)),
             other => Transformed::no(other),
         }
     }
@@ -171,10 +163,7 @@ fn asked(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Expr {
 
 /// Returns true if `expr` has the same value in all rows, and is computed.
 fn is_constant(expr: &Expr) -> bool {
-    let is_computed = !matches!(
-        expr,
-        Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::GroupingSet(_)
-    );
+    let is_computed = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::GroupingSet(_));
     is_computed && !expr.any_column_refs()
 }
 

@@ -12,16 +12,13 @@ use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanBuilder, StringViewArray, StringViewBuilder,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanBuilder, StringViewArray, StringViewBuilder};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::{
-    ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -49,11 +46,9 @@ const OPEN: Argument = ("open", Some("'<b>'"), "text before each hit");
 const CLOSE: Argument = ("close", Some("'</b>'"), "text after each hit");
 const ELLIPSIS: Argument = ("ellipsis", Some("'…'"), "text in place of what is left out");
 const MAX_WORDS: Argument = ("max_words", Some("16"), "most words of the part, 1 to 1000");
-const FOLD: Argument =
-    ("fold", Some("false"), "match words of any case, accents or ending, as in search");
+const FOLD: Argument = ("fold", Some("false"), "match words of any case, accents or ending, as in search");
 const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts text and query");
-const EXACT: Argument =
-    ("exact", Some("false"), "match phrases only where the text around their words is the same");
+const EXACT: Argument = ("exact", Some("false"), "match phrases only where the text around their words is the same");
 
 /// Bytes of a word of a text while it is read: its place, in a vector that grows.
 const WORD_BYTES: u64 = 64;
@@ -77,9 +72,7 @@ impl Kind {
         match self {
             Self::Matches => &[TEXT, QUERY, FOLD, TOKENIZER, EXACT],
             Self::Highlight => &[TEXT, QUERY, OPEN, CLOSE, FOLD, TOKENIZER, EXACT],
-            Self::Snippet => {
-                &[TEXT, QUERY, OPEN, CLOSE, ELLIPSIS, MAX_WORDS, FOLD, TOKENIZER, EXACT]
-            }
+            Self::Snippet => &[TEXT, QUERY, OPEN, CLOSE, ELLIPSIS, MAX_WORDS, FOLD, TOKENIZER, EXACT],
         }
     }
 
@@ -112,14 +105,11 @@ impl Kind {
         let section = DocSection { include: true, label: "Corpora", description: None };
         let builder = Documentation::builder(section, self.summary(), self.usage());
         let arguments = self.arguments().iter();
-        arguments
-            .fold(builder, |builder, &(name, _, text)| builder.with_argument(name, text))
-            .build()
+        arguments.fold(builder, |builder, &(name, _, text)| builder.with_argument(name, text)).build()
     }
 }
 
-static DOCUMENTATION: LazyLock<[Documentation; 3]> =
-    LazyLock::new(|| Kind::ALL.map(Kind::documentation));
+static DOCUMENTATION: LazyLock<[Documentation; 3]> = LazyLock::new(|| Kind::ALL.map(Kind::documentation));
 
 /// Returns true if `name` is a function whose second argument is a query.
 pub(crate) fn takes_query(name: &str) -> bool {
@@ -256,11 +246,7 @@ impl ScalarUDFImpl for TextFunction {
                 EXACT => "true or false",
                 _ => "text",
             };
-            plan_err!(
-                "{name}: {}: got {given}, expected {expected}; usage: {}",
-                argument.0,
-                self.kind.usage()
-            )
+            plan_err!("{name}: {}: got {given}, expected {expected}; usage: {}", argument.0, self.kind.usage())
         });
         coerced.collect()
     }
@@ -382,9 +368,9 @@ impl Call<'_> {
         };
         match column.value(row) {
             number @ 1..=MAX_SNIPPET_WORDS => Ok(number as usize),
-            other => self.refuse(format!(
-                "max_words: got {other}, expected a whole number from 1 to {MAX_SNIPPET_WORDS}"
-            )),
+            other => {
+                self.refuse(format!("max_words: got {other}, expected a whole number from 1 to {MAX_SNIPPET_WORDS}"))
+            }
         }
     }
 

@@ -9,9 +9,8 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToStatement, CreateExternalTable};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, Assignment, AssignmentTarget, ColumnDef, ColumnOption, CreateTable, DataType,
-    Delete, ExactNumberInfo, FromTable, ObjectType, Statement, TableConstraint, TableFactor,
-    Update, Value,
+    ArrayElemTypeDef, Assignment, AssignmentTarget, ColumnDef, ColumnOption, CreateTable, DataType, Delete,
+    ExactNumberInfo, FromTable, ObjectType, Statement, TableConstraint, TableFactor, Update, Value,
 };
 
 use super::{Outcome, refuse};
@@ -42,10 +41,7 @@ pub(super) fn check_statement(statement: &Statement) -> Outcome {
         }
         Statement::CreateTable(table) => check_table(table),
         Statement::CreateSchema { with, options, default_collate_spec, clone, .. } => {
-            let has_options = with.is_some()
-                || options.is_some()
-                || default_collate_spec.is_some()
-                || clone.is_some();
+            let has_options = with.is_some() || options.is_some() || default_collate_spec.is_some() || clone.is_some();
             refuse(has_options, "an option of CREATE SCHEMA", "leave it out")
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
@@ -183,9 +179,7 @@ fn check_type(data_type: &DataType) -> Outcome {
             | ArrayElemTypeDef::SquareBracket(item, _)
             | ArrayElemTypeDef::Parenthesis(item),
         ) => check_type(item),
-        DataType::Struct(fields, _) => {
-            fields.iter().try_for_each(|field| check_type(&field.field_type))
-        }
+        DataType::Struct(fields, _) => fields.iter().try_for_each(|field| check_type(&field.field_type)),
         _ => ControlFlow::Continue(()),
     }
 }

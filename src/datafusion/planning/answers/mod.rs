@@ -38,8 +38,8 @@ use crate::placement::WORDS_KEPT;
 use crate::planning::Execution;
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
-    TaskLimits, TermVectors, Traversal, Vocabulary,
+    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts, TaskLimits, TermVectors,
+    Traversal, Vocabulary,
 };
 
 /// Memory of a row, in bytes, while it is joined with rows of other segments.
@@ -60,10 +60,7 @@ fn is_counted(run: &Execution, vocabulary: &Vocabulary) -> bool {
 }
 
 /// Returns the words of each document.
-pub(crate) fn term_vectors(
-    run: &Execution,
-    vocabulary: &Arc<Vocabulary>,
-) -> Result<Option<TermVectors>> {
+pub(crate) fn term_vectors(run: &Execution, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
@@ -72,10 +69,7 @@ pub(crate) fn term_vectors(
 }
 
 /// Returns the documents of each word of `vocabulary`.
-pub(crate) fn inverted_index(
-    run: &Execution,
-    vocabulary: &Arc<Vocabulary>,
-) -> Result<Option<InvertedIndex>> {
+pub(crate) fn inverted_index(run: &Execution, vocabulary: &Arc<Vocabulary>) -> Result<Option<InvertedIndex>> {
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
@@ -104,8 +98,7 @@ pub(crate) fn cooccurrences(
     Pairing { window, min_count, .. }: Pairing,
 ) -> Result<Option<SequenceTable>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
-    let count =
-        |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.pair_counts(work, window);
+    let count = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.pair_counts(work, window);
     let counted = Counted { num_words: 2, min_count, are_pairs: true };
     let joined = |parts, held| Ok(SequenceTable::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
@@ -123,9 +116,7 @@ pub(crate) fn ranked_inverted_index(
     let reader = run.output.canceller();
     let is_cancelled = || reader.is_closed();
     let limits = TaskLimits { is_cancelled: &is_cancelled, ..TaskLimits::default() };
-    let joined = |parts, _| {
-        RankedInvertedIndex::from_segments(Arc::clone(vocabulary), docs, n, parts, limits)
-    };
+    let joined = |parts, _| RankedInvertedIndex::from_segments(Arc::clone(vocabulary), docs, n, parts, limits);
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
@@ -220,11 +211,7 @@ impl Account {
 }
 
 impl RowAccount for Account {
-    fn reserve(
-        &self,
-        num_rows: usize,
-        len_bytes: usize,
-    ) -> std::result::Result<(), Box<dyn StdError + Send + Sync>> {
+    fn reserve(&self, num_rows: usize, len_bytes: usize) -> std::result::Result<(), Box<dyn StdError + Send + Sync>> {
         self.held.try_grow(len_bytes + self.join_row_bytes * num_rows)?;
         self.num_rows.fetch_add(num_rows, Ordering::Relaxed);
         Ok(())

@@ -48,12 +48,7 @@ pub(super) struct RowKeys {
 
 impl RowKeys {
     /// Builds the keys from those of all `segments` of the corpus of `vocabulary`.
-    pub(super) fn new(
-        vocabulary: &Vocabulary,
-        num_words: usize,
-        are_pairs: bool,
-        segments: Vec<SegmentKeys>,
-    ) -> Self {
+    pub(super) fn new(vocabulary: &Vocabulary, num_words: usize, are_pairs: bool, segments: Vec<SegmentKeys>) -> Self {
         let word_bits = word_bits(vocabulary.len());
         let rows = if has_ids_as_rows(vocabulary) { Vec::new() } else { rows_by_id(vocabulary) };
         Self { num_words, are_pairs, word_bits, segments, rows }
@@ -125,11 +120,7 @@ pub(super) fn ranges(starts: &[Vec<usize>], at: usize) -> Vec<Range<usize>> {
 
 /// Returns the words of a key in order. The first word is in the highest bits.
 #[inline]
-pub(super) fn words(
-    key: u64,
-    num_words: usize,
-    word_bits: u32,
-) -> impl ExactSizeIterator<Item = u32> {
+pub(super) fn words(key: u64, num_words: usize, word_bits: u32) -> impl ExactSizeIterator<Item = u32> {
     let mask = u64::MAX >> (u64::BITS - word_bits);
     (0..num_words).rev().map(move |at| (key >> (at as u32 * word_bits) & mask) as u32)
 }
@@ -143,9 +134,7 @@ pub(super) fn word_bits(len: usize) -> u32 {
 /// occur and are not folded.
 fn has_ids_as_rows(vocabulary: &Vocabulary) -> bool {
     match vocabulary.corpus().segments() {
-        [only] => {
-            vocabulary.folded_words().is_none() && vocabulary.len() == only.dag.num_words() as usize
-        }
+        [only] => vocabulary.folded_words().is_none() && vocabulary.len() == only.dag.num_words() as usize,
         _ => false,
     }
 }
@@ -154,8 +143,7 @@ fn has_ids_as_rows(vocabulary: &Vocabulary) -> bool {
 fn rows_by_id(vocabulary: &Vocabulary) -> Vec<Vec<u32>> {
     let segments = vocabulary.corpus().segments().iter();
     let new = |num_words| (0..num_words).map(|_| AtomicU32::new(0)).collect();
-    let tables: Vec<Vec<AtomicU32>> =
-        segments.map(|segment| new(segment.dag.num_words())).collect();
+    let tables: Vec<Vec<AtomicU32>> = segments.map(|segment| new(segment.dag.num_words())).collect();
     (0..vocabulary.len()).into_par_iter().with_min_len(TASK_WORDS).for_each(|row| {
         for (segment_idx, word) in vocabulary.ids(row) {
             tables[segment_idx][word as usize].store(row as u32, Ordering::Relaxed);

@@ -18,9 +18,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{
-    Expr, ExprFunctionExt, LogicalPlanBuilder, TableType, cast, col, lit,
-};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, LogicalPlanBuilder, TableType, cast, col, lit};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -43,19 +41,11 @@ impl PortionRows for AllPortions<'_> {
         &self.planner.spec
     }
 
-    fn for_all(
-        &self,
-        function: Arc<dyn TableFunction>,
-        columns: &[&str],
-    ) -> Result<LogicalPlanBuilder> {
+    fn for_all(&self, function: Arc<dyn TableFunction>, columns: &[&str]) -> Result<LogicalPlanBuilder> {
         self.rows(function, columns, Vec::new())
     }
 
-    fn for_documents(
-        &self,
-        function: Arc<dyn TableFunction>,
-        columns: &[&str],
-    ) -> Result<LogicalPlanBuilder> {
+    fn for_documents(&self, function: Arc<dyn TableFunction>, columns: &[&str]) -> Result<LogicalPlanBuilder> {
         let is_on_ids = |filter: &&Expr| is_claimable(filter, &|column| column == DOC_ID);
         let filters = self.planner.filters.iter().filter(is_on_ids).cloned().collect();
         self.rows(function, columns, filters)
@@ -82,8 +72,7 @@ impl AllPortions<'_> {
 /// None is known.
 pub(crate) fn added_up(rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     let fields = rows.schema().fields().iter();
-    let keys: Vec<Expr> =
-        fields.filter(|field| field.name() != COUNT).map(|field| col(field.name())).collect();
+    let keys: Vec<Expr> = fields.filter(|field| field.name() != COUNT).map(|field| col(field.name())).collect();
     rows.aggregate(keys, [sum(col(COUNT)).alias(COUNT)])
 }
 
@@ -102,10 +91,7 @@ pub(crate) fn numbered(words: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> 
 ///
 /// # Errors
 /// The errors of planning.
-pub(super) async fn joined_lists(
-    session: &dyn Session,
-    rows: LogicalPlanBuilder,
-) -> Result<LogicalPlanBuilder> {
+pub(super) async fn joined_lists(session: &dyn Session, rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     let ordered = rows.sort([col(WORD).sort(true, false)])?.build()?;
     let ordered = physical_plan(session, &ordered).await?;
     let joined: Arc<dyn ExecutionPlan> = Arc::new(JoinedLists::try_new(ordered)?);

@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
-    StringViewArray,
+    Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringViewArray,
 };
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::kernels::numeric::add;
@@ -17,16 +16,14 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr,
-};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    Partitioning, PhysicalExpr, PlanProperties,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning, PhysicalExpr,
+    PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -83,11 +80,7 @@ impl PortionsExec {
 
     /// Builds a node that returns the rows of `input`, which has combined all portions, in its
     /// order. The columns get the types and fields of `schema`.
-    pub(super) fn combined(
-        num_portions: usize,
-        input: Arc<dyn ExecutionPlan>,
-        schema: SchemaRef,
-    ) -> Self {
+    pub(super) fn combined(num_portions: usize, input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
         // With several partitions, each has its own order.
         let is_one = input.output_partitioning().partition_count() == 1;
         let ordering = input.output_ordering().filter(|_| is_one).cloned();
@@ -154,11 +147,7 @@ fn properties(schema: SchemaRef, ordering: Option<LexOrdering>) -> Arc<PlanPrope
 impl DisplayAs for PortionsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let num_portions = self.num_portions;
-        let how = if self.is_combined {
-            "combined=true".to_owned()
-        } else {
-            format!("read={}", self.inputs.len())
-        };
+        let how = if self.is_combined { "combined=true".to_owned() } else { format!("read={}", self.inputs.len()) };
         match format {
             DisplayFormatType::TreeRender => write!(f, "portions={num_portions}\n{how}"),
             _ => write!(f, "TadocPortionsExec: portions={num_portions}, {how}"),
@@ -207,29 +196,17 @@ impl ExecutionPlan for PortionsExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if children.len() != self.inputs.len() {
-            return internal_err!(
-                "TadocPortionsExec has {} inputs, got {}",
-                self.inputs.len(),
-                children.len()
-            );
+            return internal_err!("TadocPortionsExec has {} inputs, got {}", self.inputs.len(), children.len());
         }
-        let (first_doc_ids, properties) =
-            (self.first_doc_ids.clone(), Arc::clone(&self.properties));
+        let (first_doc_ids, properties) = (self.first_doc_ids.clone(), Arc::clone(&self.properties));
         Ok(Arc::new(Self { inputs: children, first_doc_ids, properties, ..*self }))
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition > 0 {
             return internal_err!("TadocPortionsExec has no partition {partition}");
         }
@@ -240,8 +217,7 @@ impl ExecutionPlan for PortionsExec {
         let portions = (!self.is_combined).then(set_aside);
         let streams = inputs.map(move |(input, first_doc_id)| {
             // The context is made only now: the input before has ended and returned its memory.
-            let context =
-                portions.as_ref().map_or_else(|| Arc::clone(&context), PortionsContext::next);
+            let context = portions.as_ref().map_or_else(|| Arc::clone(&context), PortionsContext::next);
             let rows = input.execute(0, context)?;
             let labels = Arc::clone(&labels);
             Ok::<_, DataFusionError>(rows.map(move |batch| labelled(batch?, &labels, first_doc_id)))
@@ -253,19 +229,13 @@ impl ExecutionPlan for PortionsExec {
 
 /// Returns `batch` with the ids of the whole corpus and the fields of `schema`. The types of sums
 /// and of joined lists would allow NULL.
-pub(super) fn labelled(
-    batch: RecordBatch,
-    schema: &SchemaRef,
-    first_doc_id: u64,
-) -> Result<RecordBatch> {
+pub(super) fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let labels = schema.fields().iter().zip(batch.columns());
     let columns = labels.map(|(field, column)| match (field.name().as_str(), first_doc_id) {
         (DOC_ID, 1..) => Ok(add(column, &Int64Array::new_scalar(first_doc_id as i64))?),
         // User columns have no lists, and may have this name.
-        (DOC_IDS, 1..) if column.as_list_opt::<i32>().is_some() => {
-            shifted_lists(column.as_list(), first_doc_id)
-        }
+        (DOC_IDS, 1..) if column.as_list_opt::<i32>().is_some() => shifted_lists(column.as_list(), first_doc_id),
         _ => Ok(without_unused(cast(column, field.data_type())?)),
     });
     let columns = columns.collect::<Result<_>>()?;

@@ -14,9 +14,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringViewBuilder,
-};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringViewBuilder};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
@@ -24,9 +22,7 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr,
-};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -109,11 +105,7 @@ impl ExecutionPlan for JoinedLists {
         vec![true]
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition > 0 {
             return internal_err!("TadocJoinedLists has no partition {partition}");
         }
@@ -123,9 +115,8 @@ impl ExecutionPlan for JoinedLists {
         let batches = input.map(|batch| batch.map(Some)).chain(stream::iter([Ok(None)]));
         let mut joining = Joining { schema: Arc::clone(&schema), pending: None };
         let joined = batches.map(move |batch| joining.rows(batch?));
-        let some = |batch: &Result<RecordBatch>| {
-            future::ready(batch.as_ref().map_or(true, |batch| batch.num_rows() > 0))
-        };
+        let some =
+            |batch: &Result<RecordBatch>| future::ready(batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, joined.filter(some))))
     }
 }
@@ -174,9 +165,7 @@ impl Joining {
     }
 
     fn batch_of(&self, mut words: Vec<Word>) -> Result<RecordBatch> {
-        words
-            .iter_mut()
-            .for_each(|word| word.lists.sort_unstable_by_key(|ids| ids.first().copied()));
+        words.iter_mut().for_each(|word| word.lists.sort_unstable_by_key(|ids| ids.first().copied()));
         let column = |field: &Arc<datafusion::arrow::datatypes::Field>| -> Result<ArrayRef> {
             match (field.name().as_str(), field.data_type()) {
                 (WORD, _) => {
@@ -191,9 +180,7 @@ impl Joining {
                     let ids = Arc::new(Int64Array::from_iter_values(ids));
                     Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, ids, None)?))
                 }
-                _ => Ok(Arc::new(Int64Array::from_iter_values(
-                    words.iter().map(|word| word.num_docs),
-                ))),
+                _ => Ok(Arc::new(Int64Array::from_iter_values(words.iter().map(|word| word.num_docs)))),
             }
         };
         let columns = self.schema.fields().iter().map(column).collect::<Result<_>>()?;

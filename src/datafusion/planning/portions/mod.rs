@@ -254,9 +254,7 @@ impl Planner<'_> {
     /// The errors of planning the scans, and of planning the operators over their rows.
     pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
         match self.facts.merge {
-            Merge::Combined | Merge::JoinedLists if !self.has_shares(portions) => {
-                self.combined(portions).await
-            }
+            Merge::Combined | Merge::JoinedLists if !self.has_shares(portions) => self.combined(portions).await,
             _ => self.behind(portions),
         }
     }
@@ -341,8 +339,7 @@ impl Planner<'_> {
     ) -> Result<Planner<'_>> {
         let of_function = function.columns();
         let schema = &of_function.schema;
-        let projection =
-            columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
+        let projection = columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
         let spec = ScanSpec {
             function,
             schema: Arc::clone(schema),
@@ -382,10 +379,7 @@ impl Planner<'_> {
 
 /// Plans `rows`, which become part of the plan of a statement. The planner of a session with workers is
 /// not asked: it cuts the whole plan into stages.
-async fn physical_plan(
-    session: &dyn Session,
-    rows: &LogicalPlan,
-) -> Result<Arc<dyn ExecutionPlan>> {
+async fn physical_plan(session: &dyn Session, rows: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     match session.as_any().downcast_ref::<SessionState>() {
         Some(state) if spreading_of(session.config()).is_some() => {
             let rows = state.optimize(rows)?;

@@ -31,9 +31,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, col, lit};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
-};
+use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -96,15 +94,9 @@ impl RunsExec {
     /// Builds a node that returns the rows of `runs` in `num_partitions` partitions. Runs have the
     /// columns of `schema`. Each is ordered by the columns `ordering`, up to the first one that
     /// `schema` lacks.
-    pub(crate) fn new(
-        runs: Vec<Run>,
-        num_partitions: usize,
-        schema: SchemaRef,
-        ordering: &[impl AsRef<str>],
-    ) -> Self {
+    pub(crate) fn new(runs: Vec<Run>, num_partitions: usize, schema: SchemaRef, ordering: &[impl AsRef<str>]) -> Self {
         let names = ordering.iter().map(AsRef::as_ref);
-        let ordering: Vec<String> =
-            names.take_while(|name| schema.index_of(name).is_ok()).map(str::to_owned).collect();
+        let ordering: Vec<String> = names.take_while(|name| schema.index_of(name).is_ok()).map(str::to_owned).collect();
         let sorted = ordering.iter().filter_map(|name| col(name, &schema).ok());
         let sorted = sorted.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
         let sorted = LexOrdering::new(sorted);
@@ -206,11 +198,7 @@ impl ExecutionPlan for RunsExec {
         Ok(recursion)
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition >= self.num_partitions() {
             return internal_err!("TadocRunsExec has no partition {partition}");
         }
@@ -245,11 +233,7 @@ impl ExecutionPlan for RunsExec {
         let runs = self.runs.iter().map(narrowed).collect::<Result<Vec<_>>>()?;
         // Scans leave these filters to the nodes that made them.
         let passed = FilterPushdownPropagation::all_unsupported(result);
-        if is_narrower {
-            Ok(passed.with_updated_node(Arc::new(self.with_runs(runs))))
-        } else {
-            Ok(passed)
-        }
+        if is_narrower { Ok(passed.with_updated_node(Arc::new(self.with_runs(runs)))) } else { Ok(passed) }
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -55,8 +55,7 @@ pub(crate) fn installed_device() -> Option<String> {
 
 /// Returns the name of the first device that has a folder in `gpus`, the folder of the driver.
 fn first_device(gpus: &Path) -> Option<String> {
-    let mut folders: Vec<_> =
-        fs::read_dir(gpus).ok()?.flatten().map(|entry| entry.path()).collect();
+    let mut folders: Vec<_> = fs::read_dir(gpus).ok()?.flatten().map(|entry| entry.path()).collect();
     folders.sort_unstable();
     let text = fs::read_to_string(folders.first()?.join("information")).ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim();

@@ -80,8 +80,7 @@ impl Calibration {
     ///
     /// [`Error::Io`], and the errors of [`Calibration::from_text`].
     pub fn load_from(path: &Path) -> Result<Self> {
-        let failed =
-            |error| Error::io(format!("reading the calibration {}", path.display()), error);
+        let failed = |error| Error::io(format!("reading the calibration {}", path.display()), error);
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             file => file.map_err(failed)?,
@@ -108,8 +107,7 @@ impl Calibration {
     ///
     /// [`Error::Io`], and the errors of [`Calibration::to_text`]. The old file then stays.
     pub fn save_to(&self, path: &Path) -> Result<()> {
-        let failed =
-            |error| Error::io(format!("writing the calibration {}", path.display()), error);
+        let failed = |error| Error::io(format!("writing the calibration {}", path.display()), error);
         let text = self.to_text()?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

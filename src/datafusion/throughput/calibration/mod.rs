@@ -84,8 +84,7 @@ impl Calibration {
     /// With `has_device`, and if no device is named, the rates of the device are those of
     /// [`DeviceRates::default`].
     pub fn rates(&self, width: CodeWidth, has_device: bool) -> Rates {
-        let device =
-            || self.device.as_ref().map_or_else(DeviceRates::default, DeviceCalibration::rates);
+        let device = || self.device.as_ref().map_or_else(DeviceRates::default, DeviceCalibration::rates);
         Rates {
             storage_gb_per_s: self.storage.gb_per_s,
             is_storage_cached: self.storage.source == StorageSource::PageCache,
@@ -142,11 +141,7 @@ mod tests {
         assert_eq!(Calibration::from_text("test", &text).unwrap(), calibration);
         // The link is that which was measured, and the rest is built in for the name.
         let device = calibration.rates(CodeWidth::Eight, true).device.unwrap();
-        let expected = DeviceRates {
-            h2d_gb_per_s: 55.12,
-            startup_s: 0.25,
-            ..DeviceRates::for_device("NVIDIA H200")
-        };
+        let expected = DeviceRates { h2d_gb_per_s: 55.12, startup_s: 0.25, ..DeviceRates::for_device("NVIDIA H200") };
         assert_eq!(device, expected);
         assert_eq!(calibration.rates(CodeWidth::Eight, false).device, None);
     }

@@ -121,11 +121,8 @@ fn tasks(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
         let failed = |error| Error::io(format!("reading {}", file.display()), error);
         let end = fs::metadata(&file).map_err(failed)?.len().min(left);
         left -= end;
-        let cut = |start: u64| ReadTask {
-            file: file.clone(),
-            offset: start,
-            len_bytes: (end - start).min(BUFFER_BYTES),
-        };
+        let cut =
+            |start: u64| ReadTask { file: file.clone(), offset: start, len_bytes: (end - start).min(BUFFER_BYTES) };
         tasks.extend((0..end).step_by(BUFFER_BYTES as usize).map(cut));
     }
     Ok(tasks)
@@ -190,10 +187,7 @@ mod tests {
         for path in [&path, folder.path()] {
             let rate = measure_storage(path).unwrap();
             assert!(rate.gb_per_s > 0.0);
-            assert!(
-                !matches!(rate.source, StorageSource::Storage | StorageSource::BuiltIn),
-                "{rate:?}"
-            );
+            assert!(!matches!(rate.source, StorageSource::Storage | StorageSource::BuiltIn), "{rate:?}");
         }
     }
 

@@ -42,11 +42,7 @@ impl LivingCatalogs {
 }
 
 impl CatalogProviderList for LivingCatalogs {
-    fn register_catalog(
-        &self,
-        name: String,
-        catalog: Arc<dyn CatalogProvider>,
-    ) -> Option<Arc<dyn CatalogProvider>> {
+    fn register_catalog(&self, name: String, catalog: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         self.0.register_catalog(name, catalog)
     }
 
@@ -89,8 +85,7 @@ impl CorpusOpener {
     /// Returns the table of the documents at `location`.
     fn documents(&self, location: &str) -> TadocTable {
         let function = Arc::new(Documents::from_location(location));
-        TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache))
-            .with_insert(insert_into)
+        TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache)).with_insert(insert_into)
     }
 }
 
@@ -107,19 +102,11 @@ impl CatalogProvider for LivingCatalog {
         self.0.schema(name).map(living)
     }
 
-    fn register_schema(
-        &self,
-        name: &str,
-        schema: Arc<dyn SchemaProvider>,
-    ) -> Result<Option<Arc<dyn SchemaProvider>>> {
+    fn register_schema(&self, name: &str, schema: Arc<dyn SchemaProvider>) -> Result<Option<Arc<dyn SchemaProvider>>> {
         self.0.register_schema(name, schema)
     }
 
-    fn deregister_schema(
-        &self,
-        name: &str,
-        cascade: bool,
-    ) -> Result<Option<Arc<dyn SchemaProvider>>> {
+    fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {
         self.0.deregister_schema(name, cascade)
     }
 }
@@ -176,11 +163,7 @@ impl SchemaProvider for LivingSchema {
         }
     }
 
-    fn register_table(
-        &self,
-        name: String,
-        table: Arc<dyn TableProvider>,
-    ) -> Result<Option<Arc<dyn TableProvider>>> {
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
         self.0.register_table(name, table)
     }
 

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, Int64Array, RecordBatch, StringViewArray, StringViewBuilder,
-    TimestampMicrosecondArray,
+    ArrayRef, Int64Array, RecordBatch, StringViewArray, StringViewBuilder, TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::Result;
@@ -180,9 +179,7 @@ pub(super) fn edit_rows(schema: &SchemaRef, of_version: &VersionEdits) -> Result
         texts(edits, |edit| kind_of(edit).to_string()),
         optional(&Edit::doc_id),
         optional(&|edit| match edit {
-            Edit::InsertText { offset_bytes, .. } | Edit::DeleteText { offset_bytes, .. } => {
-                Some(*offset_bytes)
-            }
+            Edit::InsertText { offset_bytes, .. } | Edit::DeleteText { offset_bytes, .. } => Some(*offset_bytes),
             _ => None,
         }),
         optional(&|edit| match edit {

@@ -51,9 +51,7 @@ async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) 
     }
     let store = object_store(runtime, &parsed.url)?;
     if store.list(Some(&parsed.path)).try_next().await?.is_some() {
-        return plan_err!(
-            "{location}: other files are there; a living corpus begins in a folder of its own"
-        );
+        return plan_err!("{location}: other files are there; a living corpus begins in a folder of its own");
     }
     let options = StoreOptions::default();
     let created = LivingStore::create(living.storage(runtime)?, profile, options).await;
@@ -64,9 +62,9 @@ async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) 
 pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionError {
     let is_folder = !location.ends_with(CORPUS_EXTENSION) && !location.contains(['*', '?', '[']);
     match error {
-        DataFusionError::Plan(text) if is_folder => DataFusionError::Plan(format!(
-            "{text}; OPTIONS ('tadoc.create' 'true') begins a living corpus there"
-        )),
+        DataFusionError::Plan(text) if is_folder => {
+            DataFusionError::Plan(format!("{text}; OPTIONS ('tadoc.create' 'true') begins a living corpus there"))
+        }
         error => error,
     }
 }
@@ -75,10 +73,7 @@ pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionErr
 ///
 /// # Errors
 /// A plan error for a column that every corpus has, or that this corpus has with another type.
-pub(crate) fn with_declared(
-    mut columns: Vec<FieldRef>,
-    declared: &Schema,
-) -> Result<Vec<FieldRef>> {
+pub(crate) fn with_declared(mut columns: Vec<FieldRef>, declared: &Schema) -> Result<Vec<FieldRef>> {
     for field in declared.fields() {
         let (name, data_type) = (field.name(), sql_type(field.data_type()));
         if RESERVED.contains(&name.as_str()) {
@@ -90,10 +85,7 @@ pub(crate) fn with_declared(
         match columns.iter().find(|known| known.name() == name) {
             Some(known) if known.data_type() == &data_type => {}
             Some(known) => {
-                return plan_err!(
-                    "column {name}: got {data_type}, the corpus has {}",
-                    known.data_type()
-                );
+                return plan_err!("column {name}: got {data_type}, the corpus has {}", known.data_type());
             }
             None => columns.push(Arc::new(Field::new(name, data_type, true))),
         }

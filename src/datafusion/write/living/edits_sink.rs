@@ -60,9 +60,7 @@ impl Operation for TextEdits {
     }
 
     fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()> {
-        let column = |name: &str| {
-            rows.column_by_name(name).ok_or_else(|| exec_datafusion_err!("no column {name}"))
-        };
+        let column = |name: &str| rows.column_by_name(name).ok_or_else(|| exec_datafusion_err!("no column {name}"));
         for name in FOR_READING {
             if column(name)?.logical_null_count() < rows.num_rows() {
                 return exec_err!(
@@ -72,8 +70,7 @@ impl Operation for TextEdits {
             }
         }
         let doc_ids = Numbers::from_column(rows, "doc_id")?;
-        let (places, lens) =
-            (Numbers::from_column(rows, "pos")?, Numbers::from_column(rows, "len_bytes")?);
+        let (places, lens) = (Numbers::from_column(rows, "pos")?, Numbers::from_column(rows, "len_bytes")?);
         let texts = as_string_view_array(column("text")?)?;
         for row in 0..rows.num_rows() {
             let text = texts.is_valid(row).then(|| texts.value(row).as_bytes().to_vec());
@@ -82,13 +79,9 @@ impl Operation for TextEdits {
                 return exec_err!("edit {}: doc_id is NULL, expected a document", edits.len());
             };
             edits.push(match (offset, len, text) {
-                (Some(offset_bytes), None, Some(text)) => {
-                    Edit::InsertText { doc_id, offset_bytes, text }
-                }
+                (Some(offset_bytes), None, Some(text)) => Edit::InsertText { doc_id, offset_bytes, text },
                 (None, None, Some(text)) => Edit::AppendText { doc_id, text },
-                (Some(offset_bytes), Some(len_bytes), None) => {
-                    Edit::DeleteText { doc_id, offset_bytes, len_bytes }
-                }
+                (Some(offset_bytes), Some(len_bytes), None) => Edit::DeleteText { doc_id, offset_bytes, len_bytes },
                 (offset, len, text) => {
                     return exec_err!(
                         "edit {}: got pos {}, len_bytes {}, text {}; expected text to put in at pos \
@@ -104,12 +97,7 @@ impl Operation for TextEdits {
         Ok(())
     }
 
-    async fn check(
-        &self,
-        session: &SessionState,
-        edits: &mut Vec<Edit>,
-        context: &Arc<TaskContext>,
-    ) -> Result<()> {
+    async fn check(&self, session: &SessionState, edits: &mut Vec<Edit>, context: &Arc<TaskContext>) -> Result<()> {
         let lens = self.lens(session, edits, context).await?;
         Lengths { before: &lens, now: lens.clone(), mode: self.mode }.check(edits)
     }
@@ -134,15 +122,9 @@ impl TextEdits {
         } else {
             doc_id.clone().between(lit(first as i64), lit(last as i64))
         };
-        let len = if edits.iter().any(depends_on_length) {
-            column(&self.documents, "bytes")?
-        } else {
-            lit(0i64)
-        };
-        let query = LogicalPlanBuilder::from(self.documents.clone())
-            .filter(is_named)?
-            .project([doc_id, len])?
-            .build()?;
+        let len = if edits.iter().any(depends_on_length) { column(&self.documents, "bytes")? } else { lit(0i64) };
+        let query =
+            LogicalPlanBuilder::from(self.documents.clone()).filter(is_named)?.project([doc_id, len])?.build()?;
         let plan = session.create_physical_plan(&query).await?;
         let mut rows = execute_stream(plan, Arc::clone(context))?;
         let mut lens = HashMap::with_capacity(named.len());

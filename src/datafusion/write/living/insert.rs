@@ -28,9 +28,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc::channel;
@@ -128,8 +126,7 @@ impl InsertSink {
 
     /// Returns the paths and contents of rows of the table.
     fn inserted(&self, rows: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
-        let column =
-            |name: &str| -> Result<&ArrayRef> { Ok(rows.column(self.schema.index_of(name)?)) };
+        let column = |name: &str| -> Result<&ArrayRef> { Ok(rows.column(self.schema.index_of(name)?)) };
         for name in DERIVED {
             if column(name)?.logical_null_count() < rows.num_rows() {
                 return exec_err!(
@@ -185,9 +182,7 @@ impl InsertSink {
             metrics: self.metrics.clone(),
         };
         let (sender, rows) = channel(2);
-        let write = move |out: &mut PartWriter| {
-            building.run(rows, out).map(|(_, footer)| footer).map_err(core_error)
-        };
+        let write = move |out: &mut PartWriter| building.run(rows, out).map(|(_, footer)| footer).map_err(core_error);
         let writing = async {
             if commits_here {
                 self.store.write_part(write).await
@@ -252,11 +247,7 @@ impl DataSink for InsertSink {
         &self.schema
     }
 
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<u64> {
+    async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
         let mut data = data.map(|rows| self.documents(&rows?));
         let mut first = Vec::new();
         while are_few(&first)? {

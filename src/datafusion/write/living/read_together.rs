@@ -32,19 +32,14 @@ pub(super) fn read_together(plan: LogicalPlan) -> Result<LogicalPlan> {
             Some(source) => Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })),
             None => Transformed::no(LogicalPlan::TableScan(scan)),
         }),
-        node if calls_corpus(&node)? => {
-            node.map_expressions(|expr| expr.transform(|expr| Ok(call_in(expr, &reading))))
-        }
+        node if calls_corpus(&node)? => node.map_expressions(|expr| expr.transform(|expr| Ok(call_in(expr, &reading)))),
         node => Ok(Transformed::no(node)),
     };
     plan.transform_down_with_subqueries(with_reading).data()
 }
 
 /// Returns the table behind `source` with `reading`; `None` if it is not a table of this crate.
-fn source_in(
-    source: &Arc<dyn TableSource>,
-    reading: &Arc<Reading>,
-) -> Option<Arc<dyn TableSource>> {
+fn source_in(source: &Arc<dyn TableSource>, reading: &Arc<Reading>) -> Option<Arc<dyn TableSource>> {
     let table = &source.downcast_ref::<DefaultTableSource>()?.table_provider;
     let provider: Arc<dyn datafusion::catalog::TableProvider> =
         match (table.downcast_ref::<TadocTable>(), table.downcast_ref::<LivingTable>()) {

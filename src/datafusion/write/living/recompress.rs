@@ -12,11 +12,7 @@ use crate::user_columns::merge_columns;
 use tadoc_store::{LivingStore, OptimizeOptions, Version};
 
 /// Recompresses the corpus if that is due in `version`, the version just committed.
-pub(super) async fn recompress_if_due(
-    store: &LivingStore,
-    version: &Version,
-    options: &TadocOptions,
-) {
+pub(super) async fn recompress_if_due(store: &LivingStore, version: &Version, options: &TadocOptions) {
     let options = OptimizeOptions {
         recompress_ratio: options.recompress_ratio,
         ingest: options.ingest_options(),

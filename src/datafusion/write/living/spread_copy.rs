@@ -27,8 +27,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt};
 
@@ -157,11 +156,7 @@ impl WriteSegmentsExec {
     }
 
     /// Writes the file of a partition. Returns `None` if the partition has no rows.
-    async fn write(
-        &self,
-        rows: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<Option<RecordBatch>> {
+    async fn write(&self, rows: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<Option<RecordBatch>> {
         let SegmentTarget { location, schema, options } = &self.target;
         let cache = context.session_config().get_extension::<CorpusCache>().unwrap_or_default();
         let found = cache.living.find(&context.runtime_env(), location).await?;
@@ -200,10 +195,7 @@ impl DisplayAs for WriteSegmentsExec {
 }
 
 impl ExecutionPlan for WriteSegmentsExec {
-    one_input_methods!("TadocWriteSegmentsExec", |node, input| Ok(Self::new(
-        input,
-        node.target.clone()
-    )));
+    one_input_methods!("TadocWriteSegmentsExec", |node, input| Ok(Self::new(input, node.target.clone())));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -213,11 +205,7 @@ impl ExecutionPlan for WriteSegmentsExec {
         vec![false]
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&context))?;
         let this = self.clone();
         let file = async move { this.write(rows, &context).await };
@@ -261,11 +249,7 @@ impl DataSink for SegmentsSink {
         SCHEMA.get_or_init(file_schema)
     }
 
-    async fn write_all(
-        &self,
-        mut data: SendableRecordBatchStream,
-        _context: &Arc<TaskContext>,
-    ) -> Result<u64> {
+    async fn write_all(&self, mut data: SendableRecordBatchStream, _context: &Arc<TaskContext>) -> Result<u64> {
         let mut files = Vec::new();
         while let Some(rows) = data.next().await {
             files.extend(files_of(&rows?)?);
@@ -273,8 +257,7 @@ impl DataSink for SegmentsSink {
         let num_docs: u64 = files.iter().map(|file| file.part.num_docs()).sum();
         if !files.is_empty() {
             let change = Change::append(CommitKind::Insert, &files);
-            let committing =
-                async { self.store.commit(&self.store.latest().await?, &change).await };
+            let committing = async { self.store.commit(&self.store.latest().await?, &change).await };
             let version = committing.await.map_err(datafusion_error)?;
             recompress_if_due(&self.store, &version, &self.options).await;
         }

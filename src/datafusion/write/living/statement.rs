@@ -23,9 +23,7 @@ use datafusion::datasource::DefaultTableSource;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{
-    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType, WriteOp,
-};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType, WriteOp};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -79,9 +77,7 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
             }
         },
         op => match (op, tadoc_table(source)) {
-            (WriteOp::Delete, Some(table)) => {
-                (table, Arc::new(Deletion), doc_ids(statement.input.as_ref().clone())?)
-            }
+            (WriteOp::Delete, Some(table)) => (table, Arc::new(Deletion), doc_ids(statement.input.as_ref().clone())?),
             (WriteOp::Truncate, Some(table)) => {
                 let all = LogicalPlanBuilder::scan(name.clone(), Arc::clone(source), None)?;
                 (table, Arc::new(Deletion), doc_ids(all.build()?)?)
@@ -160,9 +156,7 @@ impl Target {
         let location = self.documents.location();
         let changeable = self.documents.changeable(session).await?;
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
-            plan_datafusion_err!(
-                "{location}: only a session of this process can change it; run the statement there"
-            )
+            plan_datafusion_err!("{location}: only a session of this process can change it; run the statement there")
         })?;
         let (operation, query) = (Arc::clone(&self.operation), self.query.clone());
         let (state, location) = (state.clone(), location.to_string());
@@ -199,11 +193,7 @@ impl TableProvider for Target {
         self.plan(session).await
     }
 
-    async fn delete_from(
-        &self,
-        session: &dyn Session,
-        _filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn delete_from(&self, session: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
         self.plan(session).await
     }
 

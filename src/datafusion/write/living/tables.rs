@@ -30,9 +30,7 @@ use futures::{FutureExt, StreamExt};
 use crate::corpora::living::{FoundCorpus, LivingView, Reading};
 use crate::errors::datafusion_error;
 use crate::planning::table::TadocTable;
-use crate::write::living::columns::{
-    edit_rows, edit_schema, history_rows, history_schema, part_rows, part_schema,
-};
+use crate::write::living::columns::{edit_rows, edit_schema, history_rows, history_schema, part_rows, part_schema};
 
 /// Tables of a living corpus beside its documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,11 +113,7 @@ impl LivingTable {
             kind => {
                 let view = self.documents.living_view(session).await?;
                 let view = view.ok_or_else(|| self.not_living())?;
-                if kind == LivingTableKind::Edits {
-                    Rows::Edits(view)
-                } else {
-                    Rows::Segments(view)
-                }
+                if kind == LivingTableKind::Edits { Rows::Edits(view) } else { Rows::Segments(view) }
             }
         })
     }
@@ -181,9 +175,9 @@ impl PartitionStream for LivingRows {
             .into_stream()
             .boxed(),
             Rows::Segments(view) => stream::once(ready(part_rows(&schema, &view))).boxed(),
-            Rows::Edits(view) => stream::iter(0..view.edits.len())
-                .map(move |i| edit_rows(&schema, &view.edits[i]))
-                .boxed(),
+            Rows::Edits(view) => {
+                stream::iter(0..view.edits.len()).map(move |i| edit_rows(&schema, &view.edits[i])).boxed()
+            }
         };
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
     }

@@ -16,9 +16,7 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::cast::as_binary_view_array;
-use datafusion::common::{
-    DFSchema, TableReference, exec_err, internal_err, plan_datafusion_err, plan_err,
-};
+use datafusion::common::{DFSchema, TableReference, exec_err, internal_err, plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
@@ -41,10 +39,7 @@ impl Replacement {
     ///
     /// # Errors
     /// A plan error for columns that cannot be set.
-    pub(super) fn from_plan(
-        table: &TableReference,
-        input: &LogicalPlan,
-    ) -> Result<(Self, LogicalPlan)> {
+    pub(super) fn from_plan(table: &TableReference, input: &LogicalPlan) -> Result<(Self, LogicalPlan)> {
         let LogicalPlan::Projection(projection) = input else {
             return plan_err!("UPDATE {table}: expected a projection, got {}", input.display());
         };

@@ -26,13 +26,10 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, EvaluationType, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, EvaluationType, SchedulingType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-    execute_stream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties, execute_stream,
 };
 use futures::StreamExt;
 
@@ -75,12 +72,7 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// An execution error that names the invalid edit.
-    async fn check(
-        &self,
-        _session: &SessionState,
-        edits: &mut Vec<Edit>,
-        _context: &Arc<TaskContext>,
-    ) -> Result<()> {
+    async fn check(&self, _session: &SessionState, edits: &mut Vec<Edit>, _context: &Arc<TaskContext>) -> Result<()> {
         edits.sort_by_key(|edit| (edit.doc_id(), edit.sets_columns()));
         edits.dedup_by_key(|edit| (edit.doc_id(), edit.sets_columns()));
         Ok(())
@@ -153,8 +145,7 @@ impl ChangeExec {
 
     /// Returns the edits for the latest version, and the number of rows they come from.
     async fn edits(&self, context: &Arc<TaskContext>) -> Result<(Vec<Edit>, u64)> {
-        let reservation =
-            MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
+        let reservation = MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
         let plan = self.session.create_physical_plan(&self.query).await?;
         let mut rows = execute_stream(plan, Arc::clone(context))?;
         let (mut edits, mut num_rows, mut value_bytes) = (Vec::new(), 0, 0);
@@ -208,11 +199,7 @@ impl ExecutionPlan for ChangeExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!("TadocChangeExec has no partition {partition}");
         }

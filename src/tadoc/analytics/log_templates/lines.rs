@@ -73,9 +73,8 @@ impl<'c> Breaks<'c> {
     pub fn new(segment: &'c Segment) -> Self {
         let (dag, dictionary) = (&segment.dag, &segment.dictionary);
         let grammar = dag.grammar();
-        let mut do_break: Vec<bool> = (0..dag.num_terminals())
-            .map(|token| memchr(b'\n', dictionary.get(token)).is_some())
-            .collect();
+        let mut do_break: Vec<bool> =
+            (0..dag.num_terminals()).map(|token| memchr(b'\n', dictionary.get(token)).is_some()).collect();
         do_break.resize(dag.num_elements(), false);
         let mut edges = vec![[NONE; 2]; grammar.num_rules()];
         let mut num_breaks = 0;
@@ -110,10 +109,7 @@ impl<'c> Breaks<'c> {
 
 /// Calls `visit` with each line inside a separator or word of the segment, with that token and with
 /// the number of its occurrences.
-pub(super) fn for_each_line_of_tokens(
-    breaks: &Breaks<'_>,
-    visit: &mut VisitLine<'_>,
-) -> Result<()> {
+pub(super) fn for_each_line_of_tokens(breaks: &Breaks<'_>, visit: &mut VisitLine<'_>) -> Result<()> {
     let weights = breaks.segment.weights_or_derive();
     for token in 0..breaks.segment.dag.num_terminals() {
         if !breaks.do_break[token as usize] {
@@ -440,11 +436,7 @@ fn range_for(ends: &[u32], node: usize) -> Range<usize> {
 }
 
 /// Returns for each element, by id, if a line belongs to it or to an element inside.
-fn holding_elements(
-    segment: &Segment,
-    of_tokens: &[(u32, u32)],
-    of_positions: &[(u32, u32)],
-) -> Vec<bool> {
+fn holding_elements(segment: &Segment, of_tokens: &[(u32, u32)], of_positions: &[(u32, u32)]) -> Vec<bool> {
     let grammar = segment.dag.grammar();
     let mut holds = vec![false; segment.dag.num_elements()];
     of_tokens.iter().for_each(|&(token, _)| holds[token as usize] = true);
@@ -472,12 +464,7 @@ pub(super) struct LineReader {
 impl LineReader {
     /// Calls `visit` with the number of each masked line of document `doc`, and with a number of
     /// its occurrences. A line that belongs to several rules comes several times.
-    pub fn for_each_line(
-        &mut self,
-        graph: &LineGraph,
-        doc: DocId,
-        visit: &mut dyn FnMut(u32, u64),
-    ) {
+    pub fn for_each_line(&mut self, graph: &LineGraph, doc: DocId, visit: &mut dyn FnMut(u32, u64)) {
         let num_elements = graph.line_ends.len() - graph.num_docs;
         if self.counts.len() < num_elements {
             self.counts.resize(num_elements, 0);

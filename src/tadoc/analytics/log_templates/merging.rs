@@ -103,11 +103,7 @@ pub(super) fn merge(
 
 /// Returns the texts of `templates` and the number of the text of each line. Templates may become
 /// equal when they lose tokens.
-fn distinct(
-    templates: &Templates,
-    tokens: &Tokens<'_>,
-    mut template_of: Vec<u32>,
-) -> (Vec<u32>, Vec<String>) {
+fn distinct(templates: &Templates, tokens: &Tokens<'_>, mut template_of: Vec<u32>) -> (Vec<u32>, Vec<String>) {
     let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
     let renumbered: Vec<u32> = templates
         .tokens
@@ -138,12 +134,7 @@ struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     fn new(lines: &[(&'a str, u64)]) -> Self {
         let mut numbers: FxHashMap<&str, u32> = FxHashMap::from_iter([(PLACEHOLDER, ANY)]);
-        let mut tokens = Self {
-            texts: vec![PLACEHOLDER],
-            have_letter: vec![false],
-            all: Vec::new(),
-            ends: Vec::new(),
-        };
+        let mut tokens = Self { texts: vec![PLACEHOLDER], have_letter: vec![false], all: Vec::new(), ends: Vec::new() };
         for (line, _) in lines {
             for token in line.split(' ') {
                 let next = numbers.len() as u32;
@@ -198,13 +189,7 @@ struct Templates {
 
 impl Templates {
     /// Joins `line` to its template, or makes one. Returns the template's number.
-    fn place(
-        &mut self,
-        tokens: &Tokens<'_>,
-        line: &[u32],
-        rules: Rules,
-        interrupt: &mut Interrupt<'_>,
-    ) -> Result<u32> {
+    fn place(&mut self, tokens: &Tokens<'_>, line: &[u32], rules: Rules, interrupt: &mut Interrupt<'_>) -> Result<u32> {
         let Some(num_first) = tokens.first_words_end(line, rules.num_first_words) else {
             return Ok(self.push(line));
         };
@@ -217,14 +202,12 @@ impl Templates {
             .filter(|&at| tokens.has_letter(line[at]))
             .map(|at| (group, at as u32, line[at]))
             .collect();
-        let num_missing =
-            least_equal(line.len(), rules.similarity).saturating_sub(rules.num_first_words);
+        let num_missing = least_equal(line.len(), rules.similarity).saturating_sub(rules.num_first_words);
         let mut best: Option<(usize, Reverse<u32>)> = None;
         for template in self.candidates(group, &places, num_missing) {
             interrupt.check()?;
             let template_tokens = &self.tokens[template as usize];
-            let is_equal =
-                |&&(_, at, token): &&(u32, u32, u32)| template_tokens[at as usize] == token;
+            let is_equal = |&&(_, at, token): &&(u32, u32, u32)| template_tokens[at as usize] == token;
             let num_equal = places.iter().filter(is_equal).count();
             if num_equal >= num_missing {
                 best = best.max(Some((num_equal, Reverse(template))));
@@ -271,9 +254,7 @@ impl Templates {
 fn least_equal(num_tokens: usize, similarity: f64) -> usize {
     let is_enough = |num_equal: usize| num_equal as f64 / num_tokens as f64 >= similarity;
     let about = (similarity * num_tokens as f64) as usize;
-    (about.saturating_sub(1)..num_tokens)
-        .find(|&num_equal| is_enough(num_equal))
-        .unwrap_or(num_tokens)
+    (about.saturating_sub(1)..num_tokens).find(|&num_equal| is_enough(num_equal)).unwrap_or(num_tokens)
 }
 
 /// Text of a variable part.
@@ -284,8 +265,8 @@ const MIN_HEX_LEN: usize = 8;
 
 /// Short names of months and days.
 const NAMES: [&str; 19] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon",
-    "Tue", "Wed", "Thu", "Fri", "Sat", "Sun",
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon", "Tue", "Wed", "Thu",
+    "Fri", "Sat", "Sun",
 ];
 
 const LETTER: u8 = 1;
@@ -405,15 +386,13 @@ impl Masker {
         for at in 1..self.words.len() {
             let before = self.words[at - 1];
             let word = self.words[at];
-            self.words[at].is_variable |=
-                before.is_variable && word.is_hex && is_linked(before, word);
+            self.words[at].is_variable |= before.is_variable && word.is_hex && is_linked(before, word);
         }
         for at in (1..self.words.len()).rev() {
             let word = self.words[at - 1];
             let behind = self.words[at];
             self.words[at - 1].is_variable |= behind.is_variable
-                && (word.is_hex && is_linked(word, behind)
-                    || NAMES.contains(&&line[word.start..word.end]));
+                && (word.is_hex && is_linked(word, behind) || NAMES.contains(&&line[word.start..word.end]));
         }
     }
 }
@@ -478,11 +457,7 @@ impl Budget {
         if used_bytes <= self.max_bytes {
             Ok(())
         } else {
-            Err(Error::memory_of_task(
-                "looking for templates of lines (bytes)",
-                used_bytes,
-                self.max_bytes,
-            ))
+            Err(Error::memory_of_task("looking for templates of lines (bytes)", used_bytes, self.max_bytes))
         }
     }
 
@@ -592,10 +567,7 @@ mod tests {
             ("[    0.000000] Linux version 4.19.0-21-amd64", "[<*>] Linux version <*>"),
             ("[12345.678] x", "[<*>] x"),
             ("[ OK ] Reached (  5%)", "[ OK ] Reached (<*>%)"),
-            (
-                "Jan  2 03:04:05 host sshd[1]: from 10.0.0.1/24",
-                "<*> <*> <*> host sshd[<*>]: from <*>",
-            ),
+            ("Jan  2 03:04:05 host sshd[1]: from 10.0.0.1/24", "<*> <*> <*> host sshd[<*>]: from <*>"),
             ("Thu May 12 10:00:00 2017 May not", "<*> <*> <*> <*> <*> May not"),
             ("17/May/2015:10:05:03 +0000", "<*> <*>"),
             ("id 550e8400-e29b-41d4-dead-beefbeefbeef", "id <*>"),

@@ -44,8 +44,7 @@ use crate::segment::Corpus;
 
 use super::DocSelection;
 use lines::{
-    Breaks, LineGraph, LineReader, cut_documents, for_each_line, for_each_line_across,
-    for_each_line_of_tokens,
+    Breaks, LineGraph, LineReader, cut_documents, for_each_line, for_each_line_across, for_each_line_of_tokens,
 };
 use merging::{Budget, Facts, MaskedLines, Masker, Rules, merge};
 
@@ -85,9 +84,8 @@ impl TemplateOptions {
     /// # Errors
     /// [`Error::InvalidArgument`].
     pub fn check(&self) -> Result<()> {
-        let fault = |name, got: String, allowed: &str| {
-            Err(Error::InvalidArgument { name, got, allowed: allowed.to_owned() })
-        };
+        let fault =
+            |name, got: String, allowed: &str| Err(Error::InvalidArgument { name, got, allowed: allowed.to_owned() });
         if !(0.0..=1.0).contains(&self.similarity) {
             return fault("similarity", self.similarity.to_string(), "0 to 1");
         }
@@ -113,11 +111,7 @@ impl TemplateOptions {
     ///
     /// # Errors
     /// The errors of [`check`](Self::check), and [`Error::Cancelled`].
-    pub fn join(
-        &self,
-        lines: &[(&str, u64)],
-        is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<String>> {
+    pub fn join(&self, lines: &[(&str, u64)], is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Vec<String>> {
         self.check()?;
         let mut interrupt = Canceller::new(is_cancelled).interrupt();
         let (template_of, texts) = merge(lines, self.rules(), &mut interrupt)?;
@@ -192,8 +186,7 @@ impl LogTemplates {
         let (canceller, budget) = (Canceller::new(is_cancelled), Budget::new(max_memory_bytes));
         let (mut documents, masked) = read_lines(corpus, &budget, canceller)?;
         let (forms, facts) = masked.into_parts();
-        let lines: Vec<(&str, u64)> =
-            forms.iter().zip(&facts).map(|(form, facts)| (&**form, facts.count)).collect();
+        let lines: Vec<(&str, u64)> = forms.iter().zip(&facts).map(|(form, facts)| (&**form, facts.count)).collect();
         let num_tokens: usize = forms.iter().map(|form| 1 + form.matches(' ').count()).sum();
         budget.take(TOKEN_BYTES * num_tokens as u64)?;
         let (template_of, texts) = merge(&lines, options.rules(), &mut canceller.interrupt())?;
@@ -286,11 +279,7 @@ impl DocumentLines {
 }
 
 /// Masks the lines of all segments. Rows are not known yet.
-fn read_lines(
-    corpus: &Corpus,
-    budget: &Budget,
-    canceller: Canceller<'_>,
-) -> Result<(DocumentLines, MaskedLines)> {
+fn read_lines(corpus: &Corpus, budget: &Budget, canceller: Canceller<'_>) -> Result<(DocumentLines, MaskedLines)> {
     let segments = corpus.segments();
     let of_breaks: u64 = segments.iter().map(|segment| Breaks::memory_bytes(segment)).sum();
     budget.take(of_breaks)?;
@@ -301,9 +290,7 @@ fn read_lines(
         let grammar = segment.dag.grammar();
         budget.take(8 * (breaks.num_breaks() + grammar.num_docs()) as u64)?;
         let mut from_tokens = Lines::new(budget);
-        for_each_line_of_tokens(breaks, &mut |token, count, line| {
-            from_tokens.add(token, count, line)
-        })?;
+        for_each_line_of_tokens(breaks, &mut |token, count, line| from_tokens.add(token, count, line))?;
         let from_tokens = from_tokens.numbered_in(&mut masked);
         let parts: Vec<Lines<'_>> = parts_for(grammar.symbols.len())
             .into_par_iter()
@@ -377,11 +364,7 @@ impl<'b> Lines<'b> {
 
 /// Returns the templates in order of rows, with the lines of their masked forms, and the row of
 /// each form. Documents are not counted yet.
-fn counted_rows(
-    texts: Vec<String>,
-    facts: &[Facts],
-    template_of: &[u32],
-) -> (Vec<LogTemplate>, Vec<u32>) {
+fn counted_rows(texts: Vec<String>, facts: &[Facts], template_of: &[u32]) -> (Vec<LogTemplate>, Vec<u32>) {
     let mut joined: Vec<Option<Facts>> = vec![None; texts.len()];
     for (&template, facts) in template_of.iter().zip(facts) {
         match &mut joined[template as usize] {
@@ -398,9 +381,7 @@ fn counted_rows(
             Some((template, row))
         })
         .collect();
-    rows.sort_unstable_by(|(_, a), (_, b)| {
-        (Reverse(a.count), &a.text).cmp(&(Reverse(b.count), &b.text))
-    });
+    rows.sort_unstable_by(|(_, a), (_, b)| (Reverse(a.count), &a.text).cmp(&(Reverse(b.count), &b.text)));
     let mut row_of_template = vec![0; rows.len()];
     for (row, (template, _)) in rows.iter().enumerate() {
         row_of_template[*template] = row as u32;

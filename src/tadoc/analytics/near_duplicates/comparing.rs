@@ -165,8 +165,7 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
         let corpus: Option<&Corpus> = part.as_ref().map(Borrow::borrow);
         let docs = documents.for_part(index);
         let start = docs.start;
-        let lens: Vec<u32> =
-            candidates.iter().map(|of_doc| documents.num_words(of_doc[0].0)).collect();
+        let lens: Vec<u32> = candidates.iter().map(|of_doc| documents.num_words(of_doc[0].0)).collect();
         let from_words = corpus.map_or(0, PartWords::memory_bytes) + self.numbers.memory_bytes();
         let max_doc_words = lens.iter().copied().max().unwrap_or(0).into();
         task.hold(held_bytes + from_words + task.reading_bytes(max_doc_words))?;
@@ -199,15 +198,13 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
     fn pair(&self, in_block: usize, doc: u32, set: &GramSet) -> Option<SimilarPair> {
         let task = self.task;
         let first = self.block.docs[in_block];
-        let pair =
-            |similarity| SimilarPair { doc_id_a: first.into(), doc_id_b: doc.into(), similarity };
+        let pair = |similarity| SimilarPair { doc_id_a: first.into(), doc_id_b: doc.into(), similarity };
         if self.sets[in_block].has_same_words(set) {
             return Some(pair(1.0));
         }
         let total = self.documents.size(first) + self.documents.size(doc);
         // Common n-grams c have c / (total - c) >= threshold.
-        let least =
-            (self.threshold / (1.0 + self.threshold) * total as f64 - SLACK).ceil() as usize;
+        let least = (self.threshold / (1.0 + self.threshold) * total as f64 - SLACK).ceil() as usize;
         let from_block = &self.sets[in_block];
         let common = from_block.num_common(set, least, &task.hashing, task.num_words)?;
         let similarity = common as f64 / (total - common) as f64;
@@ -343,13 +340,7 @@ impl GramSet {
     }
 
     /// Returns the number of n-grams that both have, if it is `least` or more.
-    pub fn num_common(
-        &self,
-        other: &Self,
-        least: usize,
-        hashing: &Hashing,
-        num_words: usize,
-    ) -> Option<usize> {
+    pub fn num_common(&self, other: &Self, least: usize, hashing: &Hashing, num_words: usize) -> Option<usize> {
         let mut a = &self.grams(hashing, num_words)[..];
         let mut b = &other.grams(hashing, num_words)[..];
         let mut common = 0;
@@ -358,9 +349,8 @@ impl GramSet {
                 return None;
             }
             let by_hash = (first_a >> 32).cmp(&(first_b >> 32));
-            let order = by_hash.then_with(|| {
-                gram(&self.words, *first_a, num_words).cmp(gram(&other.words, *first_b, num_words))
-            });
+            let order = by_hash
+                .then_with(|| gram(&self.words, *first_a, num_words).cmp(gram(&other.words, *first_b, num_words)));
             (a, b) = match order {
                 std::cmp::Ordering::Less => (rest_a, b),
                 std::cmp::Ordering::Greater => (a, rest_b),
@@ -416,13 +406,10 @@ fn sorted_grams(words: &[u32], hashing: &Hashing, num_words: usize) -> Vec<u64> 
         let num_same = grams[start..].partition_point(|&other| other >> 32 == grams[start] >> 32);
         let same = &mut grams[start..start + num_same];
         if num_same > 1 {
-            same.sort_unstable_by(|&a, &b| {
-                gram(words, a, num_words).cmp(gram(words, b, num_words))
-            });
+            same.sort_unstable_by(|&a, &b| gram(words, a, num_words).cmp(gram(words, b, num_words)));
         }
         for at in start..start + num_same {
-            let is_new = at == start
-                || gram(words, grams[at], num_words) != gram(words, grams[len - 1], num_words);
+            let is_new = at == start || gram(words, grams[at], num_words) != gram(words, grams[len - 1], num_words);
             if is_new {
                 grams[len] = grams[at];
                 len += 1;

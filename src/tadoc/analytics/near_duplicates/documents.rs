@@ -91,8 +91,7 @@ impl Documents {
         let mut documents = Self { part_starts: vec![0], ..Self::default() };
         let mut fingerprints: Vec<u64> = Vec::new();
         let mut counts = DocCounts::new(0, 0);
-        let (mut num_words, max_words) =
-            (0u64, task.max_memory_bytes.saturating_mul(WORDS_PER_BYTE));
+        let (mut num_words, max_words) = (0u64, task.max_memory_bytes.saturating_mul(WORDS_PER_BYTE));
         for index in 0..task.parts.num_parts() {
             let part = task.parts.part(index)?;
             let corpus: &Corpus = part.borrow();
@@ -142,11 +141,7 @@ impl Documents {
     }
 
     /// Appends the documents of a part. Returns the number of their words.
-    fn push_part<P: CorpusParts + Sync>(
-        &mut self,
-        task: &Task<'_, P>,
-        corpus: &Corpus,
-    ) -> Result<u64> {
+    fn push_part<P: CorpusParts + Sync>(&mut self, task: &Task<'_, P>, corpus: &Corpus) -> Result<u64> {
         let num_docs = (self.len() as u64).saturating_add(corpus.num_docs());
         // Numbers of documents and words have 32 bits.
         let num_bytes = num_docs.saturating_mul(DOC_BYTES);
@@ -165,14 +160,9 @@ impl Documents {
     }
 
     /// Finds the documents whose fingerprint and size an earlier one has.
-    fn find_copies<P: CorpusParts + Sync>(
-        &mut self,
-        task: &Task<'_, P>,
-        fingerprints: &[u64],
-    ) -> Result<()> {
+    fn find_copies<P: CorpusParts + Sync>(&mut self, task: &Task<'_, P>, fingerprints: &[u64]) -> Result<()> {
         let key = |doc: u32| (fingerprints[doc as usize], self.sizes[doc as usize]);
-        let mut order: Vec<u32> =
-            (0..self.len() as u32).filter(|&doc| self.sizes[doc as usize] > 0).collect();
+        let mut order: Vec<u32> = (0..self.len() as u32).filter(|&doc| self.sizes[doc as usize] > 0).collect();
         let is_cancelled = || task.parts.is_cancelled();
         sort_checked(&mut order, |&doc| (key(doc), doc), Canceller::new(&is_cancelled))?;
         self.are_copies = vec![false; self.len()];
@@ -349,15 +339,13 @@ impl<'a, P: CorpusParts + Sync> DocReader<'a, P> {
     pub fn read(&mut self, doc_id: u64, num_doc_words: u32) -> Result<Option<&[u64]>> {
         let num_words = self.text.task.num_words;
         self.distinct.clear();
-        let Some(num_grams) =
-            (num_doc_words as usize + 1).checked_sub(num_words).filter(|&num_grams| num_grams > 0)
+        let Some(num_grams) = (num_doc_words as usize + 1).checked_sub(num_words).filter(|&num_grams| num_grams > 0)
         else {
             return Ok(Some(&self.distinct));
         };
         self.read_words(doc_id, num_doc_words as usize)?;
         for at in 0..num_grams {
-            self.hashes[at] =
-                mixed(behind(self.hashes[at], self.hashes[at + num_words], self.power));
+            self.hashes[at] = mixed(behind(self.hashes[at], self.hashes[at + num_words], self.power));
         }
         self.slots.clear();
         self.slots.resize((2 * num_grams).next_power_of_two(), 0);

@@ -63,11 +63,7 @@ impl Index {
     /// # Errors
     /// [`Error::Capacity`](crate::Error::Capacity) if the task needs more memory than it may take,
     /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of the parts.
-    pub fn new<P: CorpusParts + Sync>(
-        task: &Task<'_, P>,
-        documents: &Documents,
-        counts: &DocCounts,
-    ) -> Result<Self> {
+    pub fn new<P: CorpusParts + Sync>(task: &Task<'_, P>, documents: &Documents, counts: &DocCounts) -> Result<Self> {
         let mut index = Self::default();
         let mut class = Class { number: 0, num_bits: 0 };
         while class.number >> class.num_bits == 0 {
@@ -163,11 +159,7 @@ impl Index {
     }
 
     /// Adds the documents of each hash that several of them have, in order of hashes.
-    fn push_lists<P: CorpusParts + Sync>(
-        &mut self,
-        task: &Task<'_, P>,
-        entries: Vec<Vec<Entry>>,
-    ) -> Result<()> {
+    fn push_lists<P: CorpusParts + Sync>(&mut self, task: &Task<'_, P>, entries: Vec<Vec<Entry>>) -> Result<()> {
         let is_cancelled = || task.parts.is_cancelled();
         let canceller = Canceller::new(&is_cancelled);
         // Documents of the lists of a bucket, and the lengths of the lists.
@@ -180,8 +172,7 @@ impl Index {
             }
             Ok((listed, lens))
         };
-        let buckets: Vec<(Vec<u32>, Vec<usize>)> =
-            sorted_buckets(entries, (0, u64::MAX), canceller, lists_for)?;
+        let buckets: Vec<(Vec<u32>, Vec<usize>)> = sorted_buckets(entries, (0, u64::MAX), canceller, lists_for)?;
         for (listed, lens) in buckets {
             canceller.check()?;
             let mut end = self.listed.len();

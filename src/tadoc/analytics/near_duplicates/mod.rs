@@ -125,13 +125,7 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
     /// # Errors
     /// The errors of [`check_similarity`]; [`Error::Capacity`] if the work needs more than
     /// `max_memory_bytes`; [`Error::Cancelled`]; the errors of `parts`.
-    pub fn new(
-        parts: &'a P,
-        threshold: f64,
-        num_words: usize,
-        fold: &'a Fold,
-        max_memory_bytes: u64,
-    ) -> Result<Self> {
+    pub fn new(parts: &'a P, threshold: f64, num_words: usize, fold: &'a Fold, max_memory_bytes: u64) -> Result<Self> {
         check_similarity(threshold, num_words)?;
         loop {
             let hashing = Hashing::new(u64::MAX);
@@ -179,10 +173,7 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
     /// # Errors
     /// [`Error::Capacity`] if the work needs more memory than it may take, [`Error::Cancelled`],
     /// and the errors of the parts and of `take`.
-    pub fn for_each_pairs(
-        &self,
-        mut take: impl FnMut(&[SimilarPair]) -> Result<bool>,
-    ) -> Result<()> {
+    pub fn for_each_pairs(&self, mut take: impl FnMut(&[SimilarPair]) -> Result<bool>) -> Result<()> {
         let max_bytes = self.max_block_bytes();
         // Each block of a corpus that is loaded part by part loads it once more.
         let is_loaded = self.task.parts.num_parts() == 1;
@@ -374,8 +365,7 @@ mod tests {
 
     /// Compares the sets of all documents.
     fn slow(docs: &[Vec<String>], (threshold, num_words): (f64, usize)) -> Vec<SimilarPair> {
-        let sets: Vec<BTreeSet<&[String]>> =
-            docs.iter().map(|doc| doc.windows(num_words).collect()).collect();
+        let sets: Vec<BTreeSet<&[String]>> = docs.iter().map(|doc| doc.windows(num_words).collect()).collect();
         let is_copy = |of: usize| sets[..of].contains(&sets[of]);
         let mut pairs = Vec::new();
         for a in (0..docs.len()).filter(|&a| !sets[a].is_empty() && !is_copy(a)) {

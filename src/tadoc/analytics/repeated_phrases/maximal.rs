@@ -238,10 +238,7 @@ impl Neighbours {
 
     /// Returns true if `name` follows every `last`, and `last` stands before every `name`.
     fn are_one(&self, last: u32, name: u32) -> bool {
-        last != NONE
-            && name != NONE
-            && self.behind[last as usize] == name
-            && self.before[name as usize] == last
+        last != NONE && name != NONE && self.behind[last as usize] == name && self.before[name as usize] == last
     }
 }
 
@@ -368,12 +365,7 @@ fn key(rank: u32, position: u32) -> u64 {
     u64::from(rank) << 32 | u64::from(position)
 }
 
-fn common_prefixes(
-    symbols: &[u32],
-    order: &[u32],
-    ranks: &[u32],
-    interrupt: &mut Interrupt<'_>,
-) -> Result<Vec<u32>> {
+fn common_prefixes(symbols: &[u32], order: &[u32], ranks: &[u32], interrupt: &mut Interrupt<'_>) -> Result<Vec<u32>> {
     let mut common = vec![0; order.len()];
     let mut len = 0;
     for (at, &rank) in ranks.iter().enumerate() {

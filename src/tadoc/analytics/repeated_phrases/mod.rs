@@ -209,12 +209,7 @@ const CHUNK_WORDS: usize = 1 << 14;
 /// # Errors
 /// [`Error::Capacity`] if the task needs more than the memory of `limits`, and
 /// [`Error::Cancelled`].
-fn read(
-    vocabulary: &Vocabulary,
-    docs: &DocSelection,
-    word_bytes: u64,
-    limits: TaskLimits<'_>,
-) -> Result<Vec<u32>> {
+fn read(vocabulary: &Vocabulary, docs: &DocSelection, word_bytes: u64, limits: TaskLimits<'_>) -> Result<Vec<u32>> {
     let corpus = vocabulary.corpus();
     let docs = docs.within(0..corpus.num_docs());
     let len = text_len(vocabulary, &docs, word_bytes, limits)?;
@@ -229,8 +224,7 @@ fn read(
             let dag = &corpus.segments()[segment_idx].dag;
             let rows = rows.for_segment(segment_idx);
             walk.start(dag.doc_range(doc));
-            while walk.next_words(dag, CHUNK_WORDS, |word| text.push(rows.row(word))) == CHUNK_WORDS
-            {
+            while walk.next_words(dag, CHUNK_WORDS, |word| text.push(rows.row(word))) == CHUNK_WORDS {
                 interrupt.pass(CHUNK_WORDS)?;
             }
         }
@@ -243,14 +237,8 @@ fn read(
 
 /// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
 /// words.
-fn text_len(
-    vocabulary: &Vocabulary,
-    docs: &DocSelection,
-    word_bytes: u64,
-    limits: TaskLimits<'_>,
-) -> Result<usize> {
-    let (max_memory_bytes, mut interrupt) =
-        (limits.max_memory_bytes, limits.canceller().interrupt());
+fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, word_bytes: u64, limits: TaskLimits<'_>) -> Result<usize> {
+    let (max_memory_bytes, mut interrupt) = (limits.max_memory_bytes, limits.canceller().interrupt());
     let limit = (max_memory_bytes / word_bytes).min(u64::from(u32::MAX - 1));
     let corpus = vocabulary.corpus();
     let mut len = 0u64;
@@ -310,12 +298,7 @@ fn name(
 
 /// Packs every sequence of `len` words without a border into a key, with `bits` bits for each word.
 /// The value of an entry is its position.
-fn packed(
-    text: &[u32],
-    bits: u32,
-    len: usize,
-    canceller: Canceller<'_>,
-) -> Result<Vec<Vec<Entry>>> {
+fn packed(text: &[u32], bits: u32, len: usize, canceller: Canceller<'_>) -> Result<Vec<Vec<Entry>>> {
     let mask = u64::MAX >> (u64::BITS - bits * len as u32);
     let mut tasks = Vec::with_capacity(text.len().div_ceil(TASK_POSITIONS));
     let (mut key, mut num_before, mut end) = (0u64, 0usize, 0usize);
@@ -345,10 +328,8 @@ fn paired(names: &[u32], step: usize, canceller: Canceller<'_>) -> Result<Vec<Ve
     let entries = |start: usize| {
         canceller.check()?;
         let end = names.len().min(start + TASK_POSITIONS);
-        let pairs =
-            names[start..end].iter().zip(names.iter().skip(start + step)).zip(start as u64..);
-        let are_named =
-            |&((&first, &second), _): &((&u32, &u32), u64)| first != NONE && second != NONE;
+        let pairs = names[start..end].iter().zip(names.iter().skip(start + step)).zip(start as u64..);
+        let are_named = |&((&first, &second), _): &((&u32, &u32), u64)| first != NONE && second != NONE;
         let key = |first: u32, second: u32| u64::from(first) << 32 | u64::from(second);
         let entry = |((&first, &second), value)| Entry { key: key(first, second), value };
         Ok(pairs.filter(are_named).map(entry).collect())

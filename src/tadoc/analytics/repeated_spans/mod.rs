@@ -106,11 +106,7 @@ pub struct RepeatedSpan {
 /// # Errors
 /// [`Error::InvalidArgument`] if `min_words` is 0, and [`Error::Capacity`] if the work needs more
 /// than `max_memory_bytes`.
-pub fn repeated_spans(
-    corpus: &Corpus,
-    min_words: u64,
-    max_memory_bytes: u64,
-) -> Result<Vec<RepeatedSpan>> {
+pub fn repeated_spans(corpus: &Corpus, min_words: u64, max_memory_bytes: u64) -> Result<Vec<RepeatedSpan>> {
     let parts = OnePart(corpus);
     let spans = RepeatedSpans::find(&parts, min_words, max_memory_bytes)?;
     Ok(spans.rows(0, corpus, spans.for_part(0)))
@@ -128,11 +124,7 @@ impl RepeatedSpans {
     ///
     /// # Errors
     /// The errors of [`repeated_spans`] and of `parts`, and [`Error::Cancelled`].
-    pub fn find(
-        parts: &(impl CorpusParts + Sync),
-        min_words: u64,
-        max_memory_bytes: u64,
-    ) -> Result<Self> {
+    pub fn find(parts: &(impl CorpusParts + Sync), min_words: u64, max_memory_bytes: u64) -> Result<Self> {
         Self::find_with(parts, min_words, max_memory_bytes, u64::MAX)
     }
 
@@ -152,8 +144,7 @@ impl RepeatedSpans {
         let is_cancelled = || parts.is_cancelled();
         let canceller = Canceller::new(&is_cancelled);
         loop {
-            if let Some((places, runs)) = find_runs(parts, min_words, max_memory_bytes, kept_bits)?
-            {
+            if let Some((places, runs)) = find_runs(parts, min_words, max_memory_bytes, kept_bits)? {
                 let rows = rows_of(runs.as_slice(), min_words, canceller)?;
                 let spans = Self { places, rows };
                 parts.hold(spans.memory_bytes())?;
@@ -240,9 +231,7 @@ mod tests {
     /// If no bit of a value is kept, all windows have one hash. The first search fails.
     #[test]
     fn colliding_hashes_cost_only_time() {
-        let text = |from: u32, to: u32| {
-            (from..to).map(|at| format!("w{} ", at * at % 97)).collect::<String>()
-        };
+        let text = |from: u32, to: u32| (from..to).map(|at| format!("w{} ", at * at % 97)).collect::<String>();
         let corpus = corpus_for(&[text(0, 90), text(40, 130), text(0, 60), "alone".into()]);
         for min_words in [1, 2, 5, 12] {
             let parts = OnePart(&corpus);

@@ -161,13 +161,7 @@ impl Places {
     }
 
     /// Writes `num_words` words from `place` on to `words`. They lie in one document of `part`.
-    pub fn read_words(
-        &self,
-        part: PartAt<'_>,
-        place: u64,
-        num_words: usize,
-        words: &mut Vec<Word>,
-    ) {
+    pub fn read_words(&self, part: PartAt<'_>, place: u64, num_words: usize, words: &mut Vec<Word>) {
         words.clear();
         let (corpus, (doc_id, mut skipped)) = (part.corpus, self.in_part(part.index, place));
         let mut walk = WordWalk::default();
@@ -460,10 +454,7 @@ impl AnchorFilter {
 
 #[inline]
 fn places_from(anchor: u64) -> u64 {
-    1 << (anchor & 63)
-        | 1 << (anchor >> 6 & 63)
-        | 1 << (anchor >> 12 & 63)
-        | 1 << (anchor >> 18 & 63)
+    1 << (anchor & 63) | 1 << (anchor >> 6 & 63) | 1 << (anchor >> 12 & 63) | 1 << (anchor >> 18 & 63)
 }
 
 #[cfg(test)]

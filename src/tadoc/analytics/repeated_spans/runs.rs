@@ -177,11 +177,7 @@ pub(super) fn rows_of(runs: &[Run], min_words: u64, canceller: Canceller<'_>) ->
     let mut interrupt = canceller.interrupt();
     let mut num_copies = vec![0u64; spans.len()];
     let mut rows = Vec::with_capacity(2 * spans.len());
-    rows.extend(spans.iter().zip(0..).map(|(words, span)| Row {
-        words: words.clone(),
-        span,
-        copy: 0,
-    }));
+    rows.extend(spans.iter().zip(0..).map(|(words, span)| Row { words: words.clone(), span, copy: 0 }));
     let mut runs = runs.iter().peekable();
     while let Some(first) = runs.next() {
         interrupt.check()?;
@@ -283,10 +279,8 @@ impl<'a> Comparison<'a> {
         let (words, source) = (run.words(self.min_words), run.source_words(self.min_words));
         let num_words = source.end - source.start;
         let shifted = words.start + run.period..words.end;
-        let [(start, from), (shifted_start, before)] = [
-            (words.start, (self.earlier, source.start)),
-            (shifted.start, (self.later, words.start)),
-        ];
+        let [(start, from), (shifted_start, before)] =
+            [(words.start, (self.earlier, source.start)), (shifted.start, (self.later, words.start))];
         Ok(self.are_same(start, from, num_words, canceller)?
             && (run.period == run.num_windows
                 || self.are_same(shifted_start, before, shifted.end - shifted.start, canceller)?))
@@ -327,13 +321,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns true if two words of different segments are the same.
-    fn have_same_bytes(
-        &mut self,
-        later: PartAt<'_>,
-        word: Word,
-        earlier: PartAt<'_>,
-        other: Word,
-    ) -> bool {
+    fn have_same_bytes(&mut self, later: PartAt<'_>, word: Word, earlier: PartAt<'_>, other: Word) -> bool {
         let (compared_to, ids) = &mut self.ids[word.segment_idx];
         let segment = (earlier.index, other.segment_idx);
         if *compared_to != segment {

@@ -145,23 +145,20 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
         for index in 0..self.parts.num_parts() {
             let part = self.parts.part(index)?;
             let (mut last, mut is_meant) = (None, false);
-            let read =
-                self.read_windows(index, part.borrow(), |windows, window, start, runs| {
-                    let anchor_place = start + window.anchor_start;
-                    if last.replace(anchor_place) != Some(anchor_place) {
-                        is_meant =
-                            class.contains(window.anchor) && anchors.is_repeated(window.anchor);
+            let read = self.read_windows(index, part.borrow(), |windows, window, start, runs| {
+                let anchor_place = start + window.anchor_start;
+                if last.replace(anchor_place) != Some(anchor_place) {
+                    is_meant = class.contains(window.anchor) && anchors.is_repeated(window.anchor);
+                }
+                if is_meant {
+                    let place = start + window.start;
+                    let first = first_places.first(windows.hash(window), window.anchor, place)?;
+                    if first + min_words <= place {
+                        runs.push(place, first);
                     }
-                    if is_meant {
-                        let place = start + window.start;
-                        let first =
-                            first_places.first(windows.hash(window), window.anchor, place)?;
-                        if first + min_words <= place {
-                            runs.push(place, first);
-                        }
-                    }
-                    Ok(anchors.memory_bytes() + first_places.memory_bytes())
-                })?;
+                }
+                Ok(anchors.memory_bytes() + first_places.memory_bytes())
+            })?;
             if read.is_err() {
                 return Ok(false);
             }
@@ -233,8 +230,7 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     fn are_repeats(&mut self) -> Result<bool> {
         let runs = self.runs.as_slice();
         let bytes_of_rows = (runs.len() as u64).saturating_mul(BYTES_PER_RUN);
-        let parts_for =
-            |run: &Run| (self.places.part_from(run.at), self.places.part_from(run.from));
+        let parts_for = |run: &Run| (self.places.part_from(run.at), self.places.part_from(run.from));
         let mut order: Vec<(usize, usize, u64, usize)> = Vec::with_capacity(runs.len());
         order.extend(runs.iter().enumerate().map(|(at, run)| {
             let (later, earlier) = parts_for(run);
@@ -247,9 +243,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
             let earlier = (later_idx != earlier_idx).then(|| self.parts.part(earlier_idx));
             let earlier = earlier.transpose()?;
             let later = PartAt { index: later_idx, corpus: later.borrow() };
-            let earlier = earlier
-                .as_ref()
-                .map_or(later, |earlier| PartAt { index: earlier_idx, corpus: earlier.borrow() });
+            let earlier =
+                earlier.as_ref().map_or(later, |earlier| PartAt { index: earlier_idx, corpus: earlier.borrow() });
             self.hold(bytes_of_rows + Comparison::max_memory_bytes(later))?;
             let mut comparison = Comparison::new(&self.places, self.min_words, later, earlier);
             for &(.., run) in pair {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analytics::{
-    DocSelection, Fold, InvertedIndex, TermVectors, Tfidf, Traversal, Vocabulary, document_counts,
-};
+use crate::analytics::{DocSelection, Fold, InvertedIndex, TermVectors, Tfidf, Traversal, Vocabulary, document_counts};
 use crate::build::corpus_from_texts;
 use crate::segment::Corpus;
 
@@ -49,10 +47,7 @@ fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
             *end += list.len() as u32;
             Some(*end)
         });
-        let from_words = SegmentDocuments {
-            offsets: std::iter::once(0).chain(ends).collect(),
-            docs: lists.concat(),
-        };
+        let from_words = SegmentDocuments { offsets: std::iter::once(0).chain(ends).collect(), docs: lists.concat() };
         let offsets = chunk.offsets().iter().map(|&offset| offset as u32).collect();
         (SegmentTerms { offsets, words, counts: chunk.counts().to_vec() }, from_words)
     };
@@ -78,8 +73,7 @@ fn parts_give_the_rows_of_the_corpus() {
             let some = DocSelection::list([0, 1, 7, 149, 150, 151, 301]).unwrap();
             assert!(counted.memory_bytes() > expected.memory_bytes());
             for got in [counted, kept] {
-                for (docs, top) in [(&all, None), (&all, Some(2)), (&some, None), (&some, Some(0))]
-                {
+                for (docs, top) in [(&all, None), (&all, Some(2)), (&some, None), (&some, Some(0))] {
                     let expected = expected.collect(docs, top).unwrap();
                     assert_eq!(got.collect(docs, top).unwrap(), expected);
                 }
@@ -105,12 +99,10 @@ fn parts_give_the_rows_of_the_corpus() {
 #[test]
 fn documents_of_words_are_the_same_in_ranges() {
     let text = |doc: usize| (0..900).map(|at| format!("w{}", at * (doc + 1))).collect::<Vec<_>>();
-    let corpus =
-        corpus_from_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
+    let corpus = corpus_from_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
     keep_words(&corpus);
     let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
-    let (doc_words, num_words) =
-        (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
+    let (doc_words, num_words) = (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
     let (starts, words) = doc_words.lists();
     assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
     let num_words = num_words as usize;
@@ -140,8 +132,7 @@ fn what_is_no_such_matrix_is_refused() {
     refused(|part| part.counts.truncate(1));
     assert!(TermVectors::from_segments(vocabulary, Vec::new()).is_err());
     assert!(InvertedIndex::from_segments(folded.clone(), Vec::new()).is_err());
-    let changes: [fn(&mut SegmentDocuments); 2] =
-        [|part| part.docs[0] = 9999, |part| part.offsets[0] = 1];
+    let changes: [fn(&mut SegmentDocuments); 2] = [|part| part.docs[0] = 9999, |part| part.offsets[0] = 1];
     for change in changes {
         let mut docs = docs.clone();
         change(&mut docs[0]);

@@ -170,11 +170,7 @@ impl<'a> DocumentSequences<'a> {
     }
 
     /// Counts a [`chunk`](Self::chunk) and keeps the sequences whose beginning is kept.
-    pub(super) fn chunk_for(
-        &self,
-        doc_ids: &[u64],
-        keep: &Keep<u64>,
-    ) -> Result<DocumentSequenceCounts> {
+    pub(super) fn chunk_for(&self, doc_ids: &[u64], keep: &Keep<u64>) -> Result<DocumentSequenceCounts> {
         let num_docs = self.vocabulary.corpus().num_docs();
         if let Some(&got) = doc_ids.iter().find(|&&doc_id| doc_id >= num_docs) {
             return Err(Error::OutOfRange { what: "doc_id", got, len: num_docs });
@@ -191,8 +187,7 @@ impl<'a> DocumentSequences<'a> {
             Way::Tokens(walk) => self.count_by_tokens(walk, doc_ids, room),
             Way::Numbers(edges, numbered) => self.count_by_numbers(edges, numbered, doc_ids, room),
         });
-        let (counted, lens): (Vec<Counted>, Vec<Vec<usize>>) =
-            tasks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let (counted, lens): (Vec<Counted>, Vec<Vec<usize>>) = tasks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let mut ends = vec![0];
         ends.extend(lens.iter().flatten().scan(0, |end, len| {
             *end += len;
@@ -203,12 +198,7 @@ impl<'a> DocumentSequences<'a> {
         Ok(DocumentSequenceCounts { doc_ids: doc_ids.to_vec(), ends, sequences, counts })
     }
 
-    fn count_by_rules(
-        &self,
-        edges: &[Edges],
-        doc_ids: &[u64],
-        room: Room<'_>,
-    ) -> Result<RankedRange> {
+    fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], room: Room<'_>) -> Result<RankedRange> {
         let weights = ListedWeights::from_rules(edges);
         match self.packing.all_bits().saturating_add(weights.bits()) {
             0..=64 => self.count_by_packed_rules::<u64>(edges, doc_ids, room, weights),
@@ -237,25 +227,18 @@ impl<'a> DocumentSequences<'a> {
         })
     }
 
-    fn count_by_tokens(
-        &self,
-        walk: &TokenWalk,
-        doc_ids: &[u64],
-        room: Room<'_>,
-    ) -> Result<RankedRange> {
+    fn count_by_tokens(&self, walk: &TokenWalk, doc_ids: &[u64], room: Room<'_>) -> Result<RankedRange> {
         let mut expansion = Expansion::default();
         let weights = Weights::one();
         match self.packing.all_bits() {
             0..=64 => {
-                let mut windows =
-                    PackedWindows::<u64, _>::new(self.packing, &weights, Keep::All, 0);
+                let mut windows = PackedWindows::<u64, _>::new(self.packing, &weights, Keep::All, 0);
                 self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
                     walk.document(&self.vocabulary, doc_id, &mut expansion, windows, room.limit)
                 })
             }
             65..=128 => {
-                let mut windows =
-                    PackedWindows::<u128, _>::new(self.packing, &weights, Keep::All, 0);
+                let mut windows = PackedWindows::<u128, _>::new(self.packing, &weights, Keep::All, 0);
                 self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
                     walk.document(&self.vocabulary, doc_id, &mut expansion, windows, room.limit)
                 })
@@ -554,11 +537,7 @@ impl Numbered {
 
 /// Returns, for each parallel task, the windows of its documents and rules with the number of
 /// windows of each. Documents come before rules.
-fn windows(
-    edges: &Edges,
-    packing: Packing,
-    limit: &Limit<'_>,
-) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
+fn windows(edges: &Edges, packing: Packing, limit: &Limit<'_>) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
     let grammar = edges.dag().grammar();
     // Documents tile the root and rules follow it, so their positions ascend.
     let docs = grammar.docs().map(|doc| edges.dag().doc_range(doc));
@@ -574,8 +553,7 @@ fn windows(
     }
     let weights = Weights::one();
     let count = |bodies: &[Range<usize>]| {
-        let mut windows =
-            PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
+        let mut windows = PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
         let mut lens = Vec::with_capacity(bodies.len());
         let mut limit_of_task = limit.for_task();
         for body in bodies {

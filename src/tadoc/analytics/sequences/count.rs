@@ -51,11 +51,7 @@ const TASK_WINDOWS: usize = 1 << 16;
 /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] if one sequence alone is met more
 /// often than the memory of `limits` holds or a count needs more than 64 bits,
 /// [`Error::Cancelled`], and the errors of [`Vocabulary::new`].
-pub fn sequence_count<'a>(
-    corpus: &Corpus,
-    n: usize,
-    limits: impl Into<TaskLimits<'a>>,
-) -> Result<SequenceCounts> {
+pub fn sequence_count<'a>(corpus: &Corpus, n: usize, limits: impl Into<TaskLimits<'a>>) -> Result<SequenceCounts> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
     SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, limits)
 }
@@ -139,8 +135,7 @@ impl SequenceCounts {
                 let limit = Limit::new(limits, packing);
                 let (new, make) = (|keep| TextWindows::new(packing, keep), &make);
                 let bits = packing.key_bits();
-                let keys =
-                    (bits, firsts.and_then(|words| keys_from(words, packing.word_bits(), bits)));
+                let keys = (bits, firsts.and_then(|words| keys_from(words, packing.word_bits(), bits)));
                 for_each_pass(walk, &vocabulary, &limit, keys, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
                     maker.texts_to_rows(&tasks, range, make, take)
@@ -201,19 +196,11 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
     let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
     let limit = Limit::for_keys::<K>(limits);
     let bits = packing.all_bits();
-    let within: Option<KeyRange<K>> =
-        firsts.and_then(|words| keys_from(words, packing.word_bits(), bits));
-    for_each_pass(
-        walk,
-        maker.vocabulary,
-        &limit,
-        (bits, within),
-        new,
-        |tasks, range, held_bytes| {
-            let keys = tasks.into_iter().map(|windows| windows.keys).collect();
-            maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
-        },
-    )
+    let within: Option<KeyRange<K>> = firsts.and_then(|words| keys_from(words, packing.word_bits(), bits));
+    for_each_pass(walk, maker.vocabulary, &limit, (bits, within), new, |tasks, range, held_bytes| {
+        let keys = tasks.into_iter().map(|windows| windows.keys).collect();
+        maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
+    })
 }
 
 /// Counts words as sequences of one word.
@@ -307,8 +294,7 @@ pub(in crate::analytics) fn check_parts(
     refused: Option<String>,
 ) -> Result<()> {
     let num_segments = vocabulary.corpus().segments().len();
-    let are_fewer = (num_parts != num_segments)
-        .then(|| format!("{num_parts} parts of {num_segments} segments"));
+    let are_fewer = (num_parts != num_segments).then(|| format!("{num_parts} parts of {num_segments} segments"));
     match are_fewer.or(refused) {
         None => Ok(()),
         Some(got) => {
@@ -333,17 +319,11 @@ impl Joining<'_> {
     ///
     /// # Errors
     /// [`Error::Capacity`] if a count needs more than 64 bits, and [`Error::Cancelled`].
-    pub fn rows(
-        &self,
-        vocabulary: Arc<Vocabulary>,
-        mut parts: Vec<SegmentSequences>,
-    ) -> Result<(Sequences, Vec<u64>)> {
-        let is_ready = |part: &SegmentSequences| {
-            part.word_bits == self.packing.word_bits() && !part.counts.contains(&0)
-        };
+    pub fn rows(&self, vocabulary: Arc<Vocabulary>, mut parts: Vec<SegmentSequences>) -> Result<(Sequences, Vec<u64>)> {
+        let is_ready =
+            |part: &SegmentSequences| part.word_bits == self.packing.word_bits() && !part.counts.contains(&0);
         if vocabulary.is_one_segment()
-            && let Some(SegmentSequences { mut keys, mut counts, .. }) =
-                parts.pop_if(|part| is_ready(part))
+            && let Some(SegmentSequences { mut keys, mut counts, .. }) = parts.pop_if(|part| is_ready(part))
         {
             if self.min_count > 1 {
                 let mut are_kept = counts.iter().map(|&count| count >= self.min_count);
@@ -386,13 +366,7 @@ impl Joining<'_> {
 
     /// Converts keys of word ids to entries with keys of rows. Sequences that do not occur are left
     /// out, because their words may have no row.
-    fn entries(
-        &self,
-        rows: SegmentRows<'_>,
-        word_bits: u32,
-        keys: &[u64],
-        counts: &[u64],
-    ) -> Vec<Entry> {
+    fn entries(&self, rows: SegmentRows<'_>, word_bits: u32, keys: &[u64], counts: &[u64]) -> Vec<Entry> {
         let occurring = keys.iter().zip(counts).filter(|(_, count)| **count > 0);
         let entry = |(&key, &value): (&u64, &u64)| {
             let key = row_key(key, word_bits, rows, self.packing);
@@ -414,8 +388,7 @@ pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: 
         let shift = word_bits * (packing.num_words - 1 - at) as u32;
         (key >> shift & (u64::MAX >> (u64::BITS - word_bits))) as u32
     };
-    (0..packing.num_words)
-        .fold(0u64, |key, at| key << packing.word_bits() | u64::from(rows.row(id(at))))
+    (0..packing.num_words).fold(0u64, |key, at| key << packing.word_bits() | u64::from(rows.row(id(at))))
 }
 
 #[cfg(test)]
@@ -437,8 +410,7 @@ mod tests {
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
         let alone = Corpus::new(corpus.profile(), vec![segment]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
-        let counts =
-            SequenceCounts::with_vocabulary(vocabulary.clone(), n, Traversal::TopDown, 1 << 30);
+        let counts = SequenceCounts::with_vocabulary(vocabulary.clone(), n, Traversal::TopDown, 1 << 30);
         let counts = counts.unwrap();
         let id = |row: u32| u64::from(vocabulary.ids(row as usize).next().unwrap().1);
         let key = |row| counts.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
@@ -456,8 +428,7 @@ mod tests {
                 let vocabulary = Arc::new(plain.folded(&fold).unwrap());
                 let parts = (0..corpus.segments().len()).map(|at| part(&corpus, at, n)).collect();
                 let got = SequenceCounts::from_segments(vocabulary.clone(), n, parts, 0).unwrap();
-                let expected =
-                    SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, 1 << 30);
+                let expected = SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, 1 << 30);
                 let expected = expected.unwrap();
                 assert!(got.len() > 10 && got.counts() == expected.counts(), "{n}, {fold:?}");
                 let is_same = |row| got.sequences().words(row).eq(expected.sequences().words(row));
@@ -483,9 +454,7 @@ mod tests {
 
     #[test]
     fn pairs_of_segments_are_those_of_the_corpus() {
-        for (block_bytes, is_folded) in
-            [(1 << 20, false), (1 << 20, true), (300, false), (300, true)]
-        {
+        for (block_bytes, is_folded) in [(1 << 20, false), (1 << 20, true), (300, false), (300, true)] {
             let corpus = corpus_from_texts(block_bytes, &documents());
             let plain = Vocabulary::new(&corpus).unwrap();
             let fold = if is_folded { Fold::CASE } else { Fold::NONE };
@@ -497,8 +466,7 @@ mod tests {
                 let got = Cooccurrences::from_segments(shown, min_count, parts, 0);
                 let got = got.unwrap();
                 let way = Traversal::Auto;
-                let expected =
-                    Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
+                let expected = Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
                 assert!(got.len() > 5 && got.counts() == expected.counts(), "{window}");
                 let is_same = |row| got.pairs().words(row).eq(expected.pairs().words(row));
                 assert!((0..got.len()).all(is_same), "{window}, {is_folded}");

@@ -113,13 +113,7 @@ impl Ends {
         }
     }
 
-    fn fill_tail(
-        &mut self,
-        dag: &Dag,
-        rule_id: RuleId,
-        place: Range<usize>,
-        row: &impl Fn(u32) -> u32,
-    ) {
+    fn fill_tail(&mut self, dag: &Dag, rule_id: RuleId, place: Range<usize>, row: &impl Fn(u32) -> u32) {
         let mut end = place.end;
         for &element in dag.grammar().rule(rule_id).iter().rev() {
             if end == place.start {
@@ -180,10 +174,7 @@ impl Edges {
             return Err(too_many_edge_words(reach, share / 4));
         }
         let parts: Vec<_> = segments.iter().zip(rows).collect();
-        parts
-            .into_par_iter()
-            .map(|(segment, rows)| Self::new(segment, rows, reach, share, canceller))
-            .collect()
+        parts.into_par_iter().map(|(segment, rows)| Self::new(segment, rows, reach, share, canceller)).collect()
     }
 
     fn new(
@@ -313,12 +304,7 @@ impl Edges {
     ///
     /// # Errors
     /// The errors of [`StepLimit::check`].
-    pub fn walk(
-        &self,
-        positions: Range<usize>,
-        sink: &mut impl Sink,
-        limit: &mut StepLimit<'_>,
-    ) -> Result<()> {
+    pub fn walk(&self, positions: Range<usize>, sink: &mut impl Sink, limit: &mut StepLimit<'_>) -> Result<()> {
         let dag = self.dag();
         for step in dag.grammar().symbols[positions].chunks(STEP_WORDS / (self.reach + 1) + 1) {
             match &self.ends {
@@ -350,12 +336,7 @@ impl Edges {
     ///
     /// # Errors
     /// The errors of [`walk`](Self::walk).
-    pub fn walk_all(
-        &self,
-        positions: Range<usize>,
-        sink: &mut impl Sink,
-        limit: &mut StepLimit<'_>,
-    ) -> Result<()> {
+    pub fn walk_all(&self, positions: Range<usize>, sink: &mut impl Sink, limit: &mut StepLimit<'_>) -> Result<()> {
         let grammar = self.dag().grammar();
         let num_terminals = grammar.num_terminals as usize;
         let root_len = grammar.root().len();

@@ -77,9 +77,7 @@ pub(in crate::analytics) fn sorted_buckets<E: Keyed, T: Send>(
     (0..num_buckets)
         .into_par_iter()
         .with_min_len(8.min(num_buckets / 8).max(1))
-        .map_init(Sorting::default, |sorting, bucket| {
-            finish(buckets.sorted(bucket, sorting, canceller)?)
-        })
+        .map_init(Sorting::default, |sorting, bucket| finish(buckets.sorted(bucket, sorting, canceller)?))
         .collect()
 }
 
@@ -96,12 +94,7 @@ impl<E: Keyed> Buckets<E> {
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn new(
-        tasks: Vec<Vec<E>>,
-        range: (E::Key, E::Key),
-        low_bits: u32,
-        canceller: Canceller<'_>,
-    ) -> Result<Self> {
+    pub fn new(tasks: Vec<Vec<E>>, range: (E::Key, E::Key), low_bits: u32, canceller: Canceller<'_>) -> Result<Self> {
         let num_entries: usize = tasks.iter().map(Vec::len).sum();
         let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
         let even = EvenCuts::new(range, most_bits);
@@ -140,9 +133,7 @@ impl<E: Keyed> Buckets<E> {
     ) -> Result<&'s mut [E]> {
         canceller.check()?;
         sorting.entries.clear();
-        self.split
-            .iter()
-            .for_each(|split| sorting.entries.extend_from_slice(split.for_bucket(bucket)));
+        self.split.iter().for_each(|split| sorting.entries.extend_from_slice(split.for_bucket(bucket)));
         sorting.sort(self.low_bits, canceller)?;
         Ok(&mut sorting.entries)
     }
@@ -154,10 +145,7 @@ impl<E: Keyed> Buckets<E> {
 }
 
 /// Groups buckets of `lens` entries to runs of `run_len` entries or a few more.
-pub(in crate::analytics) fn runs_from(
-    lens: impl Iterator<Item = usize>,
-    run_len: usize,
-) -> Vec<Range<usize>> {
+pub(in crate::analytics) fn runs_from(lens: impl Iterator<Item = usize>, run_len: usize) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut start = 0;
     let mut end = 0;
@@ -505,8 +493,7 @@ mod tests {
         let mut sorting = Sorting { entries: entries.to_vec(), spare: vec![E::default(); 700] };
         sorting.sort(low_bits, Canceller::new(&|| false)).unwrap();
         let keys = |entries: &[E]| -> Vec<E::Key> { entries.iter().map(|e| e.key()).collect() };
-        let got: Vec<E::Key> =
-            keys(&sorting.entries).into_iter().map(|key| key.above(low_bits)).collect();
+        let got: Vec<E::Key> = keys(&sorting.entries).into_iter().map(|key| key.above(low_bits)).collect();
         prop_assert!(got.is_sorted());
         let mut got = keys(&sorting.entries);
         let mut expected = keys(entries);

@@ -22,9 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number that sequences are packed into.
-pub(in crate::analytics) trait Key:
-    Copy + Default + Ord + Debug + Send + Sync
-{
+pub(in crate::analytics) trait Key: Copy + Default + Ord + Debug + Send + Sync {
     /// Appends `word` to the sequence and removes its oldest word, whose bits lie above
     /// `total_bits`.
     fn rolled(self, word: u32, word_bits: u32, total_bits: u32) -> Self;

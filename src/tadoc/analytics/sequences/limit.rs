@@ -54,8 +54,7 @@ impl<'a> Limit<'a> {
 
     /// Creates a limit from half of the memory; the other half is for the data of walks.
     fn from_windows(limits: TaskLimits<'a>, window_bytes: u64) -> Self {
-        let max_met =
-            (limits.max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
+        let max_met = (limits.max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
         let max_words = max_met as u64;
         let num_met = AtomicUsize::new(0);
         let canceller = limits.canceller();

@@ -168,9 +168,8 @@ impl RowMaker<'_> {
         take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<bool> {
         let buckets = Buckets::new(tasks, range, self.weights.bits(), self.canceller)?;
-        let add = |counted: &mut Counted, keys: &mut [K]| {
-            counted.add_keys(keys, self.packing, &self.weights, self.min_count)
-        };
+        let add =
+            |counted: &mut Counted, keys: &mut [K]| counted.add_keys(keys, self.packing, &self.weights, self.min_count);
         self.buckets_to_rows(&buckets, 0, add, make, take)
     }
 

@@ -144,9 +144,8 @@ impl RankedInvertedIndex {
             Err(Error::Capacity { .. }) => {}
             Err(error) => return Err(error),
         }
-        let ranges = fitting_ranges(&by_document.limit(), key_bits, |keep| {
-            by_document.chunk_for(&doc_ids, keep).map(drop)
-        })?;
+        let ranges =
+            fitting_ranges(&by_document.limit(), key_bits, |keep| by_document.chunk_for(&doc_ids, keep).map(drop))?;
         for (first, last) in ranges {
             let table = by_document.chunk_for(&doc_ids, &Keep::Within(first, last))?;
             if !take(Self::from_table(table, (first, last), canceller)?)? {
@@ -157,11 +156,7 @@ impl RankedInvertedIndex {
     }
 
     /// Builds the index of the rows of `table`, whose keys lie in `range`.
-    fn from_table(
-        table: DocumentSequenceCounts,
-        range: KeyRange<u64>,
-        canceller: Canceller<'_>,
-    ) -> Result<Self> {
+    fn from_table(table: DocumentSequenceCounts, range: KeyRange<u64>, canceller: Canceller<'_>) -> Result<Self> {
         let packing = table.sequences().packing();
         let part = |entries: &mut [Entry]| part(entries, &table, canceller);
         let parts = sorted_buckets(entries(&table, canceller)?, range, canceller, part)?;
@@ -195,12 +190,7 @@ impl RankedInvertedIndex {
     }
 
     /// Creates the index of `sequences`. Sequence `row` has the entries `ends[row]..ends[row + 1]`.
-    pub(super) fn from_rows(
-        sequences: Sequences,
-        ends: Vec<usize>,
-        doc_ids: Vec<u64>,
-        counts: Vec<u64>,
-    ) -> Self {
+    pub(super) fn from_rows(sequences: Sequences, ends: Vec<usize>, doc_ids: Vec<u64>, counts: Vec<u64>) -> Self {
         Self { sequences, ends, doc_ids, counts }
     }
 
@@ -241,8 +231,7 @@ impl RankedInvertedIndex {
 
     /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
-        self.sequences.memory_bytes()
-            + 8 * (self.ends.len() + self.doc_ids.len() + self.counts.len())
+        self.sequences.memory_bytes() + 8 * (self.ends.len() + self.doc_ids.len() + self.counts.len())
     }
 }
 
@@ -266,11 +255,7 @@ fn entries(table: &DocumentSequenceCounts, canceller: Canceller<'_>) -> Result<V
     starts.into_par_iter().map(task).collect()
 }
 
-fn part(
-    entries: &mut [Entry],
-    table: &DocumentSequenceCounts,
-    canceller: Canceller<'_>,
-) -> Result<RankedRange> {
+fn part(entries: &mut [Entry], table: &DocumentSequenceCounts, canceller: Canceller<'_>) -> Result<RankedRange> {
     let mut part = RankedRange::default();
     let mut docs: Vec<(Reverse<u64>, u64)> = Vec::new();
     let sequences = table.sequences();
@@ -377,11 +362,8 @@ fn ranked(
     canceller: Canceller<'_>,
 ) -> Result<Vec<RankedRange>> {
     let rows = WordRows::new(vocabulary);
-    let first_doc_ids: Vec<u64> =
-        (0..parts.len()).map(|at| vocabulary.corpus().first_doc_id(at)).collect();
-    let doc_id = |segment_idx: usize, at: usize| {
-        first_doc_ids[segment_idx] + u64::from(parts[segment_idx].docs[at])
-    };
+    let first_doc_ids: Vec<u64> = (0..parts.len()).map(|at| vocabulary.corpus().first_doc_id(at)).collect();
+    let doc_id = |segment_idx: usize, at: usize| first_doc_ids[segment_idx] + u64::from(parts[segment_idx].docs[at]);
     let tasks = parts.iter().enumerate().flat_map(|(segment_idx, part)| {
         let starts = (0..part.keys.len()).step_by(TASK_SEQUENCES);
         starts.map(move |start| (segment_idx, start..part.keys.len().min(start + TASK_SEQUENCES)))
@@ -474,9 +456,7 @@ mod tests {
     }
 
     fn parts(corpus: &Corpus, n: usize) -> Vec<SegmentRanked> {
-        (0..corpus.segments().len())
-            .map(|at| SegmentRanked::from_segment(corpus, at, n).unwrap())
-            .collect()
+        (0..corpus.segments().len()).map(|at| SegmentRanked::from_segment(corpus, at, n).unwrap()).collect()
     }
 
     #[test]
@@ -491,8 +471,7 @@ mod tests {
                 for docs in [&DocSelection::all(&corpus), &some] {
                     let words = vocabulary.clone();
                     let all = parts(&corpus, n);
-                    let got =
-                        RankedInvertedIndex::from_segments(words.clone(), docs, n, all, 0).unwrap();
+                    let got = RankedInvertedIndex::from_segments(words.clone(), docs, n, all, 0).unwrap();
                     let mut expected = Vec::new();
                     let way = Traversal::TokenScan;
                     RankedInvertedIndex::in_ranges(words, docs, n, way, 1 << 30, |index| {
@@ -517,10 +496,8 @@ mod tests {
     #[test]
     fn what_cannot_be_joined_is_refused() {
         let whole = corpus_from_texts(300, &documents());
-        let (vocabulary, docs) =
-            (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
-        let of =
-            |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts, 0);
+        let (vocabulary, docs) = (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
+        let of = |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts, 0);
         assert_eq!(RankedInvertedIndex::segments_refused(&vocabulary, 3), None);
         for n in [0, 22, usize::MAX] {
             let refused = RankedInvertedIndex::segments_refused(&vocabulary, n).unwrap();
@@ -541,8 +518,7 @@ mod tests {
             assert!(got.to_string().contains("a part of segment 1"), "{got}");
         }
         assert!(of(3, parts(&whole, 3)).is_ok());
-        let cut =
-            Vocabulary::new(&corpus_from_texts(300, &["one two three ".repeat(100)])).unwrap();
+        let cut = Vocabulary::new(&corpus_from_texts(300, &["one two three ".repeat(100)])).unwrap();
         let refused = RankedInvertedIndex::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
     }

@@ -34,10 +34,7 @@ impl Sequences {
     }
 
     /// Creates rows of one word each from the words `rows` of the vocabulary.
-    pub(in crate::analytics) fn from_words(
-        vocabulary: Arc<Vocabulary>,
-        rows: Range<usize>,
-    ) -> Self {
+    pub(in crate::analytics) fn from_words(vocabulary: Arc<Vocabulary>, rows: Range<usize>) -> Self {
         let packing = Packing::new(1, vocabulary.len());
         let keys = (rows.start as u64..rows.end as u64).collect();
         Self { vocabulary, packing, keys, words: Vec::new() }
@@ -70,11 +67,8 @@ impl Sequences {
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         let packing = self.packing;
         let len = self.packing.num_words;
-        let (key, words) = if packing.is_whole() {
-            (self.keys[row], &[][..])
-        } else {
-            (0, &self.words[row * len..(row + 1) * len])
-        };
+        let (key, words) =
+            if packing.is_whole() { (self.keys[row], &[][..]) } else { (0, &self.words[row * len..(row + 1) * len]) };
         (0..len).map(move |at| if packing.is_whole() { packing.word(key, at) } else { words[at] })
     }
 
@@ -117,10 +111,7 @@ impl Sequences {
     }
 
     /// Appends the rows of `parts`.
-    pub(in crate::analytics) fn extend<'a>(
-        &mut self,
-        parts: impl Iterator<Item = &'a Counted> + Clone,
-    ) {
+    pub(in crate::analytics) fn extend<'a>(&mut self, parts: impl Iterator<Item = &'a Counted> + Clone) {
         self.keys.reserve_exact(parts.clone().map(|part| part.keys.len()).sum());
         self.words.reserve_exact(parts.clone().map(|part| part.words.len()).sum());
         for part in parts {
@@ -214,12 +205,7 @@ impl Counted {
     /// Adds up the weights of equal keys of 64 bits or fewer. The end of a run of equal keys is
     /// almost random, so the loop has no branch: it writes every key as a row, over the row before
     /// if they are equal.
-    fn add_whole_keys<K: Key>(
-        &mut self,
-        keys: &[K],
-        weights: &impl NumberedWeights,
-        min_count: u64,
-    ) -> Result<()> {
+    fn add_whole_keys<K: Key>(&mut self, keys: &[K], weights: &impl NumberedWeights, min_count: u64) -> Result<()> {
         let value_bits = weights.bits();
         let Some(first) = keys.first() else { return Ok(()) };
         let first_row = self.counts.len();
@@ -263,13 +249,8 @@ impl Counted {
         let len = packing.num_words;
         for row in first_row..self.counts.len() {
             let words = row * len..(row + 1) * len;
-            let is_kept = keep.is_kept(|| {
-                if packing.is_whole() {
-                    self.keys[row]
-                } else {
-                    packing.key(&self.words[words.clone()])
-                }
-            });
+            let is_kept = keep
+                .is_kept(|| if packing.is_whole() { self.keys[row] } else { packing.key(&self.words[words.clone()]) });
             if is_kept {
                 self.counts[num_kept] = self.counts[row];
                 if packing.is_whole() {
@@ -281,11 +262,7 @@ impl Counted {
             }
         }
         self.counts.truncate(num_kept);
-        if packing.is_whole() {
-            self.keys.truncate(num_kept)
-        } else {
-            self.words.truncate(num_kept * len)
-        }
+        if packing.is_whole() { self.keys.truncate(num_kept) } else { self.words.truncate(num_kept * len) }
     }
 
     /// Returns the rows, as words of `vocabulary`, and their counts.
@@ -333,11 +310,7 @@ impl Counted {
 
     /// Appends the sequence of `entry` as a row.
     pub fn push<'a>(&mut self, entry: Entry, packing: Packing, words: &impl Fn(u64) -> &'a [u32]) {
-        if packing.is_whole() {
-            self.keys.push(entry.key)
-        } else {
-            self.words.extend_from_slice(words(entry.value))
-        }
+        if packing.is_whole() { self.keys.push(entry.key) } else { self.words.extend_from_slice(words(entry.value)) }
     }
 }
 

@@ -127,12 +127,7 @@ fn walk_rules<S: Sink + Send>(
 
 /// Passes the parts of each document that has several to `sink`, as the children of a rule of
 /// weight 1. Does so for all documents, or for `only`.
-pub(in crate::analytics) fn walk_borders(
-    edges: &[Edges],
-    corpus: &Corpus,
-    only: Option<u64>,
-    sink: &mut impl Sink,
-) {
+pub(in crate::analytics) fn walk_borders(edges: &[Edges], corpus: &Corpus, only: Option<u64>, sink: &mut impl Sink) {
     match only {
         Some(doc_id) => walk_parts(edges, corpus.doc_parts(doc_id), sink),
         None => {
@@ -218,9 +213,7 @@ impl TokenWalk {
         let tasks: Vec<(usize, Range<usize>)> = segments
             .iter()
             .enumerate()
-            .flat_map(|(at, segment)| {
-                cut(&segment.dag, task_words).into_iter().map(move |range| (at, range))
-            })
+            .flat_map(|(at, segment)| cut(&segment.dag, task_words).into_iter().map(move |range| (at, range)))
             .collect();
         tasks
             .into_par_iter()
@@ -303,16 +296,9 @@ impl TokenWalk {
 
     /// Returns the first words of document `doc` of segment `at` from `positions` on, at most
     /// `reach`. Later parts of the document follow.
-    fn behind(
-        &self,
-        vocabulary: &Vocabulary,
-        at: usize,
-        doc: DocId,
-        positions: Range<usize>,
-    ) -> Vec<u32> {
+    fn behind(&self, vocabulary: &Vocabulary, at: usize, doc: DocId, positions: Range<usize>) -> Vec<u32> {
         let corpus = vocabulary.corpus();
-        let later =
-            corpus.doc_parts(corpus.doc_id(at, doc)).skip_while(|&(part_at, _)| part_at <= at);
+        let later = corpus.doc_parts(corpus.doc_id(at, doc)).skip_while(|&(part_at, _)| part_at <= at);
         let later = later.map(|(at, doc)| (at, corpus.segments()[at].dag.doc_range(doc)));
         let mut words = Vec::new();
         let mut walk = WordWalk::default();
@@ -343,8 +329,7 @@ fn check_num_words(num_words: u64, limit: &Limit<'_>) -> Result<()> {
     if num_words <= limit.max_words() {
         return Ok(());
     }
-    let [requested, most] =
-        [num_words, limit.max_words()].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let [requested, most] = [num_words, limit.max_words()].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     Err(too_many_windows(requested, most))
 }
 

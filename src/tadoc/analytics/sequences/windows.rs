@@ -127,9 +127,7 @@ impl TextWindows {
     /// Returns the windows as entries, with values from `first_value` on.
     pub fn entries(&self, first_value: u64) -> Vec<Entry> {
         let windows = self.windows.iter().zip(first_value..);
-        windows
-            .map(|(&(start, _), value)| Entry { key: self.packing.key(&self.text[start..]), value })
-            .collect()
+        windows.map(|(&(start, _), value)| Entry { key: self.packing.key(&self.text[start..]), value }).collect()
     }
 
     /// Returns the words of window `at`.

@@ -95,10 +95,7 @@ pub(in crate::format) fn decoding_bytes(dictionary_bytes: u64) -> u64 {
 ///
 /// # Errors
 /// [`Error::Io`] if zstd cannot allocate memory.
-pub(in crate::format) fn encode(
-    dictionary: &Dictionary,
-    layout: SegmentLayout,
-) -> Result<(u16, Vec<u8>)> {
+pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) -> Result<(u16, Vec<u8>)> {
     match layout {
         SegmentLayout::Small if dictionary.bytes().len() < MIN_BLOCKS_BYTES => {
             let num_parts = num_parts(dictionary.bytes().len() as u64);
@@ -115,10 +112,8 @@ fn encode_parts(dictionary: &Dictionary, num_parts: usize) -> (u16, Vec<u8>) {
     if starts.len() <= 1 {
         return (LIST, encode_list(dictionary, 0..dictionary.len()));
     }
-    let range =
-        |&start: &usize| start as u32..(start + part_len).min(dictionary.len() as usize) as u32;
-    let lists: Vec<Vec<u8>> =
-        starts.par_iter().map(|start| encode_list(dictionary, range(start))).collect();
+    let range = |&start: &usize| start as u32..(start + part_len).min(dictionary.len() as usize) as u32;
+    let lists: Vec<Vec<u8>> = starts.par_iter().map(|start| encode_list(dictionary, range(start))).collect();
     let mut out = Vec::new();
     push_varint(&mut out, lists.len() as u64);
     for (start, list) in starts.iter().zip(&lists) {
@@ -150,12 +145,7 @@ fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
 /// # Errors
 /// [`Error::Format`] if the section does not contain exactly the tokens that `meta` declares,
 /// [`Error::Version`] for an unknown codec.
-pub(in crate::format) fn decode(
-    place: Origin<'_>,
-    codec: u16,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Dictionary> {
+pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta) -> Result<Dictionary> {
     let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
     let whole = List { num_tokens, len: meta.dictionary_bytes, bytes };
     let tokens = match codec {
@@ -164,8 +154,7 @@ pub(in crate::format) fn decode(
         ZSTD => whole.decode_front_coded(place)?,
         BLOCKS => directory(place, bytes, meta)?.decode(place, bytes)?,
         codec => {
-            let (expected, got) =
-                ("dictionary codec 1 to 4".into(), format!("dictionary codec {codec}"));
+            let (expected, got) = ("dictionary codec 1 to 4".into(), format!("dictionary codec {codec}"));
             return Err(Error::Version { file: place.file.into(), expected, got });
         }
     };
@@ -177,19 +166,14 @@ pub(in crate::format) fn decode(
 ///
 /// # Errors
 /// Same as [`Directory::read`].
-pub(in crate::format) fn directory(
-    place: Origin<'_>,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Directory> {
+pub(in crate::format) fn directory(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Directory> {
     let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
     Directory::read(place, bytes, (meta.num_words, num_tokens), meta.dictionary_bytes)
 }
 
 fn decode_lists(place: Origin<'_>, lists: &[List<'_>]) -> Result<Tokens> {
     lists.iter().try_for_each(|list| list.check(place))?;
-    let mut decoded: Vec<Tokens> =
-        lists.par_iter().map(|list| list.decode(place)).collect::<Result<_>>()?;
+    let mut decoded: Vec<Tokens> = lists.par_iter().map(|list| list.decode(place)).collect::<Result<_>>()?;
     Ok(match decoded.len() {
         1 => decoded.swap_remove(0),
         _ => Tokens::joined(&decoded),
@@ -214,9 +198,7 @@ fn parts<'a>(place: Origin<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
         lists.push(List { num_tokens, len, bytes });
     }
     cursor.finish()?;
-    let sum = |number: fn(&List<'_>) -> u64| {
-        lists.iter().try_fold(0u64, |sum, list| sum.checked_add(number(list)))
-    };
+    let sum = |number: fn(&List<'_>) -> u64| lists.iter().try_fold(0u64, |sum, list| sum.checked_add(number(list)));
     let sums = (sum(|list| list.num_tokens), sum(|list| list.len));
     if sums != (Some(whole.num_tokens), Some(whole.len)) {
         let List { num_tokens, len, .. } = whole;
@@ -266,10 +248,7 @@ struct Block {
 ///
 /// # Errors
 /// [`Error::Io`] if zstd cannot allocate memory.
-pub(in crate::format) fn encode_blocks(
-    dictionary: &Dictionary,
-    layout: SegmentLayout,
-) -> Result<Vec<u8>> {
+pub(in crate::format) fn encode_blocks(dictionary: &Dictionary, layout: SegmentLayout) -> Result<Vec<u8>> {
     encode_with(dictionary, Shape::from_layout(layout))
 }
 
@@ -341,8 +320,7 @@ impl Directory {
         }
         cursor.finish()?;
         let num_blocks_of_words = u64::from(num_words).div_ceil(tokens_per_block) as usize;
-        let firsts =
-            blocks.iter().take(num_blocks_of_words).map(|block| &bytes[block.first.clone()]);
+        let firsts = blocks.iter().take(num_blocks_of_words).map(|block| &bytes[block.first.clone()]);
         if !firsts.is_sorted_by(|a, b| a < b) {
             return Err(place.fault(0, "expected blocks of words in ascending order"));
         }
@@ -371,12 +349,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Format`] if this block is not as declared, or not in order.
-    pub(in crate::format) fn word_id(
-        &self,
-        place: Origin<'_>,
-        bytes: &[u8],
-        word: &[u8],
-    ) -> Result<Option<u32>> {
+    pub(in crate::format) fn word_id(&self, place: Origin<'_>, bytes: &[u8], word: &[u8]) -> Result<Option<u32>> {
         let from_words = &self.blocks[..self.num_blocks_of_words];
         let behind = from_words.partition_point(|block| bytes[block.first.clone()] <= *word);
         let Some(block_idx) = behind.checked_sub(1) else { return Ok(None) };
@@ -527,10 +500,7 @@ mod tests {
     const BLOCKS_PLACE: Origin<'static> = Origin { file: "f", section: "dictionary", offset: 0 };
 
     /// Builds a dictionary of `words`, which ascend, and of separators.
-    fn dictionary_of_words<'a>(
-        words: impl Iterator<Item = &'a String>,
-        num_separators: usize,
-    ) -> Dictionary {
+    fn dictionary_of_words<'a>(words: impl Iterator<Item = &'a String>, num_separators: usize) -> Dictionary {
         let mut offsets = vec![0u32];
         let mut arena = String::new();
         words.for_each(|word| {

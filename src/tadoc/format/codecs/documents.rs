@@ -72,12 +72,7 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
 /// # Errors
 /// [`Error::Format`] if the section does not contain exactly the paths that `meta` declares,
 /// [`Error::Version`] for an unknown codec.
-pub(in crate::format) fn decode(
-    place: Origin<'_>,
-    codec: u16,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Paths> {
+pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta) -> Result<Paths> {
     let mut paths = PathsDecoder { place, meta, arena: Vec::new(), ends: Vec::new() };
     match codec {
         STRINGS => {
@@ -87,9 +82,7 @@ pub(in crate::format) fn decode(
             if meta.num_docs > (bytes.len() as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
                 return Err(place.fault(0, format!("expected fewer than {} paths", meta.num_docs)));
             }
-            paths.decode_all(|arena, previous, max_len| {
-                models.decode(&mut decoder, arena, previous, max_len)
-            })?;
+            paths.decode_all(|arena, previous, max_len| models.decode(&mut decoder, arena, previous, max_len))?;
             decoder.finish()?;
         }
         ZSTD => {
@@ -97,13 +90,11 @@ pub(in crate::format) fn decode(
             let packed = FrontCoded::unpack(place, &mut cursor, meta.num_docs, meta.paths_bytes)?;
             cursor.finish()?;
             let mut strings = packed.strings();
-            paths
-                .decode_all(|arena, previous, max_len| strings.decode(arena, previous, max_len))?;
+            paths.decode_all(|arena, previous, max_len| strings.decode(arena, previous, max_len))?;
             strings.finish()?;
         }
         codec => {
-            let (expected, got) =
-                ("documents codec 1 or 2".into(), format!("documents codec {codec}"));
+            let (expected, got) = ("documents codec 1 or 2".into(), format!("documents codec {codec}"));
             return Err(Error::Version { file: place.file.into(), expected, got });
         }
     }
@@ -120,10 +111,7 @@ struct PathsDecoder<'a> {
 impl PathsDecoder<'_> {
     /// Decodes every path with `decode`. It appends one path to the arena, and receives the start
     /// of the previous path and the greatest length of the arena.
-    fn decode_all(
-        &mut self,
-        mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>,
-    ) -> Result<()> {
+    fn decode_all(&mut self, mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>) -> Result<()> {
         let mut previous = 0;
         for doc in 0..self.meta.num_docs {
             let start = self.arena.len();
@@ -142,12 +130,9 @@ impl PathsDecoder<'_> {
         let expected = self.meta.paths_bytes;
         let got = self.arena.len();
         if got as u64 != expected {
-            return Err(self
-                .place
-                .fault(0, format!("expected {expected} bytes of paths, got {got}")));
+            return Err(self.place.fault(0, format!("expected {expected} bytes of paths, got {got}")));
         }
-        let bytes =
-            String::from_utf8(self.arena).map_err(|e| self.place.fault(0, e.to_string()))?;
+        let bytes = String::from_utf8(self.arena).map_err(|e| self.place.fault(0, e.to_string()))?;
         Ok(Paths::from_parts(bytes, self.ends))
     }
 }
@@ -194,15 +179,9 @@ pub(in crate::format) fn decode_lengths(
     })?;
     drop(lens_bytes);
     let nums_words = unpack(&mut cursor, meta)?;
-    for_each_integer(
-        place,
-        &nums_words,
-        meta,
-        ("words", meta.num_word_tokens),
-        |doc, num_words| {
-            lengths[doc].num_words = num_words;
-        },
-    )?;
+    for_each_integer(place, &nums_words, meta, ("words", meta.num_word_tokens), |doc, num_words| {
+        lengths[doc].num_words = num_words;
+    })?;
     cursor.finish()?;
     Ok(lengths)
 }
@@ -245,10 +224,7 @@ fn for_each_integer(
 
 /// Returns the length of each document of `grammar`, whose terminals are those of `dictionary`. It
 /// needs O(G) time. The grammar must be valid. Lengths of 2^64 or more wrap; no such file opens.
-pub(in crate::format) fn document_lengths(
-    grammar: &Grammar,
-    dictionary: &Dictionary,
-) -> Vec<DocumentLength> {
+pub(in crate::format) fn document_lengths(grammar: &Grammar, dictionary: &Dictionary) -> Vec<DocumentLength> {
     let num_terminals = grammar.num_terminals as usize;
     let mut expansions = Vec::with_capacity(num_terminals + grammar.num_rules());
     expansions.extend((0..).zip(dictionary.lengths()).map(|(id, len_bytes)| {
@@ -262,15 +238,12 @@ pub(in crate::format) fn document_lengths(
     }));
     expansions.resize(num_terminals + grammar.num_rules(), Expansion::default());
     for rule_id in grammar.rule_ids().skip(1).rev() {
-        expansions[grammar.element_for(rule_id) as usize] =
-            Expansion::joined(grammar.rule(rule_id), &expansions);
+        expansions[grammar.element_for(rule_id) as usize] = Expansion::joined(grammar.rule(rule_id), &expansions);
     }
     let cuts = grammar.doc_offsets.windows(2);
     let docs = cuts.map(|cuts| &grammar.root()[cuts[0] as usize..cuts[1] as usize]);
     let joined = docs.map(|doc| Expansion::joined(doc, &expansions));
-    joined
-        .map(|Expansion { len_bytes, num_words, .. }| DocumentLength { len_bytes, num_words })
-        .collect()
+    joined.map(|Expansion { len_bytes, num_words, .. }| DocumentLength { len_bytes, num_words }).collect()
 }
 
 /// Length and edges of the expansion of some elements.
@@ -285,8 +258,7 @@ struct Expansion {
 impl Expansion {
     /// Returns the expansion of `elements` in a row. `expansions` has those of all elements, by id.
     fn joined(elements: &[u32], expansions: &[Self]) -> Self {
-        let begins_with_word =
-            elements.first().is_some_and(|&first| expansions[first as usize].begins_with_word);
+        let begins_with_word = elements.first().is_some_and(|&first| expansions[first as usize].begins_with_word);
         let mut all = Self { begins_with_word, ..Self::default() };
         for &element in elements {
             let next = expansions[element as usize];
@@ -323,8 +295,7 @@ mod tests {
         // At most 150 of these numbers have a sum below 2^64.
         let number = || (any::<u64>(), 8u32..64).prop_map(|(number, shift)| number >> shift);
         let length = (number(), number());
-        let length =
-            length.prop_map(|(len_bytes, num_words)| DocumentLength { len_bytes, num_words });
+        let length = length.prop_map(|(len_bytes, num_words)| DocumentLength { len_bytes, num_words });
         prop::collection::vec(length, 0..150)
     }
 
@@ -334,10 +305,7 @@ mod tests {
         let lengths: Vec<_> = (0..10_000).map(length).collect();
         assert!(encode_lengths(&lengths).unwrap().len() < 1_000);
         let empty = vec![DocumentLength::default(); 1 << 20];
-        assert_eq!(
-            decode_lengths(PLACE, &encode_lengths(&empty).unwrap(), &meta(&empty)).unwrap(),
-            empty
-        );
+        assert_eq!(decode_lengths(PLACE, &encode_lengths(&empty).unwrap(), &meta(&empty)).unwrap(), empty);
     }
 
     proptest! {

@@ -42,9 +42,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::entropy::prefix_code::{
-    Class, List, MAX_CLASSES, classes_by_len, decode_list, encode_list,
-};
+use crate::format::entropy::prefix_code::{Class, List, MAX_CLASSES, classes_by_len, decode_list, encode_list};
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 use crate::ids::RuleId;
@@ -105,11 +103,7 @@ pub(in crate::format) fn encode(grammar: &Grammar) -> Vec<u8> {
 /// # Errors
 /// [`Error::Format`] if the section does not contain a grammar with the numbers
 /// that `meta` declares.
-pub(in crate::format) fn decode(
-    place: Origin<'_>,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Grammar> {
+pub(in crate::format) fn decode(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
     let stored = Stored::read(place, bytes, meta)?;
     let symbols = stored.elements.decode(stored.element_at())?;
     let Stored { rule_offsets, doc_offsets, .. } = stored;
@@ -141,8 +135,7 @@ impl<'a> RulesFirst<'a> {
     /// Same as [`decode`], but for faults in what is not decoded.
     pub fn decode(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let stored = Stored::read(place, bytes, meta)?;
-        let (root_len, half_len) =
-            (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
+        let (root_len, half_len) = (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
         let is_whole = root_len < half_len;
         let (symbols, start) = if is_whole {
             (stored.elements.decode(stored.element_at())?, 0)
@@ -177,8 +170,7 @@ impl<'a> RulesFirst<'a> {
         let last = mark_at.len() - 1;
         let mark_at = |place: u32| mark_at[last.min(place as usize)];
         let elements = &self.stored.elements;
-        let mut root =
-            if self.is_whole { Vec::new() } else { elements.decode_first_half(mark_at)? };
+        let mut root = if self.is_whole { Vec::new() } else { elements.decode_first_half(mark_at)? };
         let mut untaken = self.untaken.elements().iter().rev();
         let mut end = root.len();
         while let Some(at) = memchr::memrchr(NO_MARK, &root[..end]) {
@@ -198,11 +190,8 @@ impl<'a> RulesFirst<'a> {
     /// Same as [`decode`].
     pub fn complete(mut self) -> Result<Grammar> {
         let elements = &self.stored.elements;
-        let mut symbols = if self.is_whole {
-            Vec::new()
-        } else {
-            elements.decode_first_half(self.stored.element_at())?
-        };
+        let mut symbols =
+            if self.is_whole { Vec::new() } else { elements.decode_first_half(self.stored.element_at())? };
         self.untaken.fill(&mut symbols);
         if !self.untaken.is_empty() {
             return Err(misfit(self.place));

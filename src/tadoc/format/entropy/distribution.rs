@@ -83,9 +83,7 @@ impl<const N: usize> Distribution<N> {
     #[inline]
     #[target_feature(enable = "avx2,popcnt,bmi1,bmi2,lzcnt")]
     pub(in crate::format) fn next_avx2(&mut self, slot: u16) -> (usize, Interval) {
-        use std::arch::x86_64::{
-            _mm256_cmpgt_epi16, _mm256_movemask_epi8, _mm256_set1_epi16, _mm256_setr_epi16,
-        };
+        use std::arch::x86_64::{_mm256_cmpgt_epi16, _mm256_movemask_epi8, _mm256_set1_epi16, _mm256_setr_epi16};
         let slots = _mm256_set1_epi16(slot as i16);
         let mut num_bytes_above = 0;
         for &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] in self.starts.as_chunks().0 {

@@ -22,6 +22,5 @@ mod rans;
 
 pub(in crate::format) use distribution::{Distribution, Interval};
 pub(in crate::format) use rans::{
-    BitDecoder, BitEncoder, Decoder, Encoder, MAX_SYMBOLS_PER_BYTE, SymbolDecoder, SymbolEncoder,
-    push_part, take_part,
+    BitDecoder, BitEncoder, Decoder, Encoder, MAX_SYMBOLS_PER_BYTE, SymbolDecoder, SymbolEncoder, push_part, take_part,
 };

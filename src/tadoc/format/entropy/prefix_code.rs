@@ -99,11 +99,7 @@ impl<'a> List<'a> {
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if `cursor` is not at such a list.
-    pub(in crate::format) fn read(
-        cursor: &mut Cursor<'a>,
-        classes: &[Class],
-        num_numbers: u64,
-    ) -> Result<Self> {
+    pub(in crate::format) fn read(cursor: &mut Cursor<'a>, classes: &[Class], num_numbers: u64) -> Result<Self> {
         let at = cursor.clone();
         let lens = cursor.take(classes.len().div_ceil(2))?;
         let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
@@ -136,10 +132,7 @@ impl<'a> List<'a> {
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if the streams have other lengths.
-    pub(in crate::format) fn decode(
-        &self,
-        map: impl Fn(u32) -> u32 + Copy + Sync,
-    ) -> Result<Vec<u32>> {
+    pub(in crate::format) fn decode(&self, map: impl Fn(u32) -> u32 + Copy + Sync) -> Result<Vec<u32>> {
         let mut numbers = vec![0; self.num_numbers];
         let (first, second) = numbers.split_at_mut(self.first_half_len());
         let mut decode_first = || self.follow(0, first, map);
@@ -156,10 +149,7 @@ impl<'a> List<'a> {
     ///
     /// # Errors
     /// Same as [`decode`](Self::decode).
-    pub(in crate::format) fn decode_first_half<T: Copy + Default>(
-        &self,
-        map: impl Fn(u32) -> T,
-    ) -> Result<Vec<T>> {
+    pub(in crate::format) fn decode_first_half<T: Copy + Default>(&self, map: impl Fn(u32) -> T) -> Result<Vec<T>> {
         let mut numbers = vec![T::default(); self.first_half_len()];
         self.follow(0, &mut numbers, map).map(|()| numbers)
     }
@@ -168,10 +158,7 @@ impl<'a> List<'a> {
     ///
     /// # Errors
     /// Same as [`decode`](Self::decode).
-    pub(in crate::format) fn decode_second_half(
-        &self,
-        map: impl Fn(u32) -> u32,
-    ) -> Result<Vec<u32>> {
+    pub(in crate::format) fn decode_second_half(&self, map: impl Fn(u32) -> u32) -> Result<Vec<u32>> {
         let mut numbers = vec![0; self.num_numbers - self.first_half_len()];
         self.follow(STREAMS_AT_ONCE, &mut numbers, map).map(|()| numbers)
     }
@@ -182,17 +169,11 @@ impl<'a> List<'a> {
     }
 
     /// Decodes the four streams from `first_stream` on to `numbers`.
-    fn follow<T>(
-        &self,
-        first_stream: usize,
-        numbers: &mut [T],
-        map: impl Fn(u32) -> T,
-    ) -> Result<()> {
+    fn follow<T>(&self, first_stream: usize, numbers: &mut [T], map: impl Fn(u32) -> T) -> Result<()> {
         let mut streams = self.streams;
         let streams = &mut streams[first_stream..][..STREAMS_AT_ONCE];
         let mut parts = numbers.chunks_mut(self.part_len());
-        let mut parts: [&mut [T]; STREAMS_AT_ONCE] =
-            std::array::from_fn(|_| parts.next().unwrap_or_default());
+        let mut parts: [&mut [T]; STREAMS_AT_ONCE] = std::array::from_fn(|_| parts.next().unwrap_or_default());
         follow(&self.table, streams, &mut parts, map);
         if streams.iter().all(Stream::is_at_end) {
             Ok(())

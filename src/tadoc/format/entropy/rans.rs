@@ -34,11 +34,7 @@ pub(in crate::format) struct Encoder {
 impl Encoder {
     /// Encodes `symbol`, which is less than `N`, and updates `distribution`.
     #[inline]
-    pub(in crate::format) fn symbol<const N: usize>(
-        &mut self,
-        distribution: &mut Distribution<N>,
-        symbol: usize,
-    ) {
+    pub(in crate::format) fn symbol<const N: usize>(&mut self, distribution: &mut Distribution<N>, symbol: usize) {
         self.symbol_in(SYMBOLS, distribution, symbol);
     }
 
@@ -50,12 +46,7 @@ impl Encoder {
     }
 
     #[inline]
-    fn symbol_in<const N: usize>(
-        &mut self,
-        state: usize,
-        distribution: &mut Distribution<N>,
-        symbol: usize,
-    ) {
+    fn symbol_in<const N: usize>(&mut self, state: usize, distribution: &mut Distribution<N>, symbol: usize) {
         self.symbols.symbol(state, distribution, symbol);
         if self.symbols.batch.len() == BATCH_LEN {
             self.symbols.end_batch(NUM_STATES);
@@ -194,8 +185,7 @@ impl BitEncoder {
     /// Returns the bytes, the last one with zeros behind the bits.
     pub(in crate::format) fn finish(mut self) -> Vec<u8> {
         self.bytes.truncate(self.num_bytes);
-        self.bytes
-            .extend_from_slice(&self.window.to_le_bytes()[..self.window_len.div_ceil(8) as usize]);
+        self.bytes.extend_from_slice(&self.window.to_le_bytes()[..self.window_len.div_ceil(8) as usize]);
         self.bytes
     }
 }
@@ -221,19 +211,12 @@ impl<'a> Decoder<'a> {
 
     /// Decodes the next symbol and updates `distribution`.
     #[inline]
-    pub(in crate::format) fn symbol<const N: usize>(
-        &mut self,
-        distribution: &mut Distribution<N>,
-    ) -> usize {
+    pub(in crate::format) fn symbol<const N: usize>(&mut self, distribution: &mut Distribution<N>) -> usize {
         self.symbol_in(SYMBOLS, distribution)
     }
 
     #[inline]
-    fn symbol_in<const N: usize>(
-        &mut self,
-        state: usize,
-        distribution: &mut Distribution<N>,
-    ) -> usize {
+    fn symbol_in<const N: usize>(&mut self, state: usize, distribution: &mut Distribution<N>) -> usize {
         if self.num_left == 0 {
             self.symbols.begin_batch(NUM_STATES);
             self.num_left = BATCH_LEN;
@@ -296,8 +279,7 @@ impl<'a, const S: usize> SymbolDecoder<'a, S> {
             self.position = self.symbols.len() + 1;
         }
         for state in &mut self.states[..num_states] {
-            let (low, high) =
-                (word_at(self.symbols, self.position), word_at(self.symbols, self.position + 4));
+            let (low, high) = (word_at(self.symbols, self.position), word_at(self.symbols, self.position + 4));
             *state = u64::from(low) | u64::from(high) << 32;
             self.position += 8;
         }
@@ -314,11 +296,7 @@ impl<'a, const S: usize> SymbolDecoder<'a, S> {
     }
 
     #[inline(always)]
-    pub(in crate::format) fn symbol_by(
-        &mut self,
-        state: usize,
-        next: impl FnOnce(u16) -> (usize, Interval),
-    ) -> usize {
+    pub(in crate::format) fn symbol_by(&mut self, state: usize, next: impl FnOnce(u16) -> (usize, Interval)) -> usize {
         let state = &mut self.states[state];
         let slot = *state as u16 % (1 << SCALE_BITS);
         let (symbol, Interval { start, len }) = next(slot);
@@ -432,8 +410,7 @@ mod tests {
                 let len = (len >> shift).max(1);
                 Item::Uniform(n % len, len)
             }),
-            (any::<u32>(), 0u32..=32)
-                .prop_map(|(n, bits)| Item::Bits((u64::from(n) & ((1 << bits) - 1)) as u32, bits)),
+            (any::<u32>(), 0u32..=32).prop_map(|(n, bits)| Item::Bits((u64::from(n) & ((1 << bits) - 1)) as u32, bits)),
         ];
         prop::collection::vec(item, 0..400)
     }

@@ -29,8 +29,7 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{Ast, ClassSetItem, Literal, Visitor, visit};
 use regex_syntax::hir::{
-    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
-    Repetition,
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, Repetition,
 };
 
 use crate::error::{Error, Result};
@@ -103,35 +102,22 @@ impl LinePattern {
     }
 
     /// Parses one of the sources, which have `len_bytes` together.
-    fn parsed(
-        source: &str,
-        len_bytes: usize,
-        expression: &LineExpression<'_>,
-    ) -> std::result::Result<Hir, LineFault> {
+    fn parsed(source: &str, len_bytes: usize, expression: &LineExpression<'_>) -> std::result::Result<Hir, LineFault> {
         if len_bytes > MAX_SOURCE_BYTES {
             let reason = format!("it has {len_bytes} bytes, more than {MAX_SOURCE_BYTES}");
             return Err(LineFault { character: None, reason });
         }
-        let text = if expression.is_literal {
-            Cow::Owned(regex_syntax::escape(source))
-        } else {
-            Cow::Borrowed(source)
-        };
+        let text = if expression.is_literal { Cow::Owned(regex_syntax::escape(source)) } else { Cow::Borrowed(source) };
         let mut parser = ParserBuilder::new();
         parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
         let parsed = parser.build().parse(&text).map_err(|fault| syntax_fault(&text, &fault))?;
         within_lines(parsed).map_err(|fault| fault.located(source))
     }
 
-    fn compiled(
-        mut within: Hir,
-        expression: &LineExpression<'_>,
-    ) -> std::result::Result<Self, LineFault> {
+    fn compiled(mut within: Hir, expression: &LineExpression<'_>) -> std::result::Result<Self, LineFault> {
         let borders = match expression {
             LineExpression { is_line: true, .. } => Some([Look::StartLF, Look::EndLF]),
-            LineExpression { is_word: true, .. } => {
-                Some([Look::WordStartHalfUnicode, Look::WordEndHalfUnicode])
-            }
+            LineExpression { is_word: true, .. } => Some([Look::WordStartHalfUnicode, Look::WordEndHalfUnicode]),
             _ => None,
         };
         if let Some([start, end]) = borders.map(|borders| borders.map(Hir::look)) {
@@ -158,11 +144,7 @@ impl LinePattern {
     /// Returns the first selected line of `text` from `at`, and the place of its first match.
     /// `text` consists of whole lines; one of them begins at `at`.
     pub(super) fn find_line(&self, text: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
-        if self.is_inverted {
-            self.find_other_line(text, at)
-        } else {
-            self.find_matching_line(text, at)
-        }
+        if self.is_inverted { self.find_other_line(text, at) } else { self.find_matching_line(text, at) }
     }
 
     fn find_matching_line(&self, text: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
@@ -268,9 +250,9 @@ fn within_lines(hir: Hir) -> std::result::Result<Hir, LineFault> {
         HirKind::Concat(parts) => {
             Hir::concat(parts.into_iter().map(within_lines).collect::<std::result::Result<_, _>>()?)
         }
-        HirKind::Alternation(parts) => Hir::alternation(
-            parts.into_iter().map(within_lines).collect::<std::result::Result<_, _>>()?,
-        ),
+        HirKind::Alternation(parts) => {
+            Hir::alternation(parts.into_iter().map(within_lines).collect::<std::result::Result<_, _>>()?)
+        }
     })
 }
 
@@ -360,9 +342,8 @@ mod tests {
         assert!(fault(r"(?mR)a$").contains("flag R"));
         assert!(fault(r"\w{500}{500}").contains("size"));
         assert!(fault(&"a".repeat(9000)).contains("9000 bytes, more than 8192"));
-        let several = |sources: &[&str]| {
-            LinePattern::any_of(sources, &LineExpression::default()).unwrap_err().to_string()
-        };
+        let several =
+            |sources: &[&str]| LinePattern::any_of(sources, &LineExpression::default()).unwrap_err().to_string();
         assert!(several(&["a", "é("]).contains("a fault at character 2 of `é(`, expected"));
         let half = "a".repeat(5000);
         assert!(several(&[&half, &half]).contains("10000 bytes, more than 8192"));
@@ -386,8 +367,7 @@ mod tests {
 
     #[test]
     fn classes_lose_the_line_end_and_keep_the_rest() {
-        let pattern =
-            LinePattern::new(&LineExpression { source: r"a\s*b", ..Default::default() }).unwrap();
+        let pattern = LinePattern::new(&LineExpression { source: r"a\s*b", ..Default::default() }).unwrap();
         assert_eq!(pattern.find_line(b"a\nb\n a \tb", 0), Some((4..9, 5..9)));
         assert_eq!(pattern.matches(b"ab a b").collect::<Vec<_>>(), [0..2, 3..6]);
     }

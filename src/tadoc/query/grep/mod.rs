@@ -205,11 +205,7 @@ impl Run<'_, '_> {
                 Some(at) => start + at + 1,
                 None => whole,
             };
-            let end = if is_last {
-                whole
-            } else {
-                start_of_last_lines(&bytes[searched..whole], after) + searched
-            };
+            let end = if is_last { whole } else { start_of_last_lines(&bytes[searched..whole], after) + searched };
             let window = Window { bytes: &bytes[..whole], to: end };
             self.search_window(&mut search, window)?;
             if self.is_over {
@@ -240,11 +236,8 @@ impl Run<'_, '_> {
             self.check_cancellation()?;
             let range = first.range.start.max(searched)..end;
             let around = self.lines_around(doc_id, len_bytes, range.clone(), &mut bytes)?;
-            let line_number = if range.start > first.range.start {
-                search.line_number()
-            } else {
-                first.num_line_ends + 1
-            };
+            let line_number =
+                if range.start > first.range.start { search.line_number() } else { first.num_line_ends + 1 };
             search.resume(around.offset, around.lines.start, line_number);
             let window = Window { bytes: &bytes, to: around.lines.end };
             self.search_window(&mut search, window)?;
@@ -258,13 +251,7 @@ impl Run<'_, '_> {
 
     /// Reads the lines of a document of `len_bytes` that overlap `range`, with the lines before and
     /// after them that are wanted, into `bytes`.
-    fn lines_around(
-        &self,
-        doc_id: u64,
-        len_bytes: u64,
-        range: Range<u64>,
-        bytes: &mut Vec<u8>,
-    ) -> Result<LinesAround> {
+    fn lines_around(&self, doc_id: u64, len_bytes: u64, range: Range<u64>, bytes: &mut Vec<u8>) -> Result<LinesAround> {
         let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
         // Margins are at most four times as long as a line with its neighbours.
         let limit = max_output_bytes.saturating_mul(8).saturating_add(PIECE_BYTES);
@@ -279,8 +266,7 @@ impl Run<'_, '_> {
             let has_before = offset == 0 || memchr_iter(b'\n', &bytes[..head]).count() > before;
             let line_end = memchr(b'\n', &bytes[last..]).map_or(bytes.len(), |at| last + at + 1);
             let has_after = end == len_bytes
-                || bytes[line_end - 1] == b'\n'
-                    && memchr_iter(b'\n', &bytes[line_end..]).count() >= after;
+                || bytes[line_end - 1] == b'\n' && memchr_iter(b'\n', &bytes[line_end..]).count() >= after;
             if has_before && has_after {
                 let start = memrchr(b'\n', &bytes[..head]).map_or(0, |at| at + 1);
                 return Ok(LinesAround { offset, lines: start..line_end });
@@ -317,9 +303,7 @@ struct LinesAround {
 /// Returns the number of the first of `places`, of which there is one, that are decoded together.
 fn len_of_group(places: &[Place]) -> usize {
     let most = places[0].range.start.saturating_add(GROUP_BYTES);
-    let is_far = |pair: &[Place]| {
-        pair[1].range.start > pair[0].range.end + GAP_BYTES || pair[1].range.start > most
-    };
+    let is_far = |pair: &[Place]| pair[1].range.start > pair[0].range.end + GAP_BYTES || pair[1].range.start > most;
     places.windows(2).position(is_far).map_or(places.len(), |at| at + 1)
 }
 
@@ -410,11 +394,7 @@ impl<'p> LineSearch<'p> {
     /// [`Error::Capacity`] if it is too long with its neighbours.
     pub fn next_line<'w>(&mut self, window: &Window<'w>) -> Result<Option<GrepLine<'w>>> {
         let bytes = window.bytes;
-        let found = if self.is_over() {
-            None
-        } else {
-            self.pattern.find_line(&bytes[..window.to], self.at)
-        };
+        let found = if self.is_over() { None } else { self.pattern.find_line(&bytes[..window.to], self.at) };
         let Some((line, matched)) = found else {
             self.advance(bytes, window.to);
             return Ok(None);

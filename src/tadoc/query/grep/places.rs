@@ -192,8 +192,7 @@ impl Walk {
     fn part(&mut self, segment: &Segment, marks: &Marks, doc: DocId) -> Option<()> {
         let dag = &segment.dag;
         let symbols = dag.grammar().symbols.as_slice();
-        let frame_of =
-            |range: Range<usize>| Frame { next: range.start, end: range.end, after_word: false };
+        let frame_of = |range: Range<usize>| Frame { next: range.start, end: range.end, after_word: false };
         let mut frame = frame_of(dag.doc_range(doc));
         let mut outer = Vec::new();
         loop {
@@ -255,11 +254,7 @@ pub(super) fn demands_from(hir: &Hir) -> Vec<Vec<TextPattern>> {
         }
     }
     let pattern = |literal: String| {
-        if is_any_case {
-            TextPattern::contains_in_any_case(&literal)
-        } else {
-            TextPattern::contains(&literal)
-        }
+        if is_any_case { TextPattern::contains_in_any_case(&literal) } else { TextPattern::contains(&literal) }
     };
     kept.into_iter().map(|literals| literals.into_iter().map(pattern).collect()).collect()
 }
@@ -445,10 +440,7 @@ mod tests {
             PlaceFinder::new(&corpus, &demands).places(0, text.len() as u64)
         };
         let start = text.find("needle").unwrap() as u64;
-        assert_eq!(
-            found("needle"),
-            Some(vec![Place { range: start..start + 6, num_line_ends: 3000 }])
-        );
+        assert_eq!(found("needle"), Some(vec![Place { range: start..start + 6, num_line_ends: 3000 }]));
         assert_eq!(found("fox"), None);
         assert_eq!(found("cat"), Some(Vec::new()));
     }
@@ -481,8 +473,7 @@ mod tests {
             ("(?-u:\\xff)ab", vec![vec!["ab"]]),
         ] {
             let found = demands(source);
-            let found: Vec<Vec<&str>> =
-                found.iter().map(|set| set.iter().map(String::as_str).collect()).collect();
+            let found: Vec<Vec<&str>> = found.iter().map(|set| set.iter().map(String::as_str).collect()).collect();
             assert_eq!(found, expected, "{source}");
         }
     }

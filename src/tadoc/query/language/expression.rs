@@ -185,9 +185,7 @@ impl Expression {
             Self::Leaf(leaf) => Self::Leaf(leaves[*leaf]),
             Self::And(parts) => Self::all(all(parts)),
             Self::Or(parts) => Self::any(all(parts)),
-            Self::Not(parts) => {
-                Self::without(parts[0].renumbered(leaves), vec![parts[1].renumbered(leaves)])
-            }
+            Self::Not(parts) => Self::without(parts[0].renumbered(leaves), vec![parts[1].renumbered(leaves)]),
         }
     }
 }
@@ -249,11 +247,7 @@ impl Leaves {
     /// Returns the number of the leaf whose words follow each other where `place` fits.
     pub fn placed(&mut self, item: Item, place: Place) -> usize {
         let item = self.items.number(item);
-        self.leaves.number(if place.is_any() {
-            Leaf::Phrase(item)
-        } else {
-            Leaf::Placed { item, place }
-        })
+        self.leaves.number(if place.is_any() { Leaf::Phrase(item) } else { Leaf::Placed { item, place } })
     }
 
     /// Returns the number of the leaf whose `parts` lie near each other. Equal parts count once.
@@ -281,11 +275,7 @@ impl Leaves {
     /// Returns `root` for other `items` in place of the items it was made with, as items, leaves
     /// and root. Items that are equal become one, and items of no leaf are left out. Cost:
     /// O(leaves and their items).
-    pub fn replaced(
-        items: &[Item],
-        leaves: &[Leaf],
-        root: &Expression,
-    ) -> (Vec<Item>, Vec<Leaf>, Expression) {
+    pub fn replaced(items: &[Item], leaves: &[Leaf], root: &Expression) -> (Vec<Item>, Vec<Leaf>, Expression) {
         let mut made = Self::new();
         let leaves = leaves.iter().map(|leaf| made.replaced_leaf(leaf, items));
         let numbers: Vec<usize> = leaves.collect();
@@ -386,12 +376,8 @@ impl fmt::Display for Shown<'_> {
         let joined = |parts: Vec<String>, by: &str| parts.join(by);
         let text = match self.expression {
             Expression::Leaf(leaf) => self.leaf(&self.leaves[*leaf]),
-            Expression::And(parts) => {
-                joined(parts.iter().map(|part| self.operand(part)).collect(), " ")
-            }
-            Expression::Or(parts) => {
-                joined(parts.iter().map(|part| self.for_expression(part)).collect(), " OR ")
-            }
+            Expression::And(parts) => joined(parts.iter().map(|part| self.operand(part)).collect(), " "),
+            Expression::Or(parts) => joined(parts.iter().map(|part| self.for_expression(part)).collect(), " OR "),
             Expression::Not(parts) => {
                 let [kept, excluded] = parts.as_ref();
                 let excluded = match excluded {

@@ -33,8 +33,8 @@ use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
 use super::words::{
-    Budget, Character, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid,
-    meant_otherwise, quoted, regex_end, shown, words_from,
+    Budget, Character, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid, meant_otherwise, quoted,
+    regex_end, shown, words_from,
 };
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
 
@@ -170,9 +170,7 @@ impl Parser<'_> {
     /// Returns true if `word` stands alone at the next character.
     fn is_word_at(&self, word: &str) -> bool {
         self.starts_with(word)
-            && self
-                .char_at(self.at + word.len())
-                .is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
+            && self.char_at(self.at + word.len()).is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
     }
 
     fn starts_with(&self, word: &str) -> bool {
@@ -357,8 +355,7 @@ impl Parser<'_> {
     }
 
     fn not_in_near(&self) -> Error {
-        let shown: String =
-            self.text[self.at..].iter().map(|&(_, character)| character).take(10).collect();
+        let shown: String = self.text[self.at..].iter().map(|&(_, character)| character).take(10).collect();
         invalid(format!("`{shown}` inside NEAR, {}", self.here()), NEAR_SYNTAX)
     }
 
@@ -497,18 +494,13 @@ impl Parser<'_> {
                 "a query without column filters; write a colon inside quotes for the text, or a condition \
                  on the column in WHERE"
             }
-            text if text.starts_with('[')
-                && text.ends_with('=')
-                && self.char_at(end) == Some('"') =>
-            {
+            text if text.starts_with('[') && text.ends_with('=') && self.char_at(end) == Some('"') => {
                 "words, patterns such as pre* and /expressions/; a query has no attributes of words"
             }
             text if text.starts_with(['[', '{']) && self.is_range_from(end) => {
                 "words or patterns; a query has no ranges, and WHERE has them for columns"
             }
-            text if text.starts_with(['\'', '‘']) && self.closes_single_quote(end) => {
-                STRAIGHT_QUOTES
-            }
+            text if text.starts_with(['\'', '‘']) && self.closes_single_quote(end) => STRAIGHT_QUOTES,
             text => match meant_otherwise(text) {
                 Some(allowed) => allowed,
                 None => return Ok(()),
@@ -552,8 +544,7 @@ impl Parser<'_> {
         let list: String = list[..close].iter().map(|&(_, c)| c).collect();
         let list = list.trim();
         let number = list.rsplit_once(',').map(|(_, number)| number.trim());
-        let is_number =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         list.contains(char::is_whitespace) && (num_blanks == 0 || number.is_some_and(is_number))
     }
 
@@ -563,9 +554,7 @@ impl Parser<'_> {
             let written = self.text[self.at..].iter().map(|&(_, c)| c.to_ascii_lowercase());
             let behind = self.at + column.len() + 1;
             written.take(column.len() + 1).eq(column.chars().chain([':']))
-                && self
-                    .char_at(behind)
-                    .is_some_and(|c| !c.is_whitespace() && !matches!(c, ':' | ')'))
+                && self.char_at(behind).is_some_and(|c| !c.is_whitespace() && !matches!(c, ':' | ')'))
         };
         COLUMNS.into_iter().find(is_column)
     }
@@ -574,8 +563,7 @@ impl Parser<'_> {
     fn is_near_without_list(&self) -> bool {
         let behind = self.at + NEAR.len();
         self.is_word_at(NEAR)
-            || self.char_at(behind) == Some('/')
-                && self.char_at(behind + 1).is_some_and(|c| c.is_ascii_digit())
+            || self.char_at(behind) == Some('/') && self.char_at(behind + 1).is_some_and(|c| c.is_ascii_digit())
     }
 
     /// Parses a number of words. `example` shows where it belongs.
@@ -586,12 +574,10 @@ impl Parser<'_> {
             number = number.and_then(|n| n.checked_mul(10)?.checked_add(digit.into()));
             self.at += 1;
         }
-        let is_border =
-            self.char_at(self.at).is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'));
+        let is_border = self.char_at(self.at).is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'));
         let number = number.filter(|&n| self.at > start && is_border && n <= MAX_NEAR_WORDS);
         number.ok_or_else(|| {
-            let shown: String =
-                self.text[start..].iter().map(|&(_, character)| character).take(20).collect();
+            let shown: String = self.text[start..].iter().map(|&(_, character)| character).take(20).collect();
             invalid(
                 format!("`{shown}` at character {}", start + 1),
                 &format!("a number of words up to {MAX_NEAR_WORDS}, as in {example}"),

@@ -87,15 +87,9 @@ impl WordPattern {
     pub(in crate::query) fn folded(&self, fold: &Fold) -> Result<Self, RegexFault> {
         let (kind, fold) = match &self.kind {
             Kind::Exact(word) => (Kind::Exact(fold.text(word).into_owned()), fold.clone()),
-            Kind::Wildcard(wildcard) => {
-                (Kind::Wildcard(folded_wildcard(wildcard, fold)), fold.plain())
-            }
+            Kind::Wildcard(wildcard) => (Kind::Wildcard(folded_wildcard(wildcard, fold)), fold.plain()),
             Kind::Regex(regex) => {
-                let regex = if fold.ignores_case() {
-                    WordRegex::for_any_case(regex.source())?
-                } else {
-                    regex.clone()
-                };
+                let regex = if fold.ignores_case() { WordRegex::for_any_case(regex.source())? } else { regex.clone() };
                 (Kind::Regex(regex), fold.without_synonyms())
             }
             Kind::Fuzzy(fuzzy) => {
@@ -184,8 +178,7 @@ fn open_sigma(character: char) -> char {
 /// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one. Without
 /// accents it also loses the underscores at its ends, as words do.
 fn folded_wildcard(wildcard: &Wildcard, fold: &Fold) -> Wildcard {
-    let mut pieces: Vec<PatternChar> =
-        wildcard.pieces().flat_map(|piece| folded_piece(piece, fold)).collect();
+    let mut pieces: Vec<PatternChar> = wildcard.pieces().flat_map(|piece| folded_piece(piece, fold)).collect();
     if fold.ignores_accents() {
         let is_kept = |piece: &PatternChar| *piece != PatternChar::Literal('_');
         pieces.truncate(pieces.iter().rposition(is_kept).map_or(0, |last| last + 1));
@@ -309,9 +302,8 @@ impl Wildcard {
     pub fn find(&self, dictionary: &Dictionary) -> WordSet {
         let prefix: String = self.parts[0].iter().map_while(|&character| character).collect();
         let ids = dictionary.words_with_prefix(prefix.as_bytes());
-        let is_prefix = self.parts.len() == 2
-            && self.parts[1].is_empty()
-            && prefix.chars().count() == self.parts[0].len();
+        let is_prefix =
+            self.parts.len() == 2 && self.parts[1].is_empty() && prefix.chars().count() == self.parts[0].len();
         if is_prefix {
             return WordSet::from_range(ids);
         }
@@ -367,8 +359,7 @@ pub(in crate::query) struct FuzzyWord {
 impl FuzzyWord {
     /// Returns true if `word` differs by at most the distance.
     pub fn matches(&self, word: &str) -> bool {
-        let (from, to): (Vec<char>, Vec<char>) =
-            (self.word.chars().collect(), word.chars().collect());
+        let (from, to): (Vec<char>, Vec<char>) = (self.word.chars().collect(), word.chars().collect());
         from.len().abs_diff(to.len()) <= usize::from(self.max_distance)
             && distance(&from, &to) <= usize::from(self.max_distance)
     }
@@ -526,9 +517,7 @@ mod tests {
     fn fits(pattern: &[char], word: &[char]) -> bool {
         match (pattern.split_first(), word.split_first()) {
             (None, None) => true,
-            (Some((&'*', rest)), _) => {
-                fits(rest, word) || !word.is_empty() && fits(pattern, &word[1..])
-            }
+            (Some((&'*', rest)), _) => fits(rest, word) || !word.is_empty() && fits(pattern, &word[1..]),
             (Some((&expected, rest)), Some((&character, after))) => {
                 (expected == '?' || expected == character) && fits(rest, after)
             }
@@ -562,13 +551,7 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        let cases = [
-            ("", "ab", 2),
-            ("kitten", "sitting", 3),
-            ("form", "from", 1),
-            ("ca", "abc", 3),
-            ("é", "e", 1),
-        ];
+        let cases = [("", "ab", 2), ("kitten", "sitting", 3), ("form", "from", 1), ("ca", "abc", 3), ("é", "e", 1)];
         for (from, to, expected) in cases {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             assert_eq!(distance(&chars(from), &chars(to)), expected, "{from} {to}");

@@ -71,11 +71,7 @@ impl Query {
     /// an item without a word, a quote or regular expression that is not closed, a regular
     /// expression that is invalid, is followed by a word, or is too large, and too many patterns;
     /// [`Capacity`](crate::Error::Capacity) for a query that exceeds `limits`.
-    pub fn parse_within(
-        profile: TokenizerProfile,
-        text: &str,
-        limits: &QueryLimits,
-    ) -> Result<Self> {
+    pub fn parse_within(profile: TokenizerProfile, text: &str, limits: &QueryLimits) -> Result<Self> {
         Self::parsed(profile, text, limits, false)
     }
 
@@ -86,11 +82,7 @@ impl Query {
     /// # Errors
     /// As [`parse_within`](Self::parse_within), and
     /// [`InvalidArgument`](crate::Error::InvalidArgument) for punctuation in a phrase with gaps.
-    pub fn parse_exact(
-        profile: TokenizerProfile,
-        text: &str,
-        limits: &QueryLimits,
-    ) -> Result<Self> {
+    pub fn parse_exact(profile: TokenizerProfile, text: &str, limits: &QueryLimits) -> Result<Self> {
         Self::parsed(profile, text, limits, true)
     }
 
@@ -98,11 +90,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`parse_within`](Self::parse_within).
-    pub fn ignored_punctuation(
-        profile: TokenizerProfile,
-        text: &str,
-        limits: &QueryLimits,
-    ) -> Result<Vec<String>> {
+    pub fn ignored_punctuation(profile: TokenizerProfile, text: &str, limits: &QueryLimits) -> Result<Vec<String>> {
         Ok(parse(profile, text, limits, false)?.map_or_else(Vec::new, |parsed| parsed.punctuation))
     }
 
@@ -123,21 +111,12 @@ impl Query {
     ///
     /// # Errors
     /// As [`parse_within`](Self::parse_within).
-    pub fn small_operators(
-        profile: TokenizerProfile,
-        text: &str,
-        limits: &QueryLimits,
-    ) -> Result<Vec<String>> {
+    pub fn small_operators(profile: TokenizerProfile, text: &str, limits: &QueryLimits) -> Result<Vec<String>> {
         let parsed = parse(profile, text, limits, false)?;
         Ok(parsed.map_or_else(Vec::new, |parsed| parsed.small_operators))
     }
 
-    fn parsed(
-        profile: TokenizerProfile,
-        text: &str,
-        limits: &QueryLimits,
-        is_exact: bool,
-    ) -> Result<Self> {
+    fn parsed(profile: TokenizerProfile, text: &str, limits: &QueryLimits, is_exact: bool) -> Result<Self> {
         let Some(parsed) = parse(profile, text, limits, is_exact)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         };
@@ -168,9 +147,7 @@ impl Query {
         }
         let folded = |pattern: &WordPattern| {
             let allowed = "a shorter regular expression, or fold => false";
-            let fault = |fault: RegexFault| {
-                invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
-            };
+            let fault = |fault: RegexFault| invalid(format!("{pattern} in any case: {}", fault.reason), allowed);
             pattern.folded(fold).map_err(fault)
         };
         let items = self.items.iter().map(|item| item.iter().map(folded).collect());
@@ -210,8 +187,7 @@ impl Query {
 
     /// Returns the query for one leaf of this query.
     pub(in crate::query) fn leaf_alone(&self, leaf: usize) -> Self {
-        let (items, leaves, root) =
-            Leaves::replaced(&self.items, &self.leaves[leaf..leaf + 1], &Expression::Leaf(0));
+        let (items, leaves, root) = Leaves::replaced(&self.items, &self.leaves[leaf..leaf + 1], &Expression::Leaf(0));
         Self { items, leaves, root }
     }
 
@@ -435,10 +411,7 @@ mod tests {
             ("word~1*", "`*` at character 7, behind an edit distance"),
             ("\"word~1~1\"", "`~` at character 8, behind an edit distance"),
             ("word~1.5", "`.` at character 7, behind an edit distance"),
-            (
-                "\"a b\" ~5",
-                "`~5` at character 7, expected a number of edits or words directly behind",
-            ),
+            ("\"a b\" ~5", "`~5` at character 7, expected a number of edits or words directly behind"),
             ("a !bc", "`!bc` at character 3, expected NOT before what is excluded"),
             ("!(a b)", "`!(a` at character 1, expected NOT before what is excluded"),
             ("a && b", "`&&` at character 3, expected AND between parts"),
@@ -454,14 +427,8 @@ mod tests {
             ("a w/3 b", "`w/3` at character 3, expected NEAR(a b, 5)"),
             ("a AROUND(3) b", "`AROUND(3)` at character 3, expected NEAR(a b, 5)"),
             ("a <2> b", "`<2>` at character 3, expected NEAR(a b, 5)"),
-            (
-                "a <-> b",
-                "`<->` at character 3, which holds no word in profile word, expected one phrase",
-            ),
-            (
-                "\"a\" + \"b\"",
-                "`+` at character 5, which holds no word in profile word, expected one phrase",
-            ),
+            ("a <-> b", "`<->` at character 3, which holds no word in profile word, expected one phrase"),
+            ("\"a\" + \"b\"", "`+` at character 5, which holds no word in profile word, expected one phrase"),
             ("+(a b)", "`+(a` at character 1, expected parts without a sign"),
             ("+\"a b\"", "`+` at character 1, expected parts without a sign"),
             ("a | b", "expected OR between parts"),
@@ -472,10 +439,7 @@ mod tests {
             ("content:a", "`content:` before a word, at character 1"),
             ("ANY(a b)", "one behind a word, as in f(a, opens no group"),
             ("pow*~", "`pow*~` at character 1, expected word~1"),
-            (
-                "x [a TO b]",
-                "`[a` at character 3, expected words or patterns; a query has no ranges",
-            ),
+            ("x [a TO b]", "`[a` at character 3, expected words or patterns; a query has no ranges"),
             ("[word=\"a\"]", "`[word=` at character 1, expected words, patterns such as pre*"),
             ("{2020-01-01 TO *}", "`{2020-01-01` at character 1"),
             ("(a b~)", "write \\~ for the character"),
@@ -545,10 +509,7 @@ mod tests {
     fn limits_are_named_and_errors_are_short() {
         let limits = QueryLimits { max_bytes: 12, max_terms: 3 };
         let parse = |text: &str| Query::parse_within(TokenizerProfile::Word, text, &limits);
-        assert_eq!(
-            parse("a b \"a b\"").unwrap_err().to_string().matches("max_query_terms").count(),
-            1
-        );
+        assert_eq!(parse("a b \"a b\"").unwrap_err().to_string().matches("max_query_terms").count(), 1);
         assert_eq!(parse("a b a").unwrap().items().len(), 2);
         assert!(parse("aaaa bbbb ccc").unwrap_err().to_string().contains("tadoc.max_query_bytes"));
         let long = "- ".repeat(1000) + &"/".repeat(1000);
@@ -569,9 +530,8 @@ mod tests {
 
     #[test]
     fn folded_queries_fit_words_of_any_case() {
-        let folded = |text: &str| {
-            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(&Fold::CASE).unwrap()
-        };
+        let folded =
+            |text: &str| Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(&Fold::CASE).unwrap();
         let cases = [
             ("tea", "TeA", true),
             ("ΣΑΣ", "σας", true),
@@ -590,10 +550,7 @@ mod tests {
         for (pattern, word, fits) in cases {
             assert_eq!(folded(pattern).items()[0][0].matches(word), fits, "{pattern} {word}");
         }
-        assert_eq!(
-            folded("Power POWER p* P* /A/ /a/").to_string(),
-            "\"power\" \"p*\" \"/A/\" \"/a/\""
-        );
+        assert_eq!(folded("Power POWER p* P* /A/ /a/").to_string(), "\"power\" \"p*\" \"/A/\" \"/a/\"");
         // The longest regular expression that is accepted unfolded. With both cases it is twice as
         // large.
         let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));

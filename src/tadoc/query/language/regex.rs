@@ -128,9 +128,7 @@ impl WordRegex {
             tested = rest.end;
             // Each task has its own copy. Tasks would wait for each other's scratch memory
             // otherwise.
-            let test = |regex: &mut Regex, id: u32| {
-                regex.is_match(dictionary.word(id.into())).then_some(id)
-            };
+            let test = |regex: &mut Regex, id: u32| regex.is_match(dictionary.word(id.into())).then_some(id);
             let words = rest.into_par_iter().with_min_len(WORDS_PER_TASK);
             ids.par_extend(words.map_init(|| self.regex.clone(), test).flatten_iter());
         }
@@ -178,8 +176,9 @@ impl Fits {
                 }
             }
             HirKind::Alternation(parts) => {
-                parts.iter().map(inside).fold(Self { empty: false, word: false }, |all, part| {
-                    Self { empty: all.empty || part.empty, word: all.word || part.word }
+                parts.iter().map(inside).fold(Self { empty: false, word: false }, |all, part| Self {
+                    empty: all.empty || part.empty,
+                    word: all.word || part.word,
                 })
             }
         }
@@ -189,21 +188,18 @@ impl Fits {
 /// Returns true if `text` can be a part of a word.
 fn is_part_of_word(text: &str, profile: TokenizerProfile, class: &ClassUnicode) -> bool {
     let ranges = class.ranges();
-    let is_in_class =
-        |c: char| ranges.iter().any(|range| (range.start()..=range.end()).contains(&c));
+    let is_in_class = |c: char| ranges.iter().any(|range| (range.start()..=range.end()).contains(&c));
     // A border beside such a character does not depend on the text around the two.
     let is_alone = |c: char| c.is_alphanumeric() && !in_one_word(profile, c, c);
-    let are_apart = |(first, second): (char, char)| {
-        (is_alone(first) || is_alone(second)) && !in_one_word(profile, first, second)
-    };
+    let are_apart =
+        |(first, second): (char, char)| (is_alone(first) || is_alone(second)) && !in_one_word(profile, first, second);
     text.chars().all(is_in_class) && !text.chars().zip(text.chars().skip(1)).any(are_apart)
 }
 
 fn prefixes_from(parsed: &Hir) -> Vec<Vec<u8>> {
     let found = Extractor::new().limit_total(MAX_PREFIXES).extract(parsed);
-    let prefixes = found.literals().map(|literals| {
-        literals.iter().map(|literal| literal.as_bytes().to_vec()).collect::<Vec<_>>()
-    });
+    let prefixes =
+        found.literals().map(|literals| literals.iter().map(|literal| literal.as_bytes().to_vec()).collect::<Vec<_>>());
     prefixes.unwrap_or_else(|| vec![Vec::new()])
 }
 
@@ -218,9 +214,7 @@ pub(in crate::query) fn size_fault(fault: &BuildError) -> RegexFault {
 pub(in crate::query) fn syntax_fault(source: &str, fault: &regex_syntax::Error) -> RegexFault {
     let (offset, reason) = match fault {
         regex_syntax::Error::Parse(fault) => (fault.span().start.offset, fault.kind().to_string()),
-        regex_syntax::Error::Translate(fault) => {
-            (fault.span().start.offset, fault.kind().to_string())
-        }
+        regex_syntax::Error::Translate(fault) => (fault.span().start.offset, fault.kind().to_string()),
         other => (0, other.to_string()),
     };
     let before = source.get(..offset).unwrap_or(source);

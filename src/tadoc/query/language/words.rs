@@ -107,10 +107,7 @@ impl Budget {
 
 /// Returns the item whose opening quote is at `start`, with doubled quotes made single, and the
 /// index after its closing quote.
-pub(in crate::query) fn quoted(
-    text: &[Character],
-    start: usize,
-) -> Result<(Vec<Character>, usize)> {
+pub(in crate::query) fn quoted(text: &[Character], start: usize) -> Result<(Vec<Character>, usize)> {
     let mut item = Vec::new();
     let mut at = start + 1;
     while let Some(&(place, character)) = text.get(at) {
@@ -243,11 +240,7 @@ pub(in crate::query) fn words_from(
 }
 
 /// Returns `words` with a prefix in place of the last one, for the star at character `star`.
-pub(in crate::query) fn ending_in_prefix(
-    mut words: Words,
-    star: usize,
-    budget: &mut Budget,
-) -> Result<Words> {
+pub(in crate::query) fn ending_in_prefix(mut words: Words, star: usize, budget: &mut Budget) -> Result<Words> {
     let last = words.patterns.pop();
     let prefix = last.as_ref().and_then(WordPattern::prefix).ok_or_else(|| {
         invalid(
@@ -270,11 +263,7 @@ pub(in crate::query) fn shown(text: &[Character]) -> String {
 
 /// Returns the pattern of the regular expression `text`, which includes its slashes. `following` is
 /// the next character of the item.
-fn regex(
-    profile: TokenizerProfile,
-    text: &[Character],
-    following: Option<&Character>,
-) -> Result<WordPattern> {
+fn regex(profile: TokenizerProfile, text: &[Character], following: Option<&Character>) -> Result<WordPattern> {
     let shown = shown(text);
     let start = text[0].0;
     if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
@@ -310,8 +299,7 @@ fn edits_at(item: &[Character], at: usize) -> Result<Option<Vec<char>>> {
     if behind.is_whitespace() {
         return Ok(Some(digits));
     }
-    let is_behind_word =
-        at > 0 && (item[at - 1].1.is_alphanumeric() || matches!(item[at - 1].1, '*' | '?'));
+    let is_behind_word = at > 0 && (item[at - 1].1.is_alphanumeric() || matches!(item[at - 1].1, '*' | '?'));
     if !is_behind_word || behind.is_alphanumeric() {
         return Ok(None);
     }
@@ -377,8 +365,7 @@ impl Plain {
     /// Cuts the text into words, moves them to `words` and becomes empty. Returns true if a word
     /// stands at the end.
     fn cut(&mut self, profile: TokenizerProfile, words: &mut Words) -> bool {
-        let (text, wildcards) =
-            (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
+        let (text, wildcards) = (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
         let mut start = 0;
         let mut wildcards = wildcards.into_iter().peekable();
         // Words that touch each other.
@@ -415,8 +402,7 @@ fn joined(profile: TokenizerProfile, run: Vec<Vec<PatternChar>>) -> Vec<Vec<Patt
             (None, _) => false,
         };
         let next = run.peek();
-        let is_before_growing =
-            next.is_some_and(|next| literals(next).next().is_none_or(|c| grows(profile, c)));
+        let is_before_growing = next.is_some_and(|next| literals(next).next().is_none_or(|c| grows(profile, c)));
         let is_all = words.is_empty() && next.is_none();
         match words.last_mut() {
             Some(last) if joins => last.extend(pieces),
@@ -491,9 +477,7 @@ pub(super) fn meant_otherwise(text: &str) -> Option<&'static str> {
             "NEAR(a b, 5) or \"a b\"~5 for words near each other; write it in quotes for the text"
         }
         _ if text.contains(['“', '”', '„', '«', '»']) => STRAIGHT_QUOTES,
-        _ if text.contains("}:") => {
-            "a query without column filters; write a condition on the column in WHERE"
-        }
+        _ if text.contains("}:") => "a query without column filters; write a condition on the column in WHERE",
         _ if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
             "parts without weights; write \"a^2\" in quotes for the text"
         }
@@ -501,9 +485,7 @@ pub(super) fn meant_otherwise(text: &str) -> Option<&'static str> {
             "a number of edits or words directly behind a word or phrase, as in word~1 or \"a b\"~5; \
              write \\~ for the character"
         }
-        _ if ends_in_tilde() => {
-            "word~1 or word~2 for words within so many edits; write \\~ for the character"
-        }
+        _ if ends_in_tilde() => "word~1 or word~2 for words within so many edits; write \\~ for the character",
         _ => return None,
     })
 }
@@ -513,17 +495,14 @@ pub(super) fn meant_otherwise(text: &str) -> Option<&'static str> {
 fn is_distance(text: &str) -> bool {
     let around = text.strip_prefix("AROUND(").and_then(|text| text.strip_suffix(')'));
     let angles = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
-    let slash = text.split_once('/').filter(|(name, _)| {
-        ["w", "pre"].iter().any(|operator| name.eq_ignore_ascii_case(operator))
-    });
+    let slash = text
+        .split_once('/')
+        .filter(|(name, _)| ["w", "pre"].iter().any(|operator| name.eq_ignore_ascii_case(operator)));
     let number = around.or(angles).or(slash.map(|(_, number)| number));
-    number.is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns true for digits, with or without a point among them.
 fn is_number(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_digit())
-        && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+    text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }

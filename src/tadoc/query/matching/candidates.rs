@@ -49,9 +49,7 @@ use super::resolved::doc_cut_after;
 use super::sets::DocSet;
 use super::sweep::may_occur;
 use super::way::{Question, Way};
-use super::word_set::{
-    AnyCaseFinder, WordSet, filtered, tokens_containing, tokens_containing_any_case,
-};
+use super::word_set::{AnyCaseFinder, WordSet, filtered, tokens_containing, tokens_containing_any_case};
 
 /// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
@@ -103,9 +101,7 @@ impl TextPattern {
         while let Some(character) = characters.next() {
             let literal = match character {
                 '%' | '_' => None,
-                _ if Some(character) == escape => {
-                    characters.next().filter(|next| matches!(next, '%' | '_'))
-                }
+                _ if Some(character) == escape => characters.next().filter(|next| matches!(next, '%' | '_')),
                 '\\' => None,
                 _ => Some(character),
             };
@@ -119,11 +115,7 @@ impl TextPattern {
     }
 
     /// Returns true if a text of the words and separators of `dictionary` may match.
-    pub(in crate::query) fn may_match(
-        &self,
-        profile: TokenizerProfile,
-        dictionary: &Dictionary,
-    ) -> bool {
+    pub(in crate::query) fn may_match(&self, profile: TokenizerProfile, dictionary: &Dictionary) -> bool {
         let mut runs = runs_from(profile, self).into_iter();
         !runs_are_tokens(profile, dictionary) || runs.all(|run| !run.tokens(dictionary).is_empty())
     }
@@ -139,8 +131,7 @@ pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec
         let docs = candidates(segment, corpus.profile(), pattern, is_cut)
             .unwrap_or_else(|| DocSet::all(segment.dag.grammar().num_docs()));
         let is_listed = |doc_id: &u64| ids.last().is_none_or(|last| last < doc_id);
-        let new: Vec<u64> =
-            docs.iter().map(|doc| corpus.doc_id(segment_idx, doc)).filter(is_listed).collect();
+        let new: Vec<u64> = docs.iter().map(|doc| corpus.doc_id(segment_idx, doc)).filter(is_listed).collect();
         ids.extend(new);
     }
     ((ids.len() as u64) < corpus.num_docs()).then_some(ids)
@@ -168,11 +159,7 @@ pub fn documents_for_demands(corpus: &Corpus, demands: &[Vec<TextPattern>]) -> O
 /// Returns the documents of `segment` whose text may match `pattern`; `None` if no document can be
 /// excluded. The last document is always included, because the segment does
 /// not know if it continues in the next one.
-pub fn candidate_docs(
-    segment: &Segment,
-    profile: TokenizerProfile,
-    pattern: &TextPattern,
-) -> Option<DocSet> {
+pub fn candidate_docs(segment: &Segment, profile: TokenizerProfile, pattern: &TextPattern) -> Option<DocSet> {
     candidates(segment, profile, pattern, true)
 }
 
@@ -294,11 +281,7 @@ fn runs_from(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> 
 impl ClassRun {
     /// Returns the ids of the tokens that can contain this run.
     fn tokens(&self, dictionary: &Dictionary) -> Vec<u32> {
-        let ids = if self.is_word {
-            0..dictionary.num_words()
-        } else {
-            dictionary.num_words()..dictionary.len()
-        };
+        let ids = if self.is_word { 0..dictionary.num_words() } else { dictionary.num_words()..dictionary.len() };
         if self.is_any_case {
             let text = std::str::from_utf8(&self.bytes).ok();
             return match text.and_then(AnyCaseFinder::new) {
@@ -307,14 +290,10 @@ impl ClassRun {
             };
         }
         match (self.is_open, self.is_word) {
-            ((false, false), true) => {
-                dictionary.word_id(&self.bytes).map(u32::from).into_iter().collect()
-            }
+            ((false, false), true) => dictionary.word_id(&self.bytes).map(u32::from).into_iter().collect(),
             ((false, false), false) => dictionary.separator_id(&self.bytes).into_iter().collect(),
             ((false, true), true) => dictionary.words_with_prefix(&self.bytes).collect(),
-            ((false, true), false) => {
-                filtered(ids, |id| dictionary.get(id).starts_with(&self.bytes))
-            }
+            ((false, true), false) => filtered(ids, |id| dictionary.get(id).starts_with(&self.bytes)),
             ((true, false), _) => filtered(ids, |id| dictionary.get(id).ends_with(&self.bytes)),
             ((true, true), _) => tokens_containing(dictionary, ids, &self.bytes),
         }
@@ -348,15 +327,10 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
             continue;
         }
         let patterns = || query.items().iter().flatten();
-        let found: Vec<Vec<bool>> = chain
-            .iter()
-            .map(|segment| patterns().map(|p| !p.find(segment.dictionary).is_empty()).collect())
-            .collect();
-        let first_patterns: Vec<usize> = query
-            .items()
-            .iter()
-            .scan(0, |next, item| Some(std::mem::replace(next, *next + item.len())))
-            .collect();
+        let found: Vec<Vec<bool>> =
+            chain.iter().map(|segment| patterns().map(|p| !p.find(segment.dictionary).is_empty()).collect()).collect();
+        let first_patterns: Vec<usize> =
+            query.items().iter().scan(0, |next, item| Some(std::mem::replace(next, *next + item.len()))).collect();
         let mut is_found = |item: usize| {
             let first = first_patterns[item];
             let mut patterns = first..first + query.items()[item].len();
@@ -377,10 +351,7 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
 ///
 /// # Errors
 /// The errors of `is_there`.
-pub fn may_match(
-    query: &Query,
-    mut is_there: impl FnMut(&str) -> Result<Option<bool>>,
-) -> Result<bool> {
+pub fn may_match(query: &Query, mut is_there: impl FnMut(&str) -> Result<Option<bool>>) -> Result<bool> {
     let mut failed = Ok(());
     let mut is_word_there = |pattern: &WordPattern| match pattern.as_word().map(&mut is_there) {
         None | Some(Ok(None)) => true,
@@ -400,11 +371,7 @@ pub fn may_match(
 ///
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
-pub fn may_match_rules(
-    query: &Query,
-    grammar: &StoredGrammar<'_>,
-    dictionary: &Dictionary,
-) -> Result<bool> {
+pub fn may_match_rules(query: &Query, grammar: &StoredGrammar<'_>, dictionary: &Dictionary) -> Result<bool> {
     let find = |pattern: &WordPattern| Ok(Some(pattern.find(dictionary)));
     may_match_sets(query, grammar, dictionary.num_words(), find)
 }
@@ -470,8 +437,7 @@ pub fn segments_for_texts(
 ) -> Vec<bool> {
     let may_match = |dictionary| {
         let mut demands = demands.iter();
-        demands
-            .all(|patterns| patterns.iter().any(|pattern| pattern.may_match(profile, dictionary)))
+        demands.all(|patterns| patterns.iter().any(|pattern| pattern.may_match(profile, dictionary)))
     };
     let chains = segments.chunk_by(|_, next| next.continues);
     let needed = chains.flat_map(|chain| {

@@ -44,8 +44,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
 ) -> bool {
     let dag = &segment.dag;
     let (sums, inverse) = (segment.prefix_sums_or_derive(), segment.inverse_or_derive());
-    let start =
-        |position: usize| if OFFSETS { sums.start(dag, Measure::Bytes, position) } else { 0 };
+    let start = |position: usize| if OFFSETS { sums.start(dag, Measure::Bytes, position) } else { 0 };
     let positions_before = *positions_left;
     let mut pending: Vec<OnTheWay> = Vec::new();
     let mut next = Some((u32::from(word), 0u64));
@@ -117,15 +116,10 @@ pub(in crate::query) struct Walk<'a> {
 
 /// Returns the tokens before the word at byte `offset` of document `doc_id`, nearest first, and the
 /// tokens from that word on. A word must begin there.
-pub(in crate::query) fn walks_from(
-    corpus: &Corpus,
-    doc_id: u64,
-    mut offset: u64,
-) -> (Walk<'_>, Walk<'_>) {
+pub(in crate::query) fn walks_from(corpus: &Corpus, doc_id: u64, mut offset: u64) -> (Walk<'_>, Walk<'_>) {
     let parts: Vec<(usize, DocId)> = corpus.doc_parts(doc_id).collect();
-    let len_bytes = |(segment_idx, doc): (usize, DocId)| {
-        corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes
-    };
+    let len_bytes =
+        |(segment_idx, doc): (usize, DocId)| corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes;
     let mut here = 0;
     while here + 1 < parts.len() && offset >= len_bytes(parts[here]) {
         offset -= len_bytes(parts[here]);
@@ -143,13 +137,7 @@ pub(in crate::query) fn walks_from(
     let mut after = walk(parts[here..].iter().rev().copied().collect(), true);
     if let Some(&(segment_idx, doc)) = parts.get(here) {
         let segment = &corpus.segments()[segment_idx];
-        split_at(
-            segment,
-            segment.dag.doc_range(doc),
-            offset,
-            &mut before.levels,
-            &mut after.levels,
-        );
+        split_at(segment, segment.dag.doc_range(doc), offset, &mut before.levels, &mut after.levels);
     }
     (before, after)
 }

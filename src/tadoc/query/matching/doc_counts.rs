@@ -83,16 +83,12 @@ impl<'a> DocCounter<'a> {
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(DocId, u64)>> {
         self.meet_parents(interrupt)?;
-        let key =
-            |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;
+        let key = |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;
         let mut order: Vec<u64> = self.rules.iter().zip(0..).map(key).collect();
         sort_by_position(&mut order, self.segment.dag.grammar().num_rules());
         for number in order.into_iter().rev().map(|key| key as u32) {
             let (rule_id, count) = self.rules[number as usize];
-            let places = self
-                .segment
-                .inverse_or_derive()
-                .for_element(self.segment.dag.grammar().element_for(rule_id));
+            let places = self.segment.inverse_or_derive().for_element(self.segment.dag.grammar().element_for(rule_id));
             let (of_root, of_rules) = split(places);
             self.docs.add_positions(self.segment, of_root, count);
             for place in of_rules {
@@ -149,10 +145,7 @@ impl Docs {
     fn into_list(self) -> Vec<(DocId, u64)> {
         let mut list = match self {
             Self::Array(counts) => {
-                return DocId::range(0..counts.len())
-                    .zip(counts)
-                    .filter(|&(_, count)| count > 0)
-                    .collect();
+                return DocId::range(0..counts.len()).zip(counts).filter(|&(_, count)| count > 0).collect();
             }
             Self::List(list) => list,
             Self::One(_, _, 0) => Vec::new(),
@@ -170,10 +163,7 @@ impl Docs {
 
 /// Returns the documents that contain at least one of `elements`. Each rule is visited once:
 /// O(places of the elements and of the rules above them), at most O(G).
-pub(in crate::query) fn docs_with(
-    segment: &Segment,
-    elements: impl IntoIterator<Item = u32>,
-) -> DocSet {
+pub(in crate::query) fn docs_with(segment: &Segment, elements: impl IntoIterator<Item = u32>) -> DocSet {
     let grammar = segment.dag.grammar();
     let mut docs = DocSet::none(grammar.num_docs());
     let mut is_visited = vec![0u64; grammar.num_rules() / 64 + 1];

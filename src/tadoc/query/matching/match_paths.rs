@@ -87,10 +87,8 @@ impl<'a> MatchPathsBuilder<'a> {
             // All places of a generation are read before any of them is followed. They are spread
             // over memory, and the processor waits for many of them together.
             for &rule_id in &self.rules[number..] {
-                let places = self
-                    .segment
-                    .inverse_or_derive()
-                    .for_element(self.segment.dag.grammar().element_for(rule_id));
+                let places =
+                    self.segment.inverse_or_derive().for_element(self.segment.dag.grammar().element_for(rule_id));
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
                 self.keys.extend(places.iter().map(key));
                 above.extend(places.iter().map(|place| place.rule_id));
@@ -167,18 +165,11 @@ impl<'a> MatchPathsBuilder<'a> {
     /// Completes `entries`, those after the entries of the root, from the last rule to the first,
     /// so that the first entries of children are known. Returns the first entry of each rule by its
     /// number.
-    fn fill_rules(
-        &self,
-        matches: &[PositionedMatch],
-        num_root: usize,
-        entries: &mut [Entry],
-    ) -> Vec<u32> {
+    fn fill_rules(&self, matches: &[PositionedMatch], num_root: usize, entries: &mut [Entry]) -> Vec<u32> {
         let numbered = self.rules.iter().zip(0u64..);
-        let mut by_rule: Vec<u64> =
-            numbered.map(|(&rule_id, number)| u64::from(rule_id) << 32 | number).collect();
+        let mut by_rule: Vec<u64> = numbered.map(|(&rule_id, number)| u64::from(rule_id) << 32 | number).collect();
         sort_by_position(&mut by_rule, self.segment.dag.grammar().num_rules());
-        let start =
-            |&key: &u64| self.segment.dag.rule_range(RuleId::from((key >> 32) as u32)).start;
+        let start = |&key: &u64| self.segment.dag.rule_range(RuleId::from((key >> 32) as u32)).start;
         let bases: Vec<(usize, [u64; 2])> =
             by_rule.iter().map(start).map(|start| (start, self.starts(start))).collect();
         let mut first_entries = vec![0u32; self.rules.len()];
@@ -199,12 +190,7 @@ impl<'a> MatchPathsBuilder<'a> {
     }
 
     /// Completes `entries` of the root. Returns the document of each entry.
-    fn fill_root(
-        &self,
-        known: &KnownRules<'_>,
-        rule_entries: &[Entry],
-        entries: &mut [Entry],
-    ) -> Vec<DocId> {
+    fn fill_root(&self, known: &KnownRules<'_>, rule_entries: &[Entry], entries: &mut [Entry]) -> Vec<DocId> {
         let (docs, each_doc) = self.docs_from(&self.keys[..entries.len()]);
         let base = |&doc: &DocId| self.segment.prefix_sums_or_derive().doc_starts(doc);
         let bases: Vec<[u64; 2]> = each_doc.iter().map(base).collect();
@@ -387,8 +373,7 @@ impl Iterator for Walk {
             let (entry, base) = match self.inner {
                 Some((at, base)) => {
                     let entry = self.paths.entries[at as usize];
-                    self.inner =
-                        if entry.is_last { self.stack.pop() } else { Some((at + 1, base)) };
+                    self.inner = if entry.is_last { self.stack.pop() } else { Some((at + 1, base)) };
                     (entry, base)
                 }
                 None => (self.next_root_entry()?, [0; 2]),

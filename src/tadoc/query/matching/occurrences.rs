@@ -138,9 +138,7 @@ impl<'a> Item<'a> {
         let (paths, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
-                Some(word) => {
-                    Cow::Borrowed(self.segment.inverse_or_derive().for_element(word.into()))
-                }
+                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().for_element(word.into())),
                 None => Cow::Owned(words.positions(self.segment)),
             };
             builder.add_rules(direct.iter().map(|place| place.rule_id));
@@ -231,11 +229,7 @@ impl<'a> Item<'a> {
         counts.filter(|&(_, count)| count > 0).collect()
     }
 
-    fn scan(
-        &self,
-        docs: &DocSet,
-        mut visit: impl FnMut(DocId, Found),
-    ) -> Result<Vec<(DocId, u64)>> {
+    fn scan(&self, docs: &DocSet, mut visit: impl FnMut(DocId, Found)) -> Result<Vec<(DocId, u64)>> {
         let mut counts = Vec::new();
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
@@ -265,8 +259,7 @@ impl<'a> Item<'a> {
         if anchors.len() <= POSITIONS_PER_TASK {
             return resolve(&anchors);
         }
-        let portions: Result<Vec<_>> =
-            anchors.par_chunks(POSITIONS_PER_TASK).map(resolve).collect();
+        let portions: Result<Vec<_>> = anchors.par_chunks(POSITIONS_PER_TASK).map(resolve).collect();
         Ok(portions?.concat())
     }
 
@@ -399,12 +392,7 @@ impl<'a> Phrase<'a> {
         let (mut pending, mut scratch) = (Vec::new(), Vec::new());
         let right = self.words.len() - 1 - self.anchor;
         for &place in anchors {
-            let fresh = Partial {
-                rule_id: RuleId::ROOT,
-                anchor_idx: 0,
-                unmet_left: self.anchor,
-                unmet_right: right,
-            };
+            let fresh = Partial { rule_id: RuleId::ROOT, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
                 let element = self.segment.dag.grammar().element_for(partial.rule_id);

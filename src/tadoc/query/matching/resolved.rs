@@ -177,9 +177,8 @@ pub(in crate::query) fn matches_across(
         start = start.after(segment, doc)?;
     }
     let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
-    let matches = windows.filter(|(_, window)| {
-        window.iter().zip(words).all(|(placed, word)| word.matches(placed.text))
-    });
+    let matches =
+        windows.filter(|(_, window)| window.iter().zip(words).all(|(placed, word)| word.matches(placed.text)));
     let placed = matches.map(|(at, window)| CutMatch {
         byte_offset: window[0].start,
         byte_len: window[words.len() - 1].end - window[0].start,

@@ -188,8 +188,7 @@ impl RuleNumbers {
     fn grow(&mut self) {
         let slots = vec![(RuleId::ROOT, 0); (self.slots.len() * 2).max(16)];
         let before = std::mem::replace(&mut self.slots, slots);
-        for (rule_id, number) in before.into_iter().filter(|&(rule_id, _)| rule_id != RuleId::ROOT)
-        {
+        for (rule_id, number) in before.into_iter().filter(|&(rule_id, _)| rule_id != RuleId::ROOT) {
             let slot = self.slot(rule_id);
             self.slots[slot] = (rule_id, number);
         }

@@ -267,11 +267,7 @@ struct Inside {
 ///
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
-pub(in crate::query) fn may_occur(
-    grammar: &StoredGrammar<'_>,
-    num_words: u32,
-    words: &[WordSet],
-) -> Result<bool> {
+pub(in crate::query) fn may_occur(grammar: &StoredGrammar<'_>, num_words: u32, words: &[WordSet]) -> Result<bool> {
     let rules = grammar.rules();
     let Some(mut marks) = Marks::from_terminals(rules, num_words, words) else { return Ok(true) };
     // All rules are used, so an occurrence in a rule stands in a document.
@@ -290,11 +286,7 @@ impl<'a> Sweep<'a> {
     /// Counts the occurrences of the consecutive `words` in the rules of `segment`, and in the
     /// documents of `filter` (all if there is none). Returns `None` for an item whose words meet in
     /// too many ways.
-    pub fn new(
-        segment: &'a Segment,
-        words: &'a [WordSet],
-        filter: Option<&DocSet>,
-    ) -> Option<Self> {
+    pub fn new(segment: &'a Segment, words: &'a [WordSet], filter: Option<&DocSet>) -> Option<Self> {
         let grammar = segment.dag.grammar();
         let num_terminals = grammar.num_terminals;
         let mut marks = Marks::from_terminals(grammar, segment.dag.num_words(), words)?;
@@ -346,11 +338,7 @@ impl<'a> Sweep<'a> {
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn for_each(
-        &self,
-        interrupt: &mut Interrupt<'_>,
-        mut found: impl FnMut(DocId, Found),
-    ) -> Result<()> {
+    pub fn for_each(&self, interrupt: &mut Interrupt<'_>, mut found: impl FnMut(DocId, Found)) -> Result<()> {
         for &(doc, _) in &self.counts {
             self.walk(doc, interrupt, &mut |occurrence| found(doc, occurrence))?;
         }
@@ -358,12 +346,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Calls `found` with the occurrences in `doc`.
-    fn walk(
-        &self,
-        doc: DocId,
-        interrupt: &mut Interrupt<'_>,
-        found: &mut impl FnMut(Found),
-    ) -> Result<()> {
+    fn walk(&self, doc: DocId, interrupt: &mut Interrupt<'_>, found: &mut impl FnMut(Found)) -> Result<()> {
         let dag = &self.segment.dag;
         let symbols = &dag.grammar().symbols;
         let mut levels = vec![Level::new(dag.doc_range(doc))];
@@ -385,9 +368,7 @@ impl<'a> Sweep<'a> {
                 let num_before = crossing.ilog2() as usize;
                 crossing ^= 1 << num_before;
                 let border = Border { byte_offset, word_idx, before, num_before };
-                self.widened(&border, &levels, &mut beside, interrupt)?
-                    .into_iter()
-                    .for_each(&mut *found);
+                self.widened(&border, &levels, &mut beside, interrupt)?.into_iter().for_each(&mut *found);
             }
             if let Some(rule_id) = dag.rule_of(element).filter(|_| ends.is_holding) {
                 // A blank before the rule lies before its first token.
@@ -427,8 +408,7 @@ impl<'a> Sweep<'a> {
         beside.extend(levels.iter().map(|level| level.ahead.clone()));
         beside.last_mut().into_iter().for_each(|last| last.start -= 1);
         let after_word = border.before.ends_with_word();
-        let Some(after) = self.matched(right.iter(), beside, Range::next, after_word, interrupt)?
-        else {
+        let Some(after) = self.matched(right.iter(), beside, Range::next, after_word, interrupt)? else {
             return Ok(None);
         };
         Ok(Some(Found {
@@ -586,8 +566,7 @@ mod tests {
     #[test]
     fn a_rule_that_is_long_and_often_used_is_not_walked() {
         // No rule inside the document that recurs.
-        let words =
-            |letter: char| -> String { (0..2_000).map(|n| format!("{letter}{n} ")).collect() };
+        let words = |letter: char| -> String { (0..2_000).map(|n| format!("{letter}{n} ")).collect() };
         let text = format!("{}needle {}", words('a'), words('b'));
         let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
         (0..400).for_each(|_| builder.push_document("d", text.as_bytes()).unwrap());

@@ -17,9 +17,7 @@ use crate::segment::{DocWords, Len, Segment};
 
 use super::word_set::WordSet;
 
-use self::Way::{
-    Climb, DocCounts, DocsWith, KeptWords, MatchPaths, Resolve, Scan, Search, Weights,
-};
+use self::Way::{Climb, DocCounts, DocsWith, KeptWords, MatchPaths, Resolve, Scan, Search, Weights};
 
 /// Bytes of text that are scanned in the time of one place gathered.
 pub(in crate::query) const BYTES_PER_POSITION: u64 = 16;
@@ -196,8 +194,7 @@ impl Question {
             }
             Self::Living { keeps_words: true } if !is_tried(KeptWords) => KeptWords,
             Self::Living { keeps_words } => {
-                let max_positions =
-                    if keeps_words { MAX_KEPT_LIVING_POSITIONS } else { MAX_LIVING_POSITIONS };
+                let max_positions = if keeps_words { MAX_KEPT_LIVING_POSITIONS } else { MAX_LIVING_POSITIONS };
                 let climb = Climb { max_positions };
                 if is_tried(climb) { Search } else { climb }
             }
@@ -401,8 +398,7 @@ mod tests {
             for (form, keeps_words) in [(Form::Word, true), (Form::Phrase, false)] {
                 let num_positions = u64::MAX;
                 let num_docs = None;
-                let question =
-                    Question::Search { want, form, num_positions, num_docs, keeps_words };
+                let question = Question::Search { want, form, num_positions, num_docs, keeps_words };
                 assert_eq!(question.way(None, []), expected);
             }
         }
@@ -413,8 +409,7 @@ mod tests {
         let want = Want::Hits;
         let form = Form::Word;
         let num_docs = Some(1);
-        let question =
-            Question::Search { want, form, num_positions: 10, num_docs, keeps_words: true };
+        let question = Question::Search { want, form, num_positions: 10, num_docs, keeps_words: true };
         assert_eq!(question.way(Some(KeptWords), [640]), Scan);
         assert_eq!(question.way(Some(KeptWords), [641]), MatchPaths);
     }
@@ -450,8 +445,7 @@ mod tests {
 
     #[test]
     fn documents_are_listed_where_reading_them_takes_longer() {
-        let way =
-            |num_positions, bytes_left| Question::Docs { num_positions, bytes_left }.way(None, []);
+        let way = |num_positions, bytes_left| Question::Docs { num_positions, bytes_left }.way(None, []);
         assert_eq!([way(4096, 0), way(4097, 0)], [DocsWith, Scan]);
         assert_eq!([way(5000, 40_000), way(5000, 39_999)], [DocsWith, Scan]);
     }

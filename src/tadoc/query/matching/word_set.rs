@@ -131,11 +131,7 @@ pub(in crate::query) fn filtered(ids: Range<u32>, fits: impl Fn(u32) -> bool + S
 
 /// Returns the tokens of `ids` that contain `needle`, in ascending order, by a search over the
 /// arena.
-pub(in crate::query) fn tokens_containing(
-    dictionary: &Dictionary,
-    ids: Range<u32>,
-    needle: &[u8],
-) -> Vec<u32> {
+pub(in crate::query) fn tokens_containing(dictionary: &Dictionary, ids: Range<u32>, needle: &[u8]) -> Vec<u32> {
     let finder = Finder::new(needle);
     let found = |bytes: &[u8]| finder.find(bytes).map(|at| at..at + needle.len());
     tasks(ids).flat_map_iter(|ids| search_range(dictionary, ids, found, (true, true))).collect()
@@ -196,9 +192,8 @@ fn search_range(
         // start.
         first_id += offsets[first_id..].partition_point(|&offset| offset as usize <= hit.start) - 1;
         let token = offsets[first_id] as usize..offsets[first_id + 1] as usize;
-        let is_inside = hit.end <= token.end
-            && (is_open.0 || hit.start == token.start)
-            && (is_open.1 || hit.end == token.end);
+        let is_inside =
+            hit.end <= token.end && (is_open.0 || hit.start == token.start) && (is_open.1 || hit.end == token.end);
         if is_inside {
             found.push(first_id as u32);
             at = token.end;

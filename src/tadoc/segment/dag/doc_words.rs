@@ -155,8 +155,7 @@ impl DocWords {
 
     /// Returns the number of bytes of main memory in use.
     pub(in crate::segment) fn memory_bytes(&self) -> usize {
-        4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity())
-            + 8 * self.signatures.capacity()
+        4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity()) + 8 * self.signatures.capacity()
     }
 
     /// Returns the greatest number of bytes of main memory that the words of documents can need.
@@ -207,8 +206,7 @@ fn signatures(dag: &Dag) -> Vec<u64> {
             None if element < dag.num_words() => bit(element),
             None => 0,
         };
-        signatures[rule_id.index()] =
-            grammar.rule(rule_id).iter().map(for_element).fold(0, |a, b| a | b);
+        signatures[rule_id.index()] = grammar.rule(rule_id).iter().map(for_element).fold(0, |a, b| a | b);
     }
     signatures
 }
@@ -421,12 +419,7 @@ mod tests {
     #[test]
     fn skips_separators_at_the_edges() {
         // Words 0, 1; separator 2; rules 3 (root), 4 = ", a [6] ,", 5 = ", ,", 6 = "b ,".
-        let dag = dag_for(
-            vec![vec![4, 5, 6], vec![2, 0, 6, 2], vec![2, 2], vec![1, 2]],
-            &[0, 3],
-            2,
-            &[1, 1, 1],
-        );
+        let dag = dag_for(vec![vec![4, 5, 6], vec![2, 0, 6, 2], vec![2, 2], vec![1, 2]], &[0, 3], 2, &[1, 1, 1]);
         let edges = EdgeWords::new(&dag);
         let of = |element| (edges.first_for(&dag, element), edges.last_for(&dag, element));
         assert_eq!([of(3), of(4), of(6), of(1)], [(0, 1), (0, 1), (1, 1), (1, 1)]);

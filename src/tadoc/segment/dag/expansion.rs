@@ -169,9 +169,7 @@ impl Expansion {
                     end += len;
                 }
                 NO_TEXT => {
-                    if let Some(rule_id) =
-                        dag.rule_of(element).filter(|_| dag.len_words(element) > 0)
-                    {
+                    if let Some(rule_id) = dag.rule_of(element).filter(|_| dag.len_words(element) > 0) {
                         let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                         if !outer.is_empty() {
                             self.stack.push(outer);
@@ -358,8 +356,7 @@ mod tests {
     use super::*;
 
     fn slow(dag: &Dag, positions: Range<usize>) -> Vec<u32> {
-        let mut pending: Vec<u32> =
-            dag.grammar().symbols[positions].iter().rev().copied().collect();
+        let mut pending: Vec<u32> = dag.grammar().symbols[positions].iter().rev().copied().collect();
         let mut words = Vec::new();
         while let Some(element) = pending.pop() {
             match dag.rule_of(element) {

@@ -143,8 +143,7 @@ impl Lens {
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<(Self, Option<(u64, u64)>)> {
         let num_elements = terminal_len_bytes.len() + grammar.num_rules();
-        let mut lens =
-            Self { packed: Vec::with_capacity(num_elements), large: FxHashMap::default() };
+        let mut lens = Self { packed: Vec::with_capacity(num_elements), large: FxHashMap::default() };
         for (id, len_bytes) in (0..).zip(terminal_len_bytes) {
             let is_word = u64::from(id < num_words);
             let edges = (BEGINS_WITH_WORD | ENDS_WITH_WORD) * is_word;
@@ -277,8 +276,7 @@ impl Lens {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Packed>() * self.packed.len()
-            + size_of::<(u32, [u64; 2])>() * self.large.capacity()
+        size_of::<Packed>() * self.packed.len() + size_of::<(u32, [u64; 2])>() * self.large.capacity()
     }
 }
 
@@ -339,8 +337,7 @@ mod tests {
                 words += more_words;
                 after_word = ends;
             }
-            let is_fine =
-                bytes < 1 << 64 && words < 1 << 62 && (bytes > 0 || rule_id == RuleId::ROOT);
+            let is_fine = bytes < 1 << 64 && words < 1 << 62 && (bytes > 0 || rule_id == RuleId::ROOT);
             if !is_fine {
                 return None;
             }
@@ -380,9 +377,8 @@ mod tests {
             Lens::new(&grammar, 2, [1, 1, 0].into_iter()).unwrap().1
         };
         let chain = |rule: Vec<u32>| {
-            let mut rules: Vec<Vec<u32>> = (0..300u32)
-                .map(|at| rule.iter().map(|&e| if e == 9 { 4 + at } else { e }).collect())
-                .collect();
+            let mut rules: Vec<Vec<u32>> =
+                (0..300u32).map(|at| rule.iter().map(|&e| if e == 9 { 4 + at } else { e }).collect()).collect();
             rules.push(vec![0, 1]);
             steep(rules)
         };

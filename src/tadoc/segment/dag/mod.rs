@@ -53,9 +53,7 @@ use super::facts::DocumentLength;
 use lens::Lens;
 
 pub use doc_words::{DocWords, EdgeWords};
-pub(crate) use expansion::{
-    ELEMENT_TEXT_SLACK, ElementTexts, Expansion, MAX_WORDS, Place, RuleTexts, num_words_at,
-};
+pub(crate) use expansion::{ELEMENT_TEXT_SLACK, ElementTexts, Expansion, MAX_WORDS, Place, RuleTexts, num_words_at};
 pub(crate) use lens::Len;
 pub use prefix::{Measure, PrefixSums};
 pub(crate) use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
@@ -111,10 +109,7 @@ impl Dag {
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
-    pub(crate) fn from_words(
-        num_words: u32,
-        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<Self> {
+    pub(crate) fn from_words(num_words: u32, terminal_len_bytes: impl ExactSizeIterator<Item = u32>) -> Result<Self> {
         let num_terminals = terminal_len_bytes.len() as u32;
         let rule_offsets = vec![0, 0];
         let doc_offsets = vec![0];
@@ -230,8 +225,7 @@ impl Dag {
     /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
-        4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len())
-            + self.lens.memory_bytes()
+        4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len()) + self.lens.memory_bytes()
     }
 }
 
@@ -309,8 +303,7 @@ impl Inverse {
 }
 
 /// Cores of this process. Linux reads the files of the control group for each question.
-static NUM_CORES: LazyLock<usize> =
-    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+static NUM_CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 /// Calls `work` with the number and the items of each chunk of `chunk_len` items. The last chunk
 /// may be shorter. Returns the results in order. It uses all cores, or fewer if threads cannot be
@@ -358,11 +351,7 @@ mod tests {
         Dag::new(grammar, num_words, terminal_len_bytes.iter().copied()).unwrap()
     }
 
-    pub(super) fn grammar_from(
-        rules: Vec<Vec<u32>>,
-        doc_offsets: &[u32],
-        num_terminals: u32,
-    ) -> Grammar {
+    pub(super) fn grammar_from(rules: Vec<Vec<u32>>, doc_offsets: &[u32], num_terminals: u32) -> Grammar {
         let mut rule_offsets = vec![0];
         for rule in &rules {
             rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32);
@@ -398,12 +387,7 @@ mod tests {
     #[test]
     fn derives_lengths_edges_and_weights() {
         // Words "a", "bb"; separators "", ",": documents "a bb", "bba,a bb", "bba".
-        let dag = dag_for(
-            vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]],
-            &[0, 2, 6, 7],
-            2,
-            &[1, 2, 0, 1],
-        );
+        let dag = dag_for(vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]], &[0, 2, 6, 7], 2, &[1, 2, 0, 1]);
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
         assert_eq!(texts, [&b"a bb"[..], b"bba,a bb", b"bba"]);
         assert_eq!((dag.len_bytes(5), dag.len_words(5)), (3, 2));
@@ -413,11 +397,8 @@ mod tests {
         let lengths: Vec<_> = lengths.map(|doc| (doc.len_bytes, doc.num_words)).collect();
         assert_eq!(lengths, [(4, 2), (8, 4), (3, 2)]);
         assert_eq!(dag.grammar().weights(), [4, 4, 2, 1, 1, 2]);
-        let of_b: Vec<_> = Inverse::new(dag.grammar())
-            .for_element(1)
-            .iter()
-            .map(|o| (u32::from(o.rule_id), o.position))
-            .collect();
+        let of_b: Vec<_> =
+            Inverse::new(dag.grammar()).for_element(1).iter().map(|o| (u32::from(o.rule_id), o.position)).collect();
         assert_eq!(of_b, [(0, 1), (0, 5), (1, 7)]);
     }
 

@@ -83,8 +83,7 @@ impl PrefixSums {
     /// Sums up the lengths of all right-hand sides of `dag`, O(G) on all cores.
     pub fn new(dag: &Dag) -> Self {
         let num_positions = dag.grammar.symbols.len();
-        let mut blocks =
-            vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
+        let mut blocks = vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
         let mut blanks = vec![0u64; num_positions / 64 + 1];
         // Each chunk sums from 0. Then the sums before each chunk are added.
         let chunks = blocks.chunks_mut(CHUNK_BLOCKS).zip(blanks.chunks_mut(CHUNK_LEN / 64));
@@ -114,8 +113,7 @@ impl PrefixSums {
         let root_len = dag.grammar.root().len();
         let root_blocks = &sums.blocks[..root_len / BLOCK_LEN + 1];
         let starts = root_blocks.iter().map(|block| block.sums[0]);
-        sums.root_hints =
-            RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len), BLOCKS_PER_HINT);
+        sums.root_hints = RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len), BLOCKS_PER_HINT);
         sums
     }
 
@@ -181,9 +179,8 @@ impl PrefixSums {
     #[cold]
     fn starts_added_up(&self, dag: &Dag, position: usize) -> [u64; 2] {
         let first = position / BLOCK_LEN * BLOCK_LEN;
-        (first..position).fold(self.blocks[position / BLOCK_LEN].sums, |sums, p| {
-            added(sums, shares(dag, &self.blanks, p))
-        })
+        (first..position)
+            .fold(self.blocks[position / BLOCK_LEN].sums, |sums, p| added(sums, shares(dag, &self.blanks, p)))
     }
 
     /// Returns the sum of `measure` over `range`, which lies in one rule. A sum of bytes is exact
@@ -199,13 +196,7 @@ impl PrefixSums {
     /// With bytes, `offset` can be the blank behind that position's expansion. It needs O(log(range
     /// / 12) + 12) time, less if elements have similar lengths. `offset` must be less than the sum
     /// over `range`.
-    pub fn locate(
-        &self,
-        dag: &Dag,
-        measure: Measure,
-        range: Range<usize>,
-        offset: u64,
-    ) -> (usize, u64) {
+    pub fn locate(&self, dag: &Dag, measure: Measure, range: Range<usize>, offset: u64) -> (usize, u64) {
         let column = measure as usize;
         let base = self.start(dag, measure, range.start);
         let first_block = range.start / BLOCK_LEN + 1;
@@ -219,9 +210,7 @@ impl PrefixSums {
                 (offset as f64 / total as f64 * num_blocks as f64) as usize
             }
         };
-        let skipped = partition_point_near(blocks, guess, |block| {
-            block.sums[column].wrapping_sub(base) <= offset
-        });
+        let skipped = partition_point_near(blocks, guess, |block| block.sums[column].wrapping_sub(base) <= offset);
         self.locate_in_block(dag, measure, range, base, offset, first_block + skipped - 1)
     }
 
@@ -293,9 +282,7 @@ impl PrefixSums {
 fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u64; 2] {
     mark_starts(&dag.grammar, first, blanks);
     let symbols = &dag.grammar.symbols[..];
-    let mut before = first
-        .checked_sub(1)
-        .map_or_else(Len::default, |before| dag.lens.for_element(symbols[before]));
+    let mut before = first.checked_sub(1).map_or_else(Len::default, |before| dag.lens.for_element(symbols[before]));
     let mut sums = [0u64; 2];
     for (block, at) in blocks.iter_mut().zip((0..).step_by(BLOCK_LEN)) {
         let elements = &symbols[first + at..];
@@ -442,12 +429,7 @@ pub(crate) struct WordSpan {
 impl PrefixSums {
     /// Returns the word with index `word_idx` among the words of `range` (one rule, or one document
     /// of the root), which must have that many words. O(depth * log rule length).
-    pub(crate) fn word_span(
-        &self,
-        dag: &Dag,
-        mut range: Range<usize>,
-        mut word_idx: u64,
-    ) -> WordSpan {
+    pub(crate) fn word_span(&self, dag: &Dag, mut range: Range<usize>, mut word_idx: u64) -> WordSpan {
         let mut byte_offset = 0;
         loop {
             let (position, before) = self.locate(dag, Measure::Words, range.clone(), word_idx);
@@ -491,8 +473,7 @@ mod tests {
     fn check(dag: &Dag, sums: &PrefixSums) {
         let Grammar { rule_offsets, symbols, doc_offsets, .. } = dag.grammar();
         let begins = |position: &u32| {
-            rule_offsets.binary_search(position).is_ok()
-                || doc_offsets.binary_search(position).is_ok()
+            rule_offsets.binary_search(position).is_ok() || doc_offsets.binary_search(position).is_ok()
         };
         let mut starts = Vec::new();
         let mut at = [0u64; 2];
@@ -514,9 +495,8 @@ mod tests {
         for doc in dag.grammar().docs() {
             let range = dag.doc_range(doc);
             assert_eq!(sums.doc_starts(doc), starts[range.start]);
-            let [bytes, words] = [0, 1].map(|measure| {
-                starts[range.end][measure].wrapping_sub(starts[range.start][measure])
-            });
+            let [bytes, words] =
+                [0, 1].map(|measure| starts[range.end][measure].wrapping_sub(starts[range.start][measure]));
             let length = sums.doc_length(doc);
             assert_eq!((length.len_bytes, length.num_words), (bytes, words));
             assert_eq!(dag.doc_length(doc), length);
@@ -545,8 +525,7 @@ mod tests {
         let root = (0..2 * CHUNK_LEN).map(element).collect();
         let long = (0..CHUNK_LEN).map(|at| element(at) % 5 % 2).collect();
         let docs = [0, CHUNK_LEN, CHUNK_LEN + 77, 2 * CHUNK_LEN, 2 * CHUNK_LEN];
-        let dag =
-            dag_for(vec![root, long, vec![0, 3]], &docs.map(|at| at as u32), 2, &[1, 2, 0, 1]);
+        let dag = dag_for(vec![root, long, vec![0, 3]], &docs.map(|at| at as u32), 2, &[1, 2, 0, 1]);
         let sums = PrefixSums::new(&dag);
         assert_eq!(sums.blanks.len() * 64 / CHUNK_LEN, 3);
         assert!(sums.has_blank_before(3 * CHUNK_LEN - 1) && !sums.has_blank_before(3 * CHUNK_LEN));
@@ -619,11 +598,7 @@ mod tests {
             let starts = |at| segment.prefix_sums_or_derive().starts(&segment.dag, at);
             let starts = (0..64).into_par_iter().map(starts);
             let starts: Vec<_> = starts.collect();
-            assert!(
-                (0..64).all(
-                    |at| starts[at] == [2 * at as u64 + at as u64 % 2, (at as u64).div_ceil(2)]
-                )
-            );
+            assert!((0..64).all(|at| starts[at] == [2 * at as u64 + at as u64 % 2, (at as u64).div_ceil(2)]));
         }
     }
 
@@ -639,12 +614,7 @@ mod tests {
 
     #[test]
     fn lengths_agree_with_the_expansion() {
-        let dag = dag_for(
-            vec![vec![5, 0, 6, 6, 3, 0, 5], vec![0, 6], vec![1, 2, 0]],
-            &[0, 1, 4, 7],
-            2,
-            &[1, 2, 0, 1],
-        );
+        let dag = dag_for(vec![vec![5, 0, 6, 6, 3, 0, 5], vec![0, 6], vec![1, 2, 0]], &[0, 1, 4, 7], 2, &[1, 2, 0, 1]);
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
         let sums = PrefixSums::new(&dag);
         for (doc, text) in dag.grammar().docs().zip(texts) {

@@ -23,11 +23,7 @@ pub(super) struct RootHints {
 impl RootHints {
     /// Creates the hints from the start of each block of the root, ascending from 0, and the length
     /// of the root in bytes. On average `blocks_per_hint` blocks share a hint.
-    pub fn new(
-        starts: impl ExactSizeIterator<Item = u64>,
-        len_bytes: u64,
-        blocks_per_hint: usize,
-    ) -> Self {
+    pub fn new(starts: impl ExactSizeIterator<Item = u64>, len_bytes: u64, blocks_per_hint: usize) -> Self {
         let num_blocks = starts.len();
         let max_hints = (num_blocks / blocks_per_hint) as u64;
         let mut shift = 0;

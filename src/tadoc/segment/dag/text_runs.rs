@@ -115,12 +115,7 @@ impl TextRuns {
     /// Builds the runs of `dag`, whose prefix sums are `sums`. The tokens lie at `offsets` of
     /// `arena` by id. Returns `None` if the runs would be much larger than the grammar, or if an
     /// expansion has 4 GiB.
-    pub(in crate::segment) fn new(
-        dag: &Dag,
-        sums: &PrefixSums,
-        arena: &[u8],
-        offsets: &[u32],
-    ) -> Option<Self> {
+    pub(in crate::segment) fn new(dag: &Dag, sums: &PrefixSums, arena: &[u8], offsets: &[u32]) -> Option<Self> {
         let root_bytes = sums.starts(dag, dag.grammar().root().len())[0];
         let plan = MAX_INLINED.iter().find_map(|&most| Plan::new(dag, most))?;
         // A text is stored at most twice: as it first occurs, and with a blank before it.
@@ -341,13 +336,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(
-        dag: &'a Dag,
-        sums: &'a PrefixSums,
-        arena: &'a [u8],
-        offsets: &'a [u32],
-        plan: Plan,
-    ) -> Self {
+    fn new(dag: &'a Dag, sums: &'a PrefixSums, arena: &'a [u8], offsets: &'a [u32], plan: Plan) -> Self {
         Self {
             dag,
             sums,
@@ -509,8 +498,7 @@ impl<'a> Builder<'a> {
     }
 
     fn put_down_token(&mut self, token: u32) {
-        let range =
-            self.offsets[token as usize] as usize..self.offsets[token as usize + 1] as usize;
+        let range = self.offsets[token as usize] as usize..self.offsets[token as usize + 1] as usize;
         self.texts.extend_from_slice(&self.arena[range]);
     }
 
@@ -578,9 +566,8 @@ mod tests {
 
     /// Creates a token of each length, distinct where possible, and the offsets of the tokens.
     fn tokens(lens: &[u32]) -> (Vec<Vec<u8>>, Vec<u32>) {
-        let token = |(at, &len): (usize, &u32)| {
-            (0..len).map(|byte| b'a' + ((at as u32 * 7 + byte / 2) % 26) as u8).collect()
-        };
+        let token =
+            |(at, &len): (usize, &u32)| (0..len).map(|byte| b'a' + ((at as u32 * 7 + byte / 2) % 26) as u8).collect();
         let tokens: Vec<Vec<u8>> = lens.iter().enumerate().map(token).collect();
         let ends = lens.iter().scan(0, |end, len| {
             *end += len;

@@ -88,9 +88,8 @@ const LETTERS: &[(&str, &str)] = &[
     ("z", "ƶȥɀ"),
 ];
 
-static BASES: LazyLock<HashMap<char, &'static str>> = LazyLock::new(|| {
-    LETTERS.iter().flat_map(|&(base, letters)| letters.chars().map(move |c| (c, base))).collect()
-});
+static BASES: LazyLock<HashMap<char, &'static str>> =
+    LazyLock::new(|| LETTERS.iter().flat_map(|&(base, letters)| letters.chars().map(move |c| (c, base))).collect());
 
 /// A bit for each character: 1 if it is a nonspacing mark.
 static MARKS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_for(r"\p{Mn}"));

@@ -39,11 +39,7 @@ impl Synonyms {
     /// assert_eq!((fold.text("CARS"), fold.text("Bus")), ("auto".into(), "bus".into()));
     /// # Ok::<(), tadoc::Error>(())
     /// ```
-    pub fn new<W: AsRef<str>>(
-        name: &str,
-        fold: &Fold,
-        rows: impl IntoIterator<Item = (W, W)>,
-    ) -> Result<Self> {
+    pub fn new<W: AsRef<str>>(name: &str, fold: &Fold, rows: impl IntoIterator<Item = (W, W)>) -> Result<Self> {
         let mut direct = BTreeMap::new();
         for (word, meaning) in rows {
             for text in [&word, &meaning] {
@@ -114,10 +110,7 @@ fn followed(direct: &BTreeMap<Box<str>, Box<str>>) -> BTreeMap<Box<str>, Box<str
                 break end.clone();
             }
             if let Some(&begin) = at_path.get(&**at) {
-                break path[begin..]
-                    .iter()
-                    .min()
-                    .map_or_else(|| at.clone(), |&least| least.clone());
+                break path[begin..].iter().min().map_or_else(|| at.clone(), |&least| least.clone());
             }
             let Some(next) = direct.get(at) else {
                 break at.clone();
@@ -151,10 +144,7 @@ mod tests {
         }
         assert_eq!(cars.text("Car"), "Car");
         let circle = fold("none", &[("c", "b"), ("b", "a"), ("a", "b"), ("d", "c"), ("e", "e")]);
-        assert_eq!(
-            ["a", "b", "c", "d", "e"].map(|word| circle.text(word).into_owned()),
-            ["a", "a", "a", "a", "e"]
-        );
+        assert_eq!(["a", "b", "c", "d", "e"].map(|word| circle.text(word).into_owned()), ["a", "a", "a", "a", "e"]);
     }
 
     #[test]
@@ -171,18 +161,14 @@ mod tests {
     #[test]
     fn rows_that_are_no_synonyms_are_refused() {
         for (rows, expected) in [
-            (
-                &[("New York", "NYC")][..],
-                "fold: got 'New York' in the synonyms of t, expected one word",
-            ),
+            (&[("New York", "NYC")][..], "fold: got 'New York' in the synonyms of t, expected one word"),
             (&[("NYC", "")], "got '' in the synonyms of t"),
             (
                 &[("bank", "shore"), ("Bank", "money")],
                 "got 'Bank' with the meanings 'shore' and 'money' in the synonyms of t, expected one meaning",
             ),
         ] {
-            let fault =
-                Synonyms::new("t", &Fold::CASE, rows.iter().copied()).unwrap_err().to_string();
+            let fault = Synonyms::new("t", &Fold::CASE, rows.iter().copied()).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         }
         assert!(Synonyms::new("t", &Fold::CASE, [("a", "B"), ("A", "b")]).is_ok());
@@ -191,8 +177,7 @@ mod tests {
 
     #[test]
     fn long_chains_take_one_step_a_row() {
-        let rows: Vec<(String, String)> =
-            (0..100_000).map(|i| (format!("{i:06}"), format!("{:06}", i + 1))).collect();
+        let rows: Vec<(String, String)> = (0..100_000).map(|i| (format!("{i:06}"), format!("{:06}", i + 1))).collect();
         let synonyms = Synonyms::new("t", &Fold::NONE, rows).unwrap();
         assert_eq!(Fold::NONE.with_synonyms(synonyms).text("000000"), "100000");
     }

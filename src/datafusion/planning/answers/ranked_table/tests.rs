@@ -17,19 +17,14 @@ fn parts_are_the_rows_of_the_cores() {
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
         let some: Vec<u64> = (0..300).filter(|doc| doc % 3 != 1).collect();
         let some = DocSelection::list(some).unwrap();
-        for (n, docs) in [
-            (1, DocSelection::all(&corpus)),
-            (1, some.clone()),
-            (3, some),
-            (3, DocSelection::all(&corpus)),
-        ] {
+        for (n, docs) in
+            [(1, DocSelection::all(&corpus)), (1, some.clone()), (3, some), (3, DocSelection::all(&corpus))]
+        {
             let segments = 0..corpus.segments().len();
-            let segments: Vec<_> =
-                segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
+            let segments: Vec<_> = segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
             let table = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
             assert!(table.num_slices() > 1);
-            let index =
-                RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments, 0);
+            let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments, 0);
             let index = index.unwrap();
             let (mut sequence, mut row) = (0, 0);
             for slice in (0..table.num_slices()).map(|at| table.slice(at)) {
@@ -40,11 +35,7 @@ fn parts_are_the_rows_of_the_cores() {
                     assert!(slice.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
                     let rank = (row - index.entries_of(sequence).start + 1) as u64;
                     let got = (slice.doc_ids()[at], slice.counts()[at], slice.ranks()[at]);
-                    assert_eq!(
-                        got,
-                        (index.doc_ids()[row], index.counts()[row], rank),
-                        "{n}, {row}"
-                    );
+                    assert_eq!(got, (index.doc_ids()[row], index.counts()[row], rank), "{n}, {row}");
                     row += 1;
                 }
             }

@@ -17,8 +17,7 @@ use super::*;
 pub(in crate::planning::answers) fn documents(num_docs: usize) -> Vec<String> {
     let mut state = 7u64;
     let mut word = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let letter = |bits: u32, first: u8| char::from(first + (state >> bits) as u8 % 9);
         let first = if state >> 60 == 0 { b'A' } else { b'a' };
         format!("{}{}", letter(33, first), letter(45, b'a'))
@@ -76,9 +75,7 @@ fn parts_are_the_rows_of_the_cores() {
             let (sequences, counts) = counted(vocabulary.clone(), what);
             let mut row = 0;
             for slice in (0..table.num_slices()).map(|at| table.slice(at).unwrap()) {
-                assert!(
-                    slice.len() <= SAMPLED_ROWS * (SLICE_SAMPLES + 1 + corpus.segments().len())
-                );
+                assert!(slice.len() <= SAMPLED_ROWS * (SLICE_SAMPLES + 1 + corpus.segments().len()));
                 for at in 0..slice.len() {
                     assert!(slice.words(at).eq(sequences.words(row)), "{what:?}, row {row}");
                     assert_eq!(slice.counts()[at], counts[row], "{what:?}, row {row}");

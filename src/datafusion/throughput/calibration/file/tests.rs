@@ -101,8 +101,7 @@ fn each_number_must_be_above_0() {
         let number = serde_json::to_string(&number).unwrap();
         for wrong in [0.0, -0.0, -1.5, -f64::MAX] {
             let from = format!("\"{name}\": {number}");
-            let changed =
-                text_of(&calibration).replacen(&from, &format!("\"{name}\": {wrong:?}"), 1);
+            let changed = text_of(&calibration).replacen(&from, &format!("\"{name}\": {wrong:?}"), 1);
             assert_eq!(reason(&changed), format!("{key}: got {wrong}, expected a number above 0"));
         }
     }
@@ -112,8 +111,7 @@ fn each_number_must_be_above_0() {
 fn numbers_must_be_finite() {
     let text = text_of(&with_device());
     for wrong in ["NaN", "inf", "-inf", "1e999", "\"0.5\"", "null", "[]", "0.5 GB"] {
-        let reason =
-            reason(&text.replacen("\"gb_per_s\": 0.5", &format!("\"gb_per_s\": {wrong}"), 1));
+        let reason = reason(&text.replacen("\"gb_per_s\": 0.5", &format!("\"gb_per_s\": {wrong}"), 1));
         let start = format!("got `\"gb_per_s\": {wrong},`, expected a calibration in JSON: ");
         assert!(reason.starts_with(&start) && reason.contains("at line 7 "), "{reason}");
     }
@@ -131,10 +129,7 @@ fn faults_name_key_and_line() {
         assert!(parts.iter().all(|part| reason.contains(part)), "{reason}");
     };
     holds(changed("\"name\"", "\"startup_s\": 1, \"name\""), &["duplicate field `startup_s`"]);
-    holds(
-        changed("\"built_in\"", "\"tape\""),
-        &["`\"source\": \"tape\"`", "unknown variant `tape`"],
-    );
+    holds(changed("\"built_in\"", "\"tape\""), &["`\"source\": \"tape\"`", "unknown variant `tape`"]);
     holds(changed("\"calibration\"", "\"calibrations\""), &["unknown field `calibrations`"]);
     holds(reason("what"), &["got `what`", "at line 1 "]);
     holds(reason(""), &["got ``", "EOF while parsing"]);

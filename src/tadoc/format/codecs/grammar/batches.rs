@@ -17,8 +17,8 @@
 
 use crate::error::Result;
 use crate::format::codecs::grammar::{
-    BATCH_LEN, Context, HAS_NUMBER, LANES, Models, NUM_SYMBOLS, UNSEEN_SEPARATOR, lane_len,
-    new_models, num_in_lanes, num_lanes, number_model,
+    BATCH_LEN, Context, HAS_NUMBER, LANES, Models, NUM_SYMBOLS, UNSEEN_SEPARATOR, lane_len, new_models, num_in_lanes,
+    num_lanes, number_model,
 };
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::{BitDecoder, Distribution, Interval, SymbolDecoder, take_part};
@@ -128,8 +128,7 @@ impl<'a> BatchReader<'a> {
         let mut contexts = [Context::START; LANES];
         if lane_len > 0 {
             let mut lanes = in_lanes.chunks_exact_mut(lane_len);
-            let mut lanes: [&mut [u8]; LANES] =
-                std::array::from_fn(|_| lanes.next().unwrap_or_default());
+            let mut lanes: [&mut [u8]; LANES] = std::array::from_fn(|_| lanes.next().unwrap_or_default());
             for at in 0..lane_len {
                 for (lane, (context, to)) in contexts.iter_mut().zip(&mut lanes).enumerate() {
                     let model = &mut self.models[context.model()];

@@ -38,8 +38,8 @@ use crate::grammar::Grammar;
 use super::batches::{Batch, BatchReader};
 use super::replay::Replay;
 use super::{
-    BATCH_LEN, DOC_END, HAS_NUMBER, NEW_RULE, NUM_LISTS, NUM_SYMBOLS, PREDICTED, UNSEEN_SEPARATOR,
-    UNSEEN_WORD, check_counts, ends_with_separator, misfit,
+    BATCH_LEN, DOC_END, HAS_NUMBER, NEW_RULE, NUM_LISTS, NUM_SYMBOLS, PREDICTED, UNSEEN_SEPARATOR, UNSEEN_WORD,
+    check_counts, ends_with_separator, misfit,
 };
 
 /// Decodes the grammar of the segment `meta` from its section.
@@ -47,19 +47,14 @@ use super::{
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if the section does not contain exactly the grammar that
 /// `meta` declares.
-pub(in crate::format) fn decode(
-    place: Origin<'_>,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Grammar> {
+pub(in crate::format) fn decode(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
     check_counts(place, bytes, meta, BATCH_LEN as u64)?;
     let mut reader = BatchReader::new(place, bytes, meta)?;
     let mut replay = Replay::new(meta);
     let (mut batch, mut next) = (Batch::default(), Batch::default());
     reader.read(&mut batch);
     while !batch.is_empty() {
-        let (_, fits) =
-            rayon::join(|| reader.read(&mut next), || replay_batch(&mut replay, &batch));
+        let (_, fits) = rayon::join(|| reader.read(&mut next), || replay_batch(&mut replay, &batch));
         fits.ok_or_else(|| misfit(place))?;
         std::mem::swap(&mut batch, &mut next);
     }
@@ -88,11 +83,7 @@ pub(in crate::format) const SEQUENTIAL: u16 = 1;
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if the section does not contain exactly the grammar that
 /// `meta` declares.
-pub(in crate::format) fn decode_sequential(
-    place: Origin<'_>,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-) -> Result<Grammar> {
+pub(in crate::format) fn decode_sequential(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
     check_counts(place, bytes, meta, MAX_SYMBOLS_PER_BYTE)?;
     let mut symbols = vec![Distribution::<NUM_SYMBOLS>::new(); NUM_KINDS * NUM_LEVELS];
     let mut numbers = vec![Distribution::<NUM_SYMBOLS>::new(); NUM_SYMBOLS];
@@ -262,9 +253,7 @@ mod tests {
         // A pair of random words seldom recurs, so that there are more events than in a batch.
         let mixed = |i: u32| i.wrapping_mul(0x9e37_79b1).rotate_left(i % 31) >> 7;
         let tokens: Vec<u32> = (0..150_000).map(|i| mixed(i) % 3_000).collect();
-        let grammar =
-            build_rounds(tokens, &[70_000, 70_000, 150_000], 3_001, &RoundsOptions::default())
-                .unwrap();
+        let grammar = build_rounds(tokens, &[70_000, 70_000, 150_000], 3_001, &RoundsOptions::default()).unwrap();
         assert!(grammar.symbols.len() > 2 * BATCH_LEN);
         let bytes = encode(&grammar, 2_990);
         let meta = meta_for(&grammar, 2_990);

@@ -16,9 +16,9 @@
 use crate::format::codecs::grammar::recency::{ElementState, UseOrder};
 use crate::format::codecs::grammar::replay::{Event, EventOrder};
 use crate::format::codecs::grammar::{
-    BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED,
-    SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator,
-    lane_len, new_models, num_in_lanes, num_lanes, number_model, rules, symbol_for,
+    BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED, SEPARATORS,
+    UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator, lane_len, new_models,
+    num_in_lanes, num_lanes, number_model, rules, symbol_for,
 };
 use crate::format::entropy::{BitEncoder, SymbolEncoder, push_part};
 use crate::grammar::Grammar;

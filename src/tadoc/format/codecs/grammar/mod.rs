@@ -221,12 +221,7 @@ fn number_model(symbol: u8) -> usize {
 
 /// Refuses a grammar without a root, and more elements or documents than `bytes` can stand for, at
 /// most `max_per_byte` each.
-fn check_counts(
-    place: Origin<'_>,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-    max_per_byte: u64,
-) -> Result<()> {
+fn check_counts(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta, max_per_byte: u64) -> Result<()> {
     if meta.num_rules == 0 {
         return Err(place.fault(0, "expected at least one rule, got none"));
     }
@@ -253,8 +248,7 @@ pub(in crate::format) fn count_tokens(grammar: &Grammar, num_words: u32) -> Opti
         let (mut tokens, mut words, mut is_too_large) = (0u64, 0u64, false);
         for &element in grammar.rule(rule_id) {
             let [t, w] = counts[element.saturating_sub(grammar.num_terminals) as usize];
-            let (sum, wraps) =
-                tokens.overflowing_add(t + u64::from(element < grammar.num_terminals));
+            let (sum, wraps) = tokens.overflowing_add(t + u64::from(element < grammar.num_terminals));
             is_too_large |= wraps;
             tokens = sum;
             words = words.wrapping_add(w + u64::from(element < num_words));

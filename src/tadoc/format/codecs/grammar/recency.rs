@@ -343,8 +343,7 @@ impl UseOrder {
 
     /// Gives the entries of the head the first places. The head has no gaps.
     fn renumber(&mut self, states: &mut [ElementState]) {
-        let is_present =
-            |place: usize| self.is_present[place / WORD_BITS] >> (place % WORD_BITS) & 1 != 0;
+        let is_present = |place: usize| self.is_present[place / WORD_BITS] >> (place % WORD_BITS) & 1 != 0;
         let mut place = 0;
         self.head.retain(|_| {
             place += 1;
@@ -380,8 +379,7 @@ mod tests {
             let rank = step * step % (if step % 3 == 0 { 1_000 } else { 10 });
             let element = exact.remove(exact.len() - 1 - rank);
             exact.push(element);
-            let distance =
-                recency.entries.iter().rev().position(|&entry| entry.element() == element);
+            let distance = recency.entries.iter().rev().position(|&entry| entry.element() == element);
             let distance = distance.unwrap();
             assert!(rank >= NEAR_LEN || distance <= rank + NEAR_LEN);
             assert!(distance >= rank && distance - rank <= recency.entries.len() / SWEEP_SHARE);
@@ -416,11 +414,7 @@ mod tests {
             let list = &mut list_of[element as usize];
             let distance = orders[*list].take(element, &mut states);
             let taken = recencies[*list].take(distance);
-            assert_eq!(
-                taken,
-                Some(Entry::from_element(element)),
-                "step {step}, distance {distance}"
-            );
+            assert_eq!(taken, Some(Entry::from_element(element)), "step {step}, distance {distance}");
             *list ^= usize::from(is_moved);
             orders[*list].push(element, &mut states);
             recencies[*list].push(Entry::from_element(element));

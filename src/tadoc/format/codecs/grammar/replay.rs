@@ -20,8 +20,8 @@ use crate::grammar::Grammar;
 
 use super::recency::{Entry, Recency};
 use super::{
-    CLASSES, DOC_END, FIRST_SYMBOL, LISTS, NEW_RULE, NUM_LISTS, NUM_SYMBOLS, PREDICTED, SEPARATORS,
-    UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator, rules,
+    CLASSES, DOC_END, FIRST_SYMBOL, LISTS, NEW_RULE, NUM_LISTS, NUM_SYMBOLS, PREDICTED, SEPARATORS, UNSEEN_SEPARATOR,
+    UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator, rules,
 };
 
 /// Stands for an element that does not exist.
@@ -231,9 +231,7 @@ impl Rules {
     #[inline]
     fn open_rule(&mut self, len: u32) -> Option<()> {
         self.num_promised = self.num_promised.checked_add(len as usize)?;
-        let fits = len > 0
-            && self.num_promised <= self.symbols.len()
-            && self.around.len() < self.next_rule_idx;
+        let fits = len > 0 && self.num_promised <= self.symbols.len() && self.around.len() < self.next_rule_idx;
         if !fits {
             return None;
         }
@@ -277,8 +275,7 @@ impl Rules {
 
     /// Returns the grammar if it has all declared elements. The pending elements are the root.
     fn finish(self) -> Option<Grammar> {
-        let is_whole =
-            self.around.is_empty() && self.next_rule_idx == 0 && self.num_pending == self.num_free;
+        let is_whole = self.around.is_empty() && self.next_rule_idx == 0 && self.num_pending == self.num_free;
         is_whole.then_some(Grammar {
             num_terminals: self.num_terminals,
             rule_offsets: self.rule_offsets,

@@ -412,7 +412,7 @@ impl Pipe {
     ///
     /// # Errors
     /// The pipe cannot be read.
-    pub fn read(&self, text: &mut Vec<u8>, patience: Duration) -> Outcome<Step> {
+    fn read(&self, text: &mut Vec<u8>, patience: Duration) -> Outcome<Step> {
         match self.reads.recv_timeout(patience) {
             Ok(Ok(bytes)) => {
                 text.extend_from_slice(&bytes);

@@ -258,7 +258,7 @@ mod tests {
         }
         // Portions share what the scan of the whole corpus prepared.
         let context = session();
-        run(&context, "SET tadoc.max_memory_bytes = '1MiB'").await;
+        run(&context, "SET tadoc.max_memory_bytes = '4MiB'").await;
         let query = "storm AND 99";
         let sql = format!("SELECT * FROM search('{corpus}', '{query}')");
         let rows = context.sql(&sql).await.unwrap();

@@ -175,7 +175,7 @@ impl BlockEncoder {
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] if the type is not a [`TextType`], and those of
-    /// [`BlockEncoder::encode_rows`].
+    /// `BlockEncoder::encode_rows`.
     pub fn encode(&mut self, array: &dyn Array) -> Result<Vec<Vec<u8>>> {
         let rows = rows(array)?;
         let mut rest = &rows[..];

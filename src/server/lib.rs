@@ -10,7 +10,7 @@
 //! connections and access with it.
 //!
 //! Connections run on a few threads of their own, and statements on others, so that a computation
-//! delays no request. [`statements`] has the limits of statements, [`connections`] those of clients.
+//! delays no request. `statements` has the limits of statements, `connections` those of clients.
 
 #![cfg(feature = "server")]
 

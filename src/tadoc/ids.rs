@@ -70,7 +70,7 @@ id! {
     /// Id of a rule of a grammar: 0 is the root, and parents come before children.
     ///
     /// The id of the rule as an element is larger by the number of terminals
-    /// ([`Grammar::element_for`](crate::grammar::Grammar::element_for)).
+    /// (`Grammar::element_for`).
     RuleId
 }
 

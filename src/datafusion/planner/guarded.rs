@@ -11,7 +11,7 @@ impl Sandbox {
     /// Plans, checks and starts the statement `sql` in `ctx`.
     ///
     /// # Errors
-    /// A [`Refused`], and the errors of DataFusion.
+    /// A [`Refused`](crate::safety::Refused), and the errors of DataFusion.
     pub async fn sql(&self, ctx: &SessionContext, sql: &str) -> Result<DataFrame> {
         let state = ctx.state();
         let statement = state.sql_to_statement(sql, &state.config_options().sql_parser.dialect)?;

@@ -78,7 +78,7 @@ impl FromStr for BuilderKind {
     }
 }
 
-/// Settings of a [`CorpusBuilder`](CorpusBuilder).
+/// Settings of a [`CorpusBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
     /// Rule by which words are found.

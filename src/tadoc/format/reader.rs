@@ -229,8 +229,8 @@ impl<'a> StoredSegment<'a> {
     }
 }
 
-/// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of [words
-/// alone](Segment::from_words). `bytes` must be exactly its
+/// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of words
+/// alone. `bytes` must be exactly its
 /// [`words_range`](SegmentMeta::words_range). `file` is a name for error messages. The rest of the
 /// segment is not checked.
 ///

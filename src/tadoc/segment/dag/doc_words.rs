@@ -133,7 +133,7 @@ impl DocWords {
         words.binary_search(&word.into()).map_or(0, |at| u64::from(counts[at]))
     }
 
-    /// Returns the union of the signature bits of `words`, for [`has_none_of`](Self::has_none_of).
+    /// Returns the union of the signature bits of `words`, for `has_none_of`.
     pub fn mask(words: impl IntoIterator<Item = u32>) -> u64 {
         words.into_iter().fold(0, |mask, word| mask | bit(word))
     }

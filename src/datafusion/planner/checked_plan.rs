@@ -17,11 +17,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Expr, Ident, PipeOperator, Query, ReplaceSelectElement, Select, SelectItem, SelectItemQualifiedWildcardKind,
     VisitMut, VisitorMut,
 };
 
-use super::check_clauses;
+use super::clauses::has_replacements;
 
 /// Plans `statement` if all of its clauses are executed.
 ///
@@ -40,16 +40,14 @@ use super::check_clauses;
 /// ```
 ///
 /// # Errors
-/// The errors of [`check_clauses`] and of planning; a plan error if `* REPLACE` names a column that is not there.
+/// The errors of [`check_clauses`](super::check_clauses) and of planning; a plan error if `* REPLACE` names a column that is not there.
 pub async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    check_clauses(state, &statement)?;
+    if !has_replacements(state, &statement)? {
+        return state.statement_to_plan(statement).await;
+    }
     let mut named = statement.clone();
     let plan = state.statement_to_plan(statement).await?;
-    let mut replaced = Replaced { has_any: false };
-    replaced.visit_statement(&mut named);
-    if !replaced.has_any {
-        return Ok(plan);
-    }
+    Replaced.visit_statement(&mut named);
     let missing = state.statement_to_plan(named).await.err().and_then(missing_column);
     match missing {
         Some(Column { name, .. }) => plan_err!(
@@ -72,9 +70,7 @@ fn missing_column(error: DataFusionError) -> Option<Column> {
 }
 
 /// Walk over a statement that names each column that `* REPLACE` replaces.
-struct Replaced {
-    has_any: bool,
-}
+struct Replaced;
 
 impl Replaced {
     fn visit_statement(&mut self, statement: &mut Statement) {
@@ -91,46 +87,45 @@ impl Replaced {
             _ => ControlFlow::Continue(()),
         };
     }
-
-    /// Adds to `replace` an item that is the column itself for each column of its items, of the table `table`.
-    fn name_columns(&mut self, replace: &mut ReplaceSelectItem, table: &[Ident]) {
-        self.has_any = true;
-        let columns: Vec<Ident> = replace.items.iter().map(|item| item.column_name.clone()).collect();
-        for column_name in columns {
-            let column = Ident::with_quote('"', column_name.value.clone());
-            let expr = if table.is_empty() {
-                Expr::Identifier(column)
-            } else {
-                Expr::CompoundIdentifier([table, &[column]].concat())
-            };
-            let item = ReplaceSelectElement { expr, column_name, as_keyword: true };
-            replace.items.push(Box::new(item));
-        }
-    }
 }
 
 impl VisitorMut for Replaced {
     type Break = ();
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for item in &mut select.projection {
-            match item {
-                SelectItem::Wildcard(options) => {
-                    if let Some(replace) = &mut options.opt_replace {
-                        self.name_columns(replace, &[]);
-                    }
-                }
-                SelectItem::QualifiedWildcard(kind, options) => {
-                    let SelectItemQualifiedWildcardKind::ObjectName(table) = kind else { continue };
-                    let table: Vec<Ident> = table.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
-                    if let Some(replace) = &mut options.opt_replace {
-                        self.name_columns(replace, &table);
-                    }
-                }
-                _ => {}
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for operator in &mut query.pipe_operators {
+            if let PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } = operator {
+                exprs.iter_mut().for_each(name_replaced);
             }
         }
         ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.projection.iter_mut().for_each(name_replaced);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Adds to the `REPLACE` of `item` the column itself for each column that it replaces.
+fn name_replaced(item: &mut SelectItem) {
+    let (table, options) = match item {
+        SelectItem::Wildcard(options) => (Vec::new(), options),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
+            (table.0.iter().filter_map(|part| part.as_ident().cloned()).collect(), options)
+        }
+        _ => return,
+    };
+    let Some(replace) = &mut options.opt_replace else { return };
+    for at in 0..replace.items.len() {
+        let column_name = replace.items[at].column_name.clone();
+        let column = Ident::with_quote('"', column_name.value.clone());
+        let expr = if table.is_empty() {
+            Expr::Identifier(column)
+        } else {
+            Expr::CompoundIdentifier([table.as_slice(), &[column]].concat())
+        };
+        replace.items.push(Box::new(ReplaceSelectElement { expr, column_name, as_keyword: true }));
     }
 }
 
@@ -146,7 +141,9 @@ mod tests {
         ctx.sql("CREATE TABLE t AS SELECT 1 AS a, 2 AS b").await?;
         ctx.sql("CREATE TABLE u AS SELECT 1 AS a, 3 AS \"C\"").await?;
         let state = ctx.state();
-        plan_statement(&state, state.sql_to_statement(sql, &Dialect::DuckDB)?).await
+        // Only this dialect has pipes.
+        let dialect = if sql.contains("|>") { Dialect::BigQuery } else { Dialect::DuckDB };
+        plan_statement(&state, state.sql_to_statement(sql, &dialect)?).await
     }
 
     #[tokio::test]
@@ -160,6 +157,7 @@ mod tests {
             "WITH w AS (SELECT * REPLACE (1 AS c) FROM t) SELECT a FROM w",
             "SELECT a FROM t WHERE EXISTS (SELECT * REPLACE (1 AS c) FROM u)",
             "EXPLAIN SELECT * REPLACE (1 AS c) FROM t",
+            "SELECT a FROM t |> SELECT * REPLACE (1 AS c)",
             "CREATE VIEW v AS SELECT * REPLACE (1 AS c) FROM t",
             "COPY (SELECT * REPLACE (1 AS c) FROM t) TO 'x.csv' STORED AS CSV",
             "SELECT a FROM t UNION ALL SELECT a FROM (SELECT * REPLACE (1 AS c) FROM t)",

@@ -51,16 +51,24 @@ const SAMPLES: &str = "write WHERE random() < 0.01 for a share, ORDER BY random(
 /// # Errors
 /// A plan error, which names the clause and the way out.
 pub fn check_clauses(state: &SessionState, statement: &Statement) -> Result<()> {
+    has_replacements(state, statement).map(|_| ())
+}
+
+/// Checks `statement` as [`check_clauses`] does. Returns true if it has a `* REPLACE`.
+///
+/// # Errors
+/// The errors of [`check_clauses`].
+pub(super) fn has_replacements(state: &SessionState, statement: &Statement) -> Result<bool> {
     let mut statement = statement;
     while let Statement::Explain(explained) = statement {
         statement = &explained.statement;
     }
-    let mut clauses = Clauses { state, open_queries: 1 };
+    let mut clauses = Clauses { state, open_queries: 1, has_replacements: false };
     match clauses.visit_statement(statement) {
         ControlFlow::Break((clause, instead)) => {
             plan_err!("{clause} is not executed here, so it is refused; {instead}")
         }
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(()) => Ok(clauses.has_replacements),
     }
 }
 
@@ -74,6 +82,8 @@ struct Clauses<'a> {
     state: &'a SessionState,
     /// Queries around the place, and 1 if the statement is not a query itself.
     open_queries: usize,
+    /// True if a `* REPLACE` was met.
+    has_replacements: bool,
 }
 
 impl Visitor for Clauses<'_> {
@@ -85,6 +95,7 @@ impl Visitor for Clauses<'_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> Outcome {
         self.open_queries += 1;
+        self.has_replacements |= query.pipe_operators.iter().flat_map(pipe_items).any(replaces_columns);
         check_query(query)?;
         check_sets(&query.body)?;
         check_into(&query.body, self.open_queries == 1)
@@ -96,6 +107,7 @@ impl Visitor for Clauses<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> Outcome {
+        self.has_replacements |= select.projection.iter().any(replaces_columns);
         check_select(select)
     }
 
@@ -251,7 +263,7 @@ fn check_query(query: &Query) -> Outcome {
         refuse(is_kept, "MATERIALIZED", "leave it out, or CREATE TABLE … AS first")?;
     }
     query.pipe_operators.iter().try_for_each(|operator| match operator {
-        PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => check_items(exprs),
+        PipeOperator::Select { .. } | PipeOperator::Extend { .. } => check_items(pipe_items(operator)),
         PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
             let mut all = full_table_exprs.iter().chain(group_by_expr);
             let is_ordered = all.any(|expr| expr.order_by.asc.is_some() || expr.order_by.nulls_first.is_some());
@@ -383,6 +395,21 @@ fn check_items(items: &[SelectItem]) -> Outcome {
         }
         _ => ControlFlow::Continue(()),
     })
+}
+
+/// Returns the columns that `operator` selects.
+fn pipe_items(operator: &PipeOperator) -> &[SelectItem] {
+    match operator {
+        PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => exprs,
+        _ => &[],
+    }
+}
+
+fn replaces_columns(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => options.opt_replace.is_some(),
+        _ => false,
+    }
 }
 
 /// Returns the columns that a `*` leaves out.

@@ -3,9 +3,8 @@
 //! their bytes do not, and binary ones, of which the user gets a note.
 //!
 //! Formats are recognised by their first bytes, in members of archives, too. A file counts once.
-
 //!
-//! What is said once about all inputs is counted ([`Tally`]), with the first as an example. So are texts that a
+//! [`Tally`] counts the inputs of each such remark and keeps the first as an example. So it does for texts that a
 //! character set did not decode: U+FFFD stands for some bytes, or the bytes stay as they are because nobody knows the
 //! name. The user gets one note for each character set.
 

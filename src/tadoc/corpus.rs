@@ -49,7 +49,7 @@ impl Corpus {
     /// Returns the occurrences of `query`, by document and place.
     ///
     /// # Errors
-    /// Those of [`Query::parse`] and of [`search()`].
+    /// The errors of [`Query::parse`] and of [`search()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -70,7 +70,7 @@ impl Corpus {
     /// Returns the number of occurrences of `query` in all documents.
     ///
     /// # Errors
-    /// Those of [`Query::parse`] and of [`count()`].
+    /// The errors of [`Query::parse`] and of [`count()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -89,7 +89,7 @@ impl Corpus {
     /// Returns the documents with an occurrence of `query`, and the number of occurrences in each.
     ///
     /// # Errors
-    /// Those of [`Query::parse`] and of [`count_by_document`].
+    /// The errors of [`Query::parse`] and of [`count_by_document`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -110,7 +110,7 @@ impl Corpus {
     /// in batches, until it breaks (keyword in context).
     ///
     /// # Errors
-    /// Those of [`Query::parse`] and of [`kwic()`].
+    /// The errors of [`Query::parse`] and of [`kwic()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -143,7 +143,7 @@ impl Corpus {
     /// Returns the number of occurrences of each word.
     ///
     /// # Errors
-    /// Those of [`word_count()`].
+    /// The errors of [`word_count()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -163,7 +163,7 @@ impl Corpus {
     /// Returns the documents of each word.
     ///
     /// # Errors
-    /// Those of [`inverted_index()`].
+    /// The errors of [`inverted_index()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -185,7 +185,7 @@ impl Corpus {
     /// documents or all of them has the rows.
     ///
     /// # Errors
-    /// Those of [`Vocabulary::new`] and of [`Tfidf::new`].
+    /// The errors of [`Vocabulary::new`] and of [`Tfidf::new`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -212,7 +212,7 @@ impl Corpus {
     /// of `limits`, such as a number of bytes.
     ///
     /// # Errors
-    /// Those of [`sequence_count()`].
+    /// The errors of [`sequence_count()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -233,7 +233,7 @@ impl Corpus {
     /// [`document_bytes`] has the exact bytes.
     ///
     /// # Errors
-    /// Those of [`document_bytes`].
+    /// The errors of [`document_bytes`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};
@@ -253,7 +253,7 @@ impl Corpus {
     /// Returns `byte_len` bytes of document `doc_id` from `byte_offset` on.
     ///
     /// # Errors
-    /// Those of [`extract()`].
+    /// The errors of [`extract()`].
     ///
     /// ```
     /// # use tadoc::{Corpus, build::{CorpusBuilder, IngestOptions}, format::OpenLimits};

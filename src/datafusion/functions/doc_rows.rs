@@ -11,12 +11,14 @@ use datafusion::error::Result;
 
 use super::strings::{int64, views};
 use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers;
+use crate::planning::function::{Facts, Walk};
 use crate::planning::signature::Signature;
 use crate::planning::{Execution, ScanSpec, selected};
-use tadoc::analytics::{DocSelection, Fold, TermVectors};
+use tadoc::analytics::{DocSelection, Fold, TermVectors, choose_term_traversal};
 use tadoc::segment::Corpus;
 
 /// Name of the column on which filters are claimed.
@@ -97,10 +99,22 @@ pub(super) fn new_term_vectors(run: &Execution, loaded: &LoadedCorpus, fold: &Fo
     Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
 }
 
-/// Returns the device task for term vectors. It is marked as partial if filters or a limit choose
-/// documents, because the cores count only these.
-pub(super) fn terms_task(scan: &ScanSpec) -> Task {
-    Task::TermVector { is_part: scan.is_filtered() || scan.limit.is_some() }
+/// Returns the facts of functions that count the words of each document. The device task is marked as partial if
+/// filters or a limit choose documents, because the cores count only these.
+pub(super) fn term_facts(scan: &ScanSpec) -> Facts {
+    let is_part = scan.is_filtered() || scan.limit.is_some();
+    Facts {
+        num_partitions: num_partitions(scan),
+        task: Some(Ok(Task::TermVector { is_part })),
+        uses: Uses::Text,
+        walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
+        ..Facts::default()
+    }
+}
+
+/// Returns the columns by which the words of documents are sorted. The `top` words of a document stand best first.
+pub(super) fn word_ordering(top: Option<usize>) -> &'static [&'static str] {
+    if top.is_some() { &[DOC_ID] } else { &[DOC_ID, "word"] }
 }
 
 /// Returns the words at `rows` of the vocabulary.

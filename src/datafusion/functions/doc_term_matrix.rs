@@ -15,15 +15,14 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{num_documents, num_partitions, selected_documents, term_vectors, terms_task};
+use super::doc_rows::{num_documents, selected_documents, term_facts, term_vectors};
 use super::strings::{int64, int64_lists, shown_fold};
 use crate::corpora::LoadedCorpus;
-use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
 use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::analytics::{Fold, choose_term_traversal};
+use tadoc::analytics::Fold;
 
 /// The function `doc_term_matrix` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -61,15 +60,7 @@ impl TableFunction for DocTermMatrix {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts {
-            ordering: &["doc_id"],
-            num_rows: num_documents(scan),
-            num_partitions: num_partitions(scan),
-            task: Some(Ok(terms_task(scan))),
-            uses: Uses::Text,
-            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
-            ..Facts::default()
-        }
+        Facts { ordering: &["doc_id"], num_rows: num_documents(scan), ..term_facts(scan) }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

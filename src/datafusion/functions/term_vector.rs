@@ -9,15 +9,14 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at};
+use super::doc_rows::{doc_ids, selected_documents, term_facts, term_vectors, word_ordering, words_at};
 use super::strings::{int64, shown_fold};
 use crate::corpora::LoadedCorpus;
-use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, Merge, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::analytics::{Fold, choose_term_traversal};
+use tadoc::analytics::Fold;
 
 /// The function `term_vector` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -58,15 +57,7 @@ impl TableFunction for TermVector {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts {
-            ordering: if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] },
-            num_partitions: num_partitions(scan),
-            task: Some(Ok(terms_task(scan))),
-            uses: Uses::Text,
-            merge: Merge::Behind,
-            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
-            ..Facts::default()
-        }
+        Facts { ordering: word_ordering(self.top), merge: Merge::Behind, ..term_facts(scan) }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

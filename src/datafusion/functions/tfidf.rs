@@ -14,17 +14,16 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
 use futures::future::BoxFuture;
 
-use super::doc_rows::{doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at};
+use super::doc_rows::{doc_ids, new_term_vectors, selected_documents, term_facts, word_ordering, words_at};
 use super::inverted_index::InvertedIndex;
 use super::strings::{int64, shown_fold};
 use super::term_vector::TermVector;
 use crate::corpora::LoadedCorpus;
-use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::analytics::{self, Fold, choose_term_traversal};
+use tadoc::analytics::{self, Fold};
 
 /// The function `tfidf` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -67,15 +66,7 @@ impl TableFunction for Tfidf {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts {
-            ordering: if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] },
-            num_partitions: num_partitions(scan),
-            task: Some(Ok(terms_task(scan))),
-            uses: Uses::Text,
-            merge: Merge::Combined,
-            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
-            ..Facts::default()
-        }
+        Facts { ordering: word_ordering(self.top), merge: Merge::Combined, ..term_facts(scan) }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {

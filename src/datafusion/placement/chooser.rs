@@ -44,7 +44,7 @@ const TRIAL_S: f64 = 5e-3;
 /// Seconds to copy and prepare one element of a grammar: twice the time of an H100.
 const COPY_S: f64 = 10e-9;
 
-/// What the choice needs to know about a task.
+/// A task as the choice sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) task: Task,

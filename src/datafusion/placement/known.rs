@@ -13,7 +13,7 @@ use crate::placement::task::Task;
 #[derive(Debug, Default)]
 pub(crate) struct KnownTasks(Mutex<HashMap<Task, Known>>);
 
-/// What a run of a task finds.
+/// The corpus and its copies as a run of a task finds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finds {
     /// The cores find no corpus in memory.

@@ -74,6 +74,24 @@ impl Filters {
         self.before_text().chain(&self.text)
     }
 
+    /// Calls `f` for the expression of each stage, until it stops.
+    ///
+    /// # Errors
+    /// The errors of `f`.
+    pub(crate) fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for stage in self.stages() {
+            recursion = f(stage.expr())?;
+            if recursion == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(recursion)
+    }
+
     /// Returns the stages that need no text.
     pub(crate) fn before_text(&self) -> impl Iterator<Item = &Stage> + Clone {
         self.columns.iter().chain(&self.dynamic)

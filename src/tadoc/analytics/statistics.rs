@@ -161,13 +161,13 @@ fn depth(dag: &Dag) -> u32 {
 /// Counts of a word near the hits of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Company {
-    /// How often the word occurs in windows.
+    /// Number of times that the word occurs in windows.
     pub together: u64,
     /// Number of hits.
     pub hits: u64,
     /// Number of words in all windows.
     pub near: u64,
-    /// How often the word occurs in the corpus.
+    /// Number of times that the word occurs in the corpus.
     pub word_count: u64,
     /// Number of words of the corpus.
     pub total: u64,

@@ -300,7 +300,7 @@ impl<'c> LineCounter<'c> {
     /// within a document.
     ///
     /// # Errors
-    /// Those of [`extract()`](crate::read::extract()).
+    /// The errors of [`extract()`](crate::read::extract()).
     pub fn locate(&mut self, doc_id: u64, offset: u64) -> Result<LinePlace> {
         if doc_id != self.doc_id || offset < self.offset {
             *self = Self { doc_id, ..Self::new(self.corpus) };

@@ -96,6 +96,7 @@ pub(crate) struct ScanSpec<S = Source> {
     /// Share of the rows that is returned, of a function that [has shares](function::Facts::has_shares).
     pub(crate) share: Share,
     /// Synonyms of the function's fold, if it has any.
+    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
     pub(crate) synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that the function compares with the corpus, if it does.
     pub(crate) texts: Option<Arc<Texts>>,
@@ -103,6 +104,7 @@ pub(crate) struct ScanSpec<S = Source> {
 
 impl<S> ScanSpec<S> {
     /// Returns the same scan of `source`.
+    #[cfg(feature = "distributed")]
     pub(crate) fn with_source<T>(&self, source: T) -> ScanSpec<T> {
         ScanSpec {
             function: Arc::clone(&self.function),

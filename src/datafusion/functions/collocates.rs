@@ -18,7 +18,7 @@ use super::strings::{int64, views};
 use crate::corpora::LoadedCorpus;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{Company, Fold, Measure, Vocabulary};
 use tadoc::query::{Query, Window};
 use tadoc::segment::Corpus;
@@ -149,10 +149,11 @@ impl Collocates {
         let Some(rows) = self.rows(&run, loaded, &vocabulary)? else { return Ok(()) };
         for rows in rows.chunks(run.output.batch_size()) {
             let more = run.send(rows.len(), |column| match column {
-                0 => Ok(views(rows.iter().map(|row| vocabulary.word(row.row)))),
-                1 => int64(rows.iter().map(|row| row.count)),
-                2 => int64(rows.iter().map(|row| row.corpus_count)),
-                _ => Ok(Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.score)))),
+                "word" => Ok(views(rows.iter().map(|row| vocabulary.word(row.row)))),
+                "count" => int64(rows.iter().map(|row| row.count)),
+                "corpus_count" => int64(rows.iter().map(|row| row.corpus_count)),
+                "score" => Ok(Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.score)))),
+                other => no_column(other),
             })?;
             if !more {
                 break;

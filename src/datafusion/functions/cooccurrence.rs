@@ -26,7 +26,7 @@ use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TaskLimits, TraversalTask};
 use tadoc::query::{Query, Window};
 use tadoc::text::{TokenizerProfile, for_each_token};
@@ -163,6 +163,11 @@ fn is_one_word(profile: TokenizerProfile, text: &str) -> bool {
     num_tokens == 1 && is_word
 }
 
+/// Returns the place in a pair of the word of the column `name`.
+fn place(name: &str) -> usize {
+    usize::from(name == "word2")
+}
+
 impl Cooccurrence {
     /// Sends the pairs of the folded `word`, whose places are the hits of `query`.
     fn send_pairs_of(&self, mut run: Execution, loaded: &LoadedCorpus, word: &str, query: &Query) -> Result<()> {
@@ -179,9 +184,10 @@ impl Cooccurrence {
         for start in (0..pairs.len()).step_by(run.output.batch_size()) {
             let rows = start..pairs.len().min(start + run.output.batch_size());
             let made = MadeRows::passing(&scan, rows, |column, rows| match column {
-                0 => Ok(views(rows.iter().map(|_| word))),
-                1 => Ok(views(rows.iter().map(|&row| pairs[row].0.as_str()))),
-                _ => int64(rows.iter().map(|&row| pairs[row].1)),
+                "word1" => Ok(views(rows.iter().map(|_| word))),
+                "word2" => Ok(views(rows.iter().map(|&row| pairs[row].0.as_str()))),
+                "count" => int64(rows.iter().map(|&row| pairs[row].1)),
+                other => no_column(other),
             })?;
             if !made.send(&mut run)? {
                 break;
@@ -196,11 +202,12 @@ impl Cooccurrence {
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let passing = |found: &Cooccurrences, rows: Range<usize>| {
             MadeRows::passing(&scan, rows, |column, rows| match column {
-                0 | 1 => {
-                    let word = |&row: &usize| found.pairs().words(row).nth(column);
+                "word1" | "word2" => {
+                    let word = |&row: &usize| found.pairs().words(row).nth(place(column));
                     words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
                 }
-                _ => int64(rows.iter().map(|&row| found.counts()[row])),
+                "count" => int64(rows.iter().map(|&row| found.counts()[row])),
+                other => no_column(other),
             })
         };
         let (window, min_count) = (self.window, self.min_count);
@@ -210,11 +217,12 @@ impl Cooccurrence {
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
-                    0 | 1 => {
-                        let word = |&row: &usize| slice.words(row).nth(column);
+                    "word1" | "word2" => {
+                        let word = |&row: &usize| slice.words(row).nth(place(column));
                         words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
                     }
-                    _ => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    "count" => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    other => no_column(other),
                 })
             });
         }

@@ -9,16 +9,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::strings::views;
 use crate::errors::task_error;
 use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
 use tadoc::segment::Corpus;
 
@@ -57,15 +57,12 @@ impl TableFunction for CorpusInfo {
                 _ => Totals::from_footers(&scan),
             };
             let facts = facts(&scan, &totals);
-            let column = |&i: &usize| -> ArrayRef {
-                Arc::new(match i {
-                    0 => StringViewArray::from_iter_values(facts.iter().map(|(name, _)| name)),
-                    _ => StringViewArray::from_iter_values(facts.iter().map(|(_, value)| value)),
-                })
+            let column = |name: &str| match name {
+                "name" => Ok(views(facts.iter().map(|(name, _)| *name))),
+                "value" => Ok(views(facts.iter().map(|(_, value)| value.as_str()))),
+                other => no_column(other),
             };
-            let columns = scan.projection.iter().map(column).collect();
-            run.output.send_columns_async(columns, facts.len()).await?;
-            Ok(())
+            run.send_async(facts.len(), column).await.map(drop)
         }
         .boxed()
     }

@@ -61,13 +61,13 @@ fn selected_of(run: &Execution, range: Range<u64>) -> Result<DocSelection> {
 pub(super) fn passing_documents(
     scan: &ScanSpec,
     range: Range<u64>,
-    column: impl Fn(usize, &[u64]) -> Result<ArrayRef>,
+    column: impl Fn(&str, &[u64]) -> Result<ArrayRef>,
 ) -> Result<Vec<u64>> {
     let mut kept: Vec<u64> = Vec::new();
     for start in range.clone().step_by(FILTER_DOCS) {
         let ids = start..range.end.min(start + FILTER_DOCS as u64);
         let ids: Vec<u64> = scan.documents(ids).collect();
-        match scan.mask(ids.len(), |position| column(position, &ids))? {
+        match scan.mask(ids.len(), |name| column(name, &ids))? {
             Some(mask) => kept.extend(selected(&mask).map(|i| ids[i])),
             None => kept.extend(ids),
         }

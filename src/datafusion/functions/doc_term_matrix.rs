@@ -21,7 +21,7 @@ use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
 use crate::planning::signature::{self, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::Fold;
 
 /// The function `doc_term_matrix` in SQL.
@@ -78,9 +78,10 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
         reservation.try_resize(shared + cursor.memory_bytes() + 3 * chunk.memory_bytes())?;
         let ends = || chunk.offsets()[1..].iter().map(|&end| end as usize);
         let more = run.send(chunk.num_docs(), |column| match column {
-            0 => int64(chunk.doc_ids().iter().copied()),
-            1 => int64_lists(chunk.rows().iter().map(|&row| u64::from(row)), ends()),
-            _ => int64_lists(chunk.counts().iter().copied(), ends()),
+            "doc_id" => int64(chunk.doc_ids().iter().copied()),
+            "word_ids" => int64_lists(chunk.rows().iter().map(|&row| u64::from(row)), ends()),
+            "counts" => int64_lists(chunk.counts().iter().copied(), ends()),
+            other => no_column(other),
         })?;
         if !more {
             break;

@@ -14,6 +14,7 @@
 //! changes one row need not wait for that. The documents that a query reads are known before only
 //! if its filters are on ids, paths, lengths and user columns.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,27 +23,28 @@ use datafusion::arrow::compute::take;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
 
-use super::doc_rows::{passing_documents, path_of, range_of};
+use super::doc_rows::{DOC_ID, passing_documents, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::corpora::living::{LivingView, PathTable};
 use crate::corpora::{FactTable, LoadedCorpus, Sought};
 use crate::errors::{datafusion_error, task_error};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::read::{DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into};
 use tadoc::segment::Corpus;
 
-pub(super) const DOC_ID: usize = 0;
-pub(super) const PATH: usize = 1;
-pub(super) const BYTES: usize = 2;
-pub(super) const WORDS: usize = 3;
-pub(super) const TEXT: usize = 4;
-pub(super) const CONTENT: usize = 5;
-/// Position of the first user column.
-pub(super) const USER: usize = 6;
+/// Columns of facts that files have beside their grammars.
+const FACTS: [&str; 3] = ["path", "bytes", "words"];
+/// Columns that are made of texts.
+const TEXTS: [&str; 2] = ["text", "content"];
 
-/// User columns that a query needs, by position in the schema.
-pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;
+/// User columns that a query needs, by name.
+pub(super) type UserColumns = Arc<HashMap<String, ArrayRef>>;
+
+/// Returns true if `name` is a user column.
+pub(super) fn is_user(name: &str) -> bool {
+    name != DOC_ID && !FACTS.contains(&name) && !TEXTS.contains(&name)
+}
 
 /// Source of the rows of `documents`. See the module's description.
 pub(super) enum DocumentSource {
@@ -62,10 +64,10 @@ impl DocumentSource {
     /// filters on text, if opening the source has found them.
     pub(super) async fn open(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
-        if !(PATH..USER).any(|position| scan.uses(position)) {
+        if !FACTS.iter().chain(&TEXTS).any(|name| scan.uses(name)) {
             return Ok((Self::Ids, None));
         }
-        let uses_lengths = scan.uses(BYTES) || scan.uses(WORDS);
+        let uses_lengths = scan.uses("bytes") || scan.uses("words");
         if are_facts_enough(scan)
             && (uses_lengths || scan.living().is_none())
             && run.cache.loaded(&scan.source).is_none()
@@ -120,8 +122,7 @@ impl DocumentSource {
     /// only the files with documents that pass are read, and the ids of these documents are returned.
     async fn from_facts(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
-        let tells = |position: &usize| *position == DOC_ID || *position >= USER;
-        if !scan.is_filtered() || !scan.filters.stages().all(|stage| stage.columns.iter().all(tells)) {
+        if !scan.is_filtered() || !scan.filters_only_on(|name| name == DOC_ID || is_user(name)) {
             return Ok((Self::Facts(run.load_facts(None).await?), None));
         }
         let range = range_of(run);
@@ -143,7 +144,7 @@ impl DocumentSource {
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
         let (scan, context) = (&run.scan, run.load_context());
         let uses_texts = uses_texts(scan);
-        let paths = if scan.filters.stages().any(|stage| stage.columns.contains(&PATH)) {
+        let paths = if !scan.filters_only_on(|name| name != "path") {
             Some(PathTable::read(&run.cache, &context, view, None).await?)
         } else {
             None
@@ -250,24 +251,24 @@ impl DocumentSource {
         }
     }
 
-    /// Returns the column `position`, which has no text of documents, for the documents `ids`.
-    pub(super) fn column(&self, position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
-        match (position, self) {
+    /// Returns the column `name`, which has no text of documents, for the documents `ids`.
+    pub(super) fn column(&self, name: &str, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
+        match (name, self) {
             (DOC_ID, _) => int64(ids.iter().copied()),
-            (PATH, Self::Made(loaded, _)) => Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id)))),
-            (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
-            (PATH..=WORDS, Self::Facts(facts)) => fact_column(position, ids, facts),
-            (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
-            (BYTES, _) => {
+            ("path", Self::Made(loaded, _)) => Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id)))),
+            ("path", Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
+            ("path" | "bytes" | "words", Self::Facts(facts)) => fact_column(name, ids, facts),
+            ("path", Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            ("bytes", _) => {
                 let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
                 int64(lens?.into_iter())
             }
-            (WORDS, Self::Made(loaded, _)) => {
+            ("words", Self::Made(loaded, _)) => {
                 let numbers = ids.iter().map(|&id| document_num_words(&loaded.corpus, id));
                 let numbers = numbers.collect::<tadoc::Result<Vec<_>>>();
                 int64(numbers.map_err(datafusion_error)?.into_iter())
             }
-            _ => user_column(position, ids, user),
+            _ => user_column(name, ids, user),
         }
     }
 }
@@ -277,11 +278,11 @@ fn whole(doc_id: u64) -> ExtractQuery {
     ExtractQuery { doc_id, byte_offset: 0, byte_len: u64::MAX }
 }
 
-/// Returns the user column at `position` for the documents `ids`.
-fn user_column(position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
-    match &user[position] {
+/// Returns the user column `name` for the documents `ids`.
+fn user_column(name: &str, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
+    match user.get(name) {
         Some(array) => rows_of(array, ids),
-        None => internal_err!("column {position} was not read"),
+        None => internal_err!("column {name} was not read"),
     }
 }
 
@@ -301,39 +302,36 @@ fn max_output_bytes(scan: &ScanSpec) -> u64 {
 /// Returns true if the query uses no text, and its files contain all that it uses beside their
 /// grammars.
 pub(super) fn are_facts_enough(scan: &ScanSpec) -> bool {
-    !scan.uses(TEXT) && !scan.uses(CONTENT) && scan.source.has_document_facts()
+    !TEXTS.iter().any(|name| scan.uses(name)) && scan.source.has_document_facts()
 }
 
 /// Returns true if the query uses lengths or texts of documents.
 fn uses_texts(scan: &ScanSpec) -> bool {
-    [BYTES, TEXT, CONTENT].iter().any(|&position| scan.uses(position))
+    ["bytes", "text", "content"].iter().any(|name| scan.uses(name))
 }
 
 /// Returns true if filters may leave few documents, and if they can be evaluated without any text.
 /// Returns false if words are counted, because this needs an assembled version.
 fn may_be_few(scan: &ScanSpec) -> bool {
     let mut stages = scan.filters.before_text();
-    let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
+    let tells = |name: &str| matches!(name, DOC_ID | "path") || is_user(name);
     let is_filtered = stages.clone().next().is_some();
-    !scan.uses(WORDS) && (is_filtered || !uses_texts(scan)) && stages.all(|stage| stage.columns.iter().all(tells))
+    !scan.uses("words") && (is_filtered || !uses_texts(scan)) && stages.all(|stage| scan.names_in(stage).all(tells))
 }
 
 /// Returns true if the filters on columns can be evaluated before the corpus is opened: by ids and user
 /// columns, and by the facts of files that have them. Living corpora have ways of their own.
 fn tells_before(scan: &ScanSpec) -> bool {
-    let tells = |&position: &usize| match position {
-        PATH..=WORDS => scan.source.has_document_facts(),
-        position => position == DOC_ID || position >= USER,
-    };
+    let has_facts = scan.source.has_document_facts();
+    let tells = |name: &str| name == DOC_ID || is_user(name) || (has_facts && FACTS.contains(&name));
     let mut stages = scan.filters.before_text().peekable();
-    scan.living().is_none() && stages.peek().is_some() && stages.all(|stage| stage.columns.iter().all(tells))
+    scan.living().is_none() && stages.peek().is_some() && stages.all(|stage| scan.names_in(stage).all(tells))
 }
 
 /// Returns the documents of all partitions that pass the filters on columns.
 async fn passing(run: &Execution, user: &UserColumns) -> Result<Vec<u64>> {
     let scan = Arc::clone(&run.scan);
-    let is_fact = |position: &usize| (PATH..=WORDS).contains(position);
-    let names = if scan.filters.stages().any(|stage| stage.columns.iter().any(is_fact)) {
+    let names = if !scan.filters_only_on(|name| !FACTS.contains(&name)) {
         Names::Facts(run.load_facts(None).await?)
     } else {
         Names::None
@@ -360,21 +358,22 @@ struct Picking {
 impl Picking {
     /// Returns the documents of `range` that pass the filters on columns.
     fn passing(&self, range: Range<u64>) -> Result<Vec<u64>> {
-        passing_documents(&self.scan, range, |position, ids| match (position, &self.names) {
+        passing_documents(&self.scan, range, |name, ids| match (name, &self.names) {
             (DOC_ID, _) => int64(ids.iter().copied()),
-            (PATH, Names::Paths(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
-            (PATH..=WORDS, Names::Facts(facts)) => fact_column(position, ids, facts),
-            _ => user_column(position, ids, &self.user),
+            ("path", Names::Paths(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            ("path" | "bytes" | "words", Names::Facts(facts)) => fact_column(name, ids, facts),
+            _ => user_column(name, ids, &self.user),
         })
     }
 }
 
 /// Returns the paths or lengths of the documents `ids`.
-fn fact_column(position: usize, ids: &[u64], facts: &FactTable) -> Result<ArrayRef> {
+fn fact_column(name: &str, ids: &[u64], facts: &FactTable) -> Result<ArrayRef> {
     let lengths = || ids.iter().map(|&id| facts.length(id)).collect::<Result<Vec<_>>>();
-    match position {
-        PATH => Ok(views(ids.iter().map(|&id| facts.path(id)))),
-        BYTES => int64(lengths()?.into_iter().map(|length| length.len_bytes)),
-        _ => int64(lengths()?.into_iter().map(|length| length.num_words)),
+    match name {
+        "path" => Ok(views(ids.iter().map(|&id| facts.path(id)))),
+        "bytes" => int64(lengths()?.into_iter().map(|length| length.len_bytes)),
+        "words" => int64(lengths()?.into_iter().map(|length| length.num_words)),
+        other => no_column(other),
     }
 }

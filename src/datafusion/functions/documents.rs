@@ -15,6 +15,7 @@
 //! anything is read. A glob has the column `corpus` behind them: the file of each document. One file
 //! goes without, so that its rows stay what they are.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{num_documents, passing_documents, range_of};
-use super::document_source::{CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough};
+use super::doc_rows::{DOC_ID, num_documents, passing_documents, range_of};
+use super::document_source::{DocumentSource, UserColumns, are_facts_enough, is_user};
 use super::strings::{Texts, int64};
 use crate::corpora::columns::{read_user_columns, with_file_names};
 use crate::corpora::glob::is_glob;
@@ -35,6 +36,7 @@ use crate::corpora::memory::Uses;
 use crate::corpora::open_file::RowSource;
 use crate::errors::task_error;
 use crate::planning::batch_rows::batch_bytes;
+use crate::planning::filter::Stage;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
 use crate::planning::signature::{self, ColumnKind, Columns, Signature};
 use crate::planning::table::registered_now;
@@ -122,7 +124,7 @@ impl TableFunction for Documents {
                 return Ok(());
             }
             let reservation = run.reservation("Documents");
-            let user: UserColumns = user_columns(&run, &reservation).await?.into();
+            let user: UserColumns = Arc::new(user_columns(&run, &reservation).await?);
             let (source, ids) = DocumentSource::open(&run, &user).await?;
             reservation.try_grow(source.memory_bytes())?;
             run.blocking(move |run| Scanner::new(run, source, user, reservation).run(ids)).await
@@ -131,38 +133,27 @@ impl TableFunction for Documents {
     }
 }
 
-/// Reads the user columns that the query needs, by position in the schema.
-async fn user_columns(run: &Execution, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
+/// Reads the user columns that the query needs.
+async fn user_columns(run: &Execution, reservation: &MemoryReservation) -> Result<HashMap<String, ArrayRef>> {
     let scan = &run.scan;
-    let mut needed: Vec<usize> = scan.filters.stages().flat_map(|stage| stage.columns.clone()).collect();
-    needed.extend(&scan.projection);
-    needed.retain(|&position| position >= USER);
-    needed.sort_unstable();
-    needed.dedup();
-    let mut columns = vec![None; scan.schema.fields().len()];
-    if !needed.is_empty() {
-        let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
-        let arrays = read_user_columns(
-            &run.runtime,
-            row_sources(run).await?,
-            scan.living(),
-            fields,
-            scan.options.max_memory_bytes,
-            reservation,
-        )
-        .await?;
-        for (position, array) in needed.into_iter().zip(arrays) {
-            columns[position] = Some(array);
-        }
+    let is_needed = |field: &&FieldRef| is_user(field.name()) && scan.uses(field.name());
+    let fields: Vec<FieldRef> = scan.schema.fields().iter().filter(is_needed).cloned().collect();
+    if fields.is_empty() {
+        return Ok(HashMap::new());
     }
-    Ok(columns)
+    let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let limit = scan.options.max_memory_bytes;
+    let sources = row_sources(run).await?;
+    let arrays = read_user_columns(&run.runtime, sources, scan.living(), fields, limit, reservation).await?;
+    Ok(names.into_iter().zip(arrays).collect())
 }
 
 /// Returns the sources of the rows of user columns. Files are not read if filters on ids leave none
 /// of their documents.
 async fn row_sources(run: &Execution) -> Result<Vec<RowSource<'_>>> {
     let mut sources = run.scan.row_sources();
-    if run.scan.filters.columns.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
+    let is_on_ids = |stage: &Stage| run.scan.names_in(stage).eq([DOC_ID]);
+    if !run.scan.filters.columns.as_ref().is_some_and(is_on_ids) {
         return Ok(sources);
     }
     // Dynamic filters of joins and sorts above may use the columns that are to be read.
@@ -259,7 +250,7 @@ impl Scanner {
     }
 
     fn filter_by_columns(&self, ids: &[u64]) -> Result<Vec<u64>> {
-        let mask = self.run.scan.mask(ids.len(), |i| self.column(i, ids, None))?;
+        let mask = self.run.scan.mask(ids.len(), |name| self.column(name, ids, None))?;
         let Some(mask) = mask else { return Ok(ids.to_vec()) };
         let kept: Vec<u64> = selected(&mask).map(|i| ids[i]).collect();
         self.run.counter("documents_pruned_by_columns").add(ids.len() - kept.len());
@@ -290,8 +281,7 @@ impl Scanner {
             let mask = match &scan.filters.text {
                 None => None,
                 Some(stage) => {
-                    let columns = stage.columns.iter();
-                    let arrays = columns.map(|&i| self.column(i, batch, Some(&texts)));
+                    let arrays = scan.names_in(stage).map(|name| self.column(name, batch, Some(&texts)));
                     Some(stage.evaluate(arrays.collect::<Result<_>>()?, batch.len())?)
                 }
             };
@@ -337,24 +327,24 @@ impl Scanner {
             return Ok(!self.run.output.is_done());
         }
         let scan = Arc::clone(&self.run.scan);
-        let column = |&i: &usize| match (i, mask) {
-            (TEXT | CONTENT, Some(mask)) => Ok(filter(&self.column(i, ids, texts)?, mask)?),
-            _ => self.column(i, &kept, texts),
+        let column = |name: &str| match (name, mask) {
+            ("text" | "content", Some(mask)) => Ok(filter(&self.column(name, ids, texts)?, mask)?),
+            _ => self.column(name, &kept, texts),
         };
-        let columns = scan.projection.iter().map(column).collect::<Result<_>>()?;
+        let columns = scan.projected().map(column).collect::<Result<_>>()?;
         self.run.output.send_columns(columns, kept.len())
     }
 
-    /// Returns the column `position` for `ids`. `texts` are their texts, if decoded.
-    fn column(&self, position: usize, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
-        match (position, texts) {
-            (TEXT, Some(texts)) => Ok(Arc::new(texts.text()?)),
-            (CONTENT, Some(texts)) => Ok(Arc::new(texts.content()?)),
-            _ => self.source.column(position, ids, &self.user),
+    /// Returns the column `name` for `ids`. `texts` are their texts, if decoded.
+    fn column(&self, name: &str, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
+        match (name, texts) {
+            ("text", Some(texts)) => Ok(Arc::new(texts.text()?)),
+            ("content", Some(texts)) => Ok(Arc::new(texts.content()?)),
+            _ => self.source.column(name, ids, &self.user),
         }
     }
 }
 
 fn needs_decoding(scan: &ScanSpec) -> bool {
-    scan.uses(TEXT) || scan.uses(CONTENT)
+    scan.uses("text") || scan.uses("content")
 }

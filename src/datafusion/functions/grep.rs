@@ -26,7 +26,7 @@ use crate::corpora::{LoadedCorpus, Sought};
 use crate::planning::batch_rows::batch_bytes;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec, selected};
+use crate::planning::{Execution, ScanSpec, no_column, selected};
 use tadoc::query::{
     GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern, documents_for_demands,
     grep_documents,
@@ -39,9 +39,8 @@ const MAX_ROW_BYTES: u64 = 1 << 30;
 /// Most literals of a demand that EXPLAIN shows.
 const NUM_SHOWN_LITERALS: usize = 4;
 
-const LINE: usize = 5;
-const BEFORE: usize = 6;
-const AFTER: usize = 7;
+/// Columns with lines.
+const TEXTS: [&str; 3] = ["line", "before", "after"];
 
 /// The function `grep` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -230,7 +229,7 @@ impl Rows {
             line_numbers: Vec::new(),
             byte_offsets: Vec::new(),
             byte_lens: Vec::new(),
-            texts: [LINE, BEFORE, AFTER].map(text),
+            texts: TEXTS.map(text),
             max_rows: run.output.batch_size(),
             max_bytes: batch_bytes(&run.runtime.memory_pool) as usize,
             num_hits: NumHits::shared(run)?,
@@ -271,13 +270,14 @@ impl Rows {
         let numbers = |numbers: &mut Vec<u64>| int64(std::mem::take(numbers).into_iter());
         let doc_ids = std::mem::take(&mut self.doc_ids);
         run.send(num_rows, |column| match column {
-            0 => int64(doc_ids.iter().copied()),
-            1 => Ok(paths(&loaded.corpus, &doc_ids)),
-            2 => numbers(&mut self.line_numbers),
-            3 => numbers(&mut self.byte_offsets),
-            4 => numbers(&mut self.byte_lens),
-            column => {
-                let texts = self.texts[column - LINE].as_mut().map(std::mem::take);
+            "doc_id" => int64(doc_ids.iter().copied()),
+            "path" => Ok(paths(&loaded.corpus, &doc_ids)),
+            "line_number" => numbers(&mut self.line_numbers),
+            "byte_offset" => numbers(&mut self.byte_offsets),
+            "byte_len" => numbers(&mut self.byte_lens),
+            name => {
+                let Some(at) = TEXTS.iter().position(|&text| text == name) else { return no_column(name) };
+                let texts = self.texts[at].as_mut().map(std::mem::take);
                 let (bytes, ends) = texts.unwrap_or_default();
                 Ok(Arc::new(Texts::new(bytes, ends)?.text()?) as ArrayRef)
             }

@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Prepared, Reads, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use crate::throughput::{Calibration, Row, add_observed, rows};
 
 /// The function `ingestion_model` in SQL.
@@ -73,27 +73,25 @@ impl TableFunction for IngestionModel {
         async move {
             let calibration = Calibration::load().map_err(datafusion_error)?;
             let mut rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;
-            let scan = Arc::clone(&run.scan);
             let stores = run.plan.devices.stores().all();
             add_observed(&mut rows, &stores, &calibration).map_err(datafusion_error)?;
-            let columns = scan.projection.iter().map(|i| column(*i, &rows)).collect();
-            run.output.send_columns_async(columns, rows.len()).await?;
-            Ok(())
+            run.send_async(rows.len(), |name| column(name, &rows)).await.map(drop)
         }
         .boxed()
     }
 }
 
-fn column(position: usize, rows: &[Row]) -> ArrayRef {
+fn column(name: &str, rows: &[Row]) -> Result<ArrayRef> {
     let text =
         |of: fn(&Row) -> String| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(rows.iter().map(of))) };
     let number = |of: fn(&Row) -> Option<f64>| -> ArrayRef { Arc::new(Float64Array::from_iter(rows.iter().map(of))) };
-    match position {
-        0 => text(|row| row.codec.clone()),
-        1 => text(|row| row.regime.to_string()),
-        2 => number(|row| Some(row.ratio)),
-        3 => number(|row| row.decode_gb_per_s),
-        4 => number(|row| Some(row.predicted_gb_per_s)),
-        _ => text(|row| row.binding.to_string()),
-    }
+    Ok(match name {
+        "codec" => text(|row| row.codec.clone()),
+        "regime" => text(|row| row.regime.to_string()),
+        "ratio" => number(|row| Some(row.ratio)),
+        "decode_gb_per_s" => number(|row| row.decode_gb_per_s),
+        "predicted_gb_per_s" => number(|row| Some(row.predicted_gb_per_s)),
+        "binding_stage" => text(|row| row.binding.to_string()),
+        other => return no_column(other),
+    })
 }

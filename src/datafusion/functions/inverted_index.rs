@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 
 use super::strings::{int64, lists, shown_fold};
 use super::traversals::record_sweep;
-use super::word_rows::{Rows, WORD, for_each_selected, num_words};
+use super::word_rows::{Rows, for_each_selected, num_words};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
@@ -24,12 +24,10 @@ use crate::placement::Task;
 use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
 use tadoc::segment::{Dag, Segment};
 
-const DOC_COUNT: usize = 1;
-const DOC_IDS: usize = 2;
 /// Largest number of document ids of one batch: 32 MiB.
 const MAX_IDS: usize = 1 << 22;
 
@@ -75,7 +73,7 @@ impl TableFunction for InvertedIndex {
             ordering: &["word"],
             num_rows: num_words(scan),
             task: Some(if has_lists { Ok(task) } else { Err("no documents are asked for") }),
-            row_bytes: if scan.uses(DOC_IDS) { scan.list_bytes() } else { 0 },
+            row_bytes: if scan.uses("doc_ids") { scan.list_bytes() } else { 0 },
             uses: Uses::Text,
             has_shares: true,
             merge: Merge::JoinedLists,
@@ -90,10 +88,9 @@ impl TableFunction for InvertedIndex {
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let scan = rows.scan();
-        let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
-        let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
-        let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
-        rows.for_all(Arc::new(self.clone()), &[&["word"], lists.as_slice()].concat())
+        let lists = ["doc_count", "doc_ids"].into_iter().filter(|name| scan.uses(name));
+        let columns: Vec<&str> = std::iter::once("word").chain(lists).collect();
+        rows.for_all(Arc::new(self.clone()), &columns)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -122,9 +119,10 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
             let len = batch_len(index, &rows[start..], run.output.batch_size());
             let batch = &rows[start..start + len];
             let more = run.send(len, |column| match column {
-                WORD => Ok(words.slice(start, len)),
-                DOC_COUNT => int64(batch.iter().map(|&row| index.num_docs(row) as u64)),
-                _ => doc_ids(index, batch),
+                "word" => Ok(words.slice(start, len)),
+                "doc_count" => int64(batch.iter().map(|&row| index.num_docs(row) as u64)),
+                "doc_ids" => doc_ids(index, batch),
+                other => no_column(other),
             })?;
             if !more {
                 return Ok(false);
@@ -137,7 +135,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
 
 /// Returns true if more than words is asked for.
 fn needs_lists(scan: &ScanSpec) -> bool {
-    scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
+    scan.uses("doc_count") || scan.uses("doc_ids")
 }
 
 /// Builds the index and returns the rows of the scan's share with it.

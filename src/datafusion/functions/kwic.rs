@@ -22,14 +22,11 @@ use super::strings::{int64, list_array};
 use crate::corpora::LoadedCorpus;
 use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::query::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, Query, SearchOptions,
     kwic_segments,
 };
-
-const LEFT_WORDS: usize = 5;
-const RIGHT_WORDS: usize = 6;
 
 /// The function `kwic` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -175,7 +172,7 @@ impl Kwic {
 
 /// Returns true if the words of contexts are used.
 fn lists_words(scan: &ScanSpec) -> bool {
-    scan.uses(LEFT_WORDS) || scan.uses(RIGHT_WORDS)
+    scan.uses("left_words") || scan.uses("right_words")
 }
 
 fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch, blanks: Blanks) -> Result<bool> {
@@ -204,16 +201,17 @@ fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch, 
         Ok(Arc::new(list_array(Arc::new(builder.finish()), ends.into_iter(), None)?))
     };
     run.send(batch.len(), |column| match column {
-        0 => int64(batch.iter().map(|context| context.hit.doc_id)),
-        1 => {
+        "doc_id" => int64(batch.iter().map(|context| context.hit.doc_id)),
+        "path" => {
             let ids: Vec<u64> = batch.iter().map(|context| context.hit.doc_id).collect();
             Ok(paths(&loaded.corpus, &ids))
         }
-        2 => texts(|context| context.left),
-        3 => texts(|context| context.matched),
-        LEFT_WORDS => words(|context| context.left_words),
-        RIGHT_WORDS => words(|context| context.right_words),
-        _ => texts(|context| context.right),
+        "left" => texts(|context| context.left),
+        "match" => texts(|context| context.matched),
+        "left_words" => words(|context| context.left_words),
+        "right_words" => words(|context| context.right_words),
+        "right" => texts(|context| context.right),
+        other => no_column(other),
     })
 }
 

@@ -12,7 +12,7 @@
 //! documents of the rows. The times are those of the user column `ts`, which is read only if they are used;
 //! the documents of each template are looked for again then.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray, UInt64Array};
@@ -38,22 +38,14 @@ use crate::errors::datafusion_error;
 use crate::planning::batch_rows::batch_bytes;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, ColumnKind, Columns, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, DocSelection, LogTemplate, TemplateOptions};
 use tadoc::segment::Corpus;
 
 /// Bytes of a template and of its example in estimates.
 const ROW_BYTES: u64 = 160;
-
-const TEMPLATE: usize = 0;
-const COUNT_POSITION: usize = 1;
-const DOC_COUNT: usize = 2;
-const FIRST_DOC_ID: usize = 3;
-const LAST_DOC_ID: usize = 4;
-const FIRST_TS: usize = 6;
-const LAST_TS: usize = 7;
-/// Position of the time with `by_doc`.
-const TS_OF_DOC: usize = 3;
+/// Columns with `by_doc`.
+const OF_DOC: [&str; 4] = [DOC_ID, "template", COUNT, TS];
 
 /// The function `log_templates` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -115,7 +107,8 @@ impl TableFunction for LogTemplates {
     fn columns(&self) -> Columns {
         let columns = DEFINITION.signature.columns;
         if self.by_doc {
-            Columns::from_columns(columns[..=TS_OF_DOC].iter()).claimed_only(DOC_ID)
+            let is_of_doc = |column: &&signature::Column| OF_DOC.contains(&column.name);
+            Columns::from_columns(columns.iter().filter(is_of_doc)).claimed_only(DOC_ID)
         } else {
             let is_total = |column: &&signature::Column| column.name != DOC_ID && column.name != TS;
             Columns::from_columns(columns.iter().filter(is_total))
@@ -235,8 +228,8 @@ impl LogTemplates {
 
     /// Returns true if `scan` uses columns with times.
     fn uses_times(&self, scan: &ScanSpec) -> bool {
-        let positions: &[usize] = if self.by_doc { &[TS_OF_DOC] } else { &[FIRST_TS, LAST_TS] };
-        positions.iter().any(|&position| scan.uses(position))
+        let names: &[&str] = if self.by_doc { &["ts"] } else { &["first_ts", "last_ts"] };
+        names.iter().any(|name| scan.uses(name))
     }
 
     /// Returns the time of each document, if the query uses times.
@@ -318,14 +311,17 @@ impl Spans {
 /// Sends the rows that pass the filters.
 fn send_templates(run: &mut Execution, templates: &[LogTemplate], spans: Option<&Spans>) -> Result<()> {
     let most_bytes = batch_bytes(&run.runtime.memory_pool) as usize;
-    let number = |column: usize, row: usize| match column {
-        COUNT_POSITION => templates[row].count,
-        DOC_COUNT => templates[row].doc_count,
-        FIRST_DOC_ID => templates[row].first_doc_id,
-        _ => templates[row].last_doc_id,
+    let numbers = |name: &str, rows: &[usize]| {
+        let number: fn(&LogTemplate) -> u64 = match name {
+            "count" => |template| template.count,
+            "doc_count" => |template| template.doc_count,
+            "first_doc_id" => |template| template.first_doc_id,
+            "last_doc_id" => |template| template.last_doc_id,
+            other => return no_column(other),
+        };
+        int64(rows.iter().map(|&row| number(&templates[row])))
     };
-    let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
-    for_each_passing(run, templates.len(), column, |run, mut rows| {
+    for_each_passing(run, templates.len(), numbers, |run, mut rows| {
         while !rows.is_empty() {
             let (batch, behind) = rows.split_at(batch_len(templates, rows, most_bytes));
             rows = behind;
@@ -333,14 +329,14 @@ fn send_templates(run: &mut Execution, templates: &[LogTemplate], spans: Option<
                 texts(batch.iter().copied(), |row, output| output.push_str(text(&templates[row])))
             };
             let more = run.send(batch.len(), |column| match column {
-                TEMPLATE => text(|template| &template.text),
-                COUNT_POSITION..=LAST_DOC_ID => int64(batch.iter().map(|&row| number(column, row))),
-                FIRST_TS | LAST_TS => match spans {
-                    Some(Spans { first, .. }) if column == FIRST_TS => Ok(Spans::column(first, batch)),
+                "template" => text(|template| &template.text),
+                "first_ts" | "last_ts" => match spans {
+                    Some(Spans { first, .. }) if column == "first_ts" => Ok(Spans::column(first, batch)),
                     Some(Spans { last, .. }) => Ok(Spans::column(last, batch)),
                     None => internal_err!("the times were not asked for"),
                 },
-                _ => text(|template| &template.example),
+                "example" => text(|template| &template.example),
+                name => numbers(name, batch),
             })?;
             if !more {
                 return Ok(false);
@@ -369,13 +365,14 @@ fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates, time
     let mut outcome = Ok(true);
     let mut send = |doc_ids: &mut Vec<u64>, rows: &mut Vec<u32>, counts: &mut Vec<u64>| {
         let sent = run.send(rows.len(), |column| match column {
-            0 => int64(doc_ids.iter().copied()),
-            1 => words_at(&names, rows),
-            TS_OF_DOC => match times {
+            "doc_id" => int64(doc_ids.iter().copied()),
+            "template" => words_at(&names, rows),
+            "ts" => match times {
                 Some(times) => Ok(take(times, &UInt64Array::from(doc_ids.clone()), None)?),
                 None => internal_err!("the times were not asked for"),
             },
-            _ => int64(counts.iter().copied()),
+            "count" => int64(counts.iter().copied()),
+            other => no_column(other),
         });
         doc_ids.clear();
         rows.clear();

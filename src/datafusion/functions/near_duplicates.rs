@@ -21,14 +21,10 @@ use crate::corpora::memory::Uses;
 use crate::errors::core_error;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts, Fold, SimilarPair};
 
-const DOC_ID_A: usize = 0;
-const PATH_A: usize = 1;
-const DOC_ID_B: usize = 2;
-const PATH_B: usize = 3;
 /// Number of pairs whose paths are looked up at a time.
 const PAIRS_PER_LOOKUP: usize = 1 << 18;
 
@@ -127,7 +123,7 @@ impl NearDuplicates {
             &self.fold,
             portions.memory_bytes(),
         )?;
-        let needs_paths = run.scan.projection.iter().any(|&at| at == PATH_A || at == PATH_B);
+        let needs_paths = run.scan.projects("path_a") || run.scan.projects("path_b");
         documents.for_each_pairs(|pairs| {
             for pairs in pairs.chunks(PAIRS_PER_LOOKUP) {
                 let paths =
@@ -146,14 +142,15 @@ fn send(run: &mut Execution, pairs: &[SimilarPair], paths: &Paths) -> Result<boo
     for pairs in pairs.chunks(run.output.batch_size()) {
         let ids = |id: fn(&SimilarPair) -> u64| pairs.iter().map(id);
         let more = run.send(pairs.len(), |column| match column {
-            DOC_ID_A => int64(ids(|pair| pair.doc_id_a)),
-            PATH_A => Ok(views(ids(|pair| pair.doc_id_a).map(|id| paths.get(id)))),
-            DOC_ID_B => int64(ids(|pair| pair.doc_id_b)),
-            PATH_B => Ok(views(ids(|pair| pair.doc_id_b).map(|id| paths.get(id)))),
-            _ => {
+            "doc_id_a" => int64(ids(|pair| pair.doc_id_a)),
+            "path_a" => Ok(views(ids(|pair| pair.doc_id_a).map(|id| paths.get(id)))),
+            "doc_id_b" => int64(ids(|pair| pair.doc_id_b)),
+            "path_b" => Ok(views(ids(|pair| pair.doc_id_b).map(|id| paths.get(id)))),
+            "similarity" => {
                 let similarities = pairs.iter().map(|pair| pair.similarity);
                 Ok(Arc::new(Float64Array::from_iter_values(similarities)))
             }
+            other => no_column(other),
         })?;
         if !more {
             return Ok(false);

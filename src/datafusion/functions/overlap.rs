@@ -19,15 +19,9 @@ use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, Fold, OverlapTexts, TextOverlap};
 
-const TEXT_ID: usize = 0;
-const NUM_NGRAMS: usize = 1;
-const NUM_FOUND: usize = 2;
-const SHARE: usize = 3;
-const LONGEST_MATCH_WORDS: usize = 4;
-const DOCS: usize = 5;
 /// Number of words of a sequence, where none is given.
 const DEFAULT_NUM_WORDS: usize = 13;
 
@@ -131,16 +125,16 @@ impl Overlap {
         let batch_size = run.output.batch_size();
         for (answers, ids) in answers.chunks(batch_size).zip(ids.chunks(batch_size)) {
             let more = run.send(answers.len(), |column| match column {
-                TEXT_ID => Ok(views(ids.iter().map(String::as_str))),
-                NUM_NGRAMS => int64(answers.iter().map(|answer| answer.num_ngrams)),
-                NUM_FOUND => int64(answers.iter().map(|answer| answer.num_found)),
-                SHARE => {
+                "text_id" => Ok(views(ids.iter().map(String::as_str))),
+                "num_ngrams" => int64(answers.iter().map(|answer| answer.num_ngrams)),
+                "num_found" => int64(answers.iter().map(|answer| answer.num_found)),
+                "share" => {
                     let shares = answers.iter().map(TextOverlap::share);
                     Ok(Arc::new(Float64Array::from_iter(shares)))
                 }
-                LONGEST_MATCH_WORDS => int64(answers.iter().map(|answer| answer.longest_match_words)),
-                DOCS => int64(answers.iter().map(|answer| answer.num_docs)),
-                _ => {
+                "longest_match_words" => int64(answers.iter().map(|answer| answer.longest_match_words)),
+                "docs" => int64(answers.iter().map(|answer| answer.num_docs)),
+                "doc_ids" => {
                     let doc_ids = answers.iter().flat_map(|answer| answer.doc_ids.iter().copied());
                     let lens = answers.iter().map(|answer| answer.doc_ids.len());
                     int64_lists(
@@ -151,6 +145,7 @@ impl Overlap {
                         }),
                     )
                 }
+                other => no_column(other),
             })?;
             if !more {
                 break;

@@ -20,7 +20,7 @@ use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::query::{Query, RankOptions, SearchOptions};
 
 /// The function `rank` in SQL.
@@ -121,12 +121,13 @@ impl Rank {
         reservation.try_resize(size_of_val(ranked.as_slice()))?;
         for rows in ranked.chunks(run.output.batch_size()) {
             let more = run.send(rows.len(), |column| match column {
-                0 => int64(rows.iter().map(|row| row.doc_id)),
-                1 => {
+                "doc_id" => int64(rows.iter().map(|row| row.doc_id)),
+                "path" => {
                     let ids: Vec<u64> = rows.iter().map(|row| row.doc_id).collect();
                     Ok(paths(&loaded.corpus, &ids))
                 }
-                _ => Ok(Arc::new(rows.iter().map(|row| Some(row.score)).collect::<Float64Array>())),
+                "score" => Ok(Arc::new(rows.iter().map(|row| Some(row.score)).collect::<Float64Array>())),
+                other => no_column(other),
             })?;
             if !more {
                 break;

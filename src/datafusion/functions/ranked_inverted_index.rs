@@ -29,13 +29,8 @@ use crate::placement::Task;
 use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
-
-const SEQUENCE: usize = 0;
-const DOC_ID_POSITION: usize = 1;
-const COUNT_POSITION: usize = 2;
-const RANK: usize = 3;
 
 /// The function `ranked_inverted_index` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -100,7 +95,7 @@ impl TableFunction for RankedInvertedIndex {
         let num_words = Some(self.num_words as u64);
         let counts = SequenceCount::new(num_words, true, self.fold.clone());
         let columns = ["sequence", DOC_ID, COUNT];
-        if !rows.scan().uses(RANK) {
+        if !rows.scan().uses("rank") {
             return rows.for_documents(Arc::new(counts), &columns);
         }
         let counts = rows.for_all(Arc::new(counts), &columns)?;
@@ -129,10 +124,11 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at);
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
-                    SEQUENCE => texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row))),
-                    DOC_ID_POSITION => int64(rows.iter().map(|&row| slice.doc_ids()[row])),
-                    COUNT_POSITION => int64(rows.iter().map(|&row| slice.counts()[row])),
-                    _ => int64(rows.iter().map(|&row| slice.ranks()[row])),
+                    "sequence" => texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row))),
+                    DOC_ID => int64(rows.iter().map(|&row| slice.doc_ids()[row])),
+                    COUNT => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    "rank" => int64(rows.iter().map(|&row| slice.ranks()[row])),
+                    other => no_column(other),
                 })
             });
         }
@@ -172,7 +168,7 @@ fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
 /// Returns true if documents that a filter drops affect the rows. They affect ranks. Filters on
 /// counts can drop documents only after counting.
 fn ranks_matter(scan: &ScanSpec) -> bool {
-    scan.uses(RANK) || scan.filters.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
+    scan.uses("rank") || scan.filters.stages().any(|stage| !scan.names_in(stage).eq([DOC_ID]))
 }
 
 /// Sends the rows of some sequences. Returns false if the function should stop.
@@ -184,13 +180,14 @@ fn send_index(run: &mut Execution, index: &analytics::RankedInvertedIndex, words
     let scan = run.scan.clone();
     send_in_order(run, sequences.len(), index.sequences().num_words(), |range| {
         MadeRows::passing(&scan, range, |column, rows| match column {
-            SEQUENCE => {
+            "sequence" => {
                 let rows: Vec<usize> = rows.iter().map(|&row| sequence(row)).collect();
                 sequence_texts(index.sequences(), words, &rows)
             }
-            DOC_ID_POSITION => int64(rows.iter().map(|&row| index.doc_ids()[row])),
-            COUNT_POSITION => int64(rows.iter().map(|&row| index.counts()[row])),
-            _ => int64(rows.iter().map(rank)),
+            DOC_ID => int64(rows.iter().map(|&row| index.doc_ids()[row])),
+            COUNT => int64(rows.iter().map(|&row| index.counts()[row])),
+            "rank" => int64(rows.iter().map(rank)),
+            other => no_column(other),
         })
     })
 }

@@ -16,10 +16,8 @@ use super::plain_files::read_file;
 use super::strings::{Texts, int64};
 use crate::planning::function::{Definition, Facts, Prepared, Reads, TableFunction};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 
-const PATH: usize = 0;
-const LINE_NUMBER: usize = 1;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The function `read_lines` in SQL.
@@ -83,15 +81,15 @@ struct Batch {
 async fn send(run: &mut Execution, path: &str, batch: Batch) -> Result<bool> {
     let num_rows = batch.ends.len();
     let texts = Texts::new(batch.bytes, batch.ends)?;
-    let column = |&i: &usize| -> Result<ArrayRef> {
-        Ok(match i {
-            PATH => Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(path, num_rows))),
-            LINE_NUMBER => int64(batch.first_number..batch.first_number + num_rows as u64)?,
-            _ => Arc::new(texts.text()?),
+    let column = |name: &str| -> Result<ArrayRef> {
+        Ok(match name {
+            "path" => Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(path, num_rows))),
+            "line_number" => int64(batch.first_number..batch.first_number + num_rows as u64)?,
+            "text" => Arc::new(texts.text()?),
+            other => return no_column(other),
         })
     };
-    let columns = run.scan.projection.iter().map(column).collect::<Result<_>>()?;
-    run.output.send_columns_async(columns, num_rows).await
+    run.send_async(num_rows, column).await
 }
 
 /// Lines of a text that are not read yet.

@@ -16,11 +16,8 @@ use super::plain_files::read_file;
 use super::strings::{Texts, int64};
 use crate::planning::function::{Definition, Facts, Prepared, Reads, TableFunction};
 use crate::planning::signature::{self, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 
-const PATH: usize = 0;
-const BYTES: usize = 1;
-const TEXT: usize = 2;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The function `read_text` in SQL.
@@ -65,7 +62,7 @@ impl TableFunction for ReadText {
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
-            let needs_bytes = scan.projection.iter().any(|&column| column != PATH);
+            let needs_bytes = scan.projected().any(|name| name != "path");
             let reservation = run.reservation("ReadText");
             let mut group = Group::default();
             for file in scan.files() {
@@ -109,15 +106,15 @@ impl Group {
         let starts = std::iter::once(0).chain(group.ends.iter().copied());
         let lens: Vec<u64> = group.ends.iter().zip(starts).map(|(end, start)| (end - start) as u64).collect();
         let texts = Texts::new(group.bytes, group.ends)?;
-        let column = |&i: &usize| -> Result<ArrayRef> {
-            Ok(match i {
-                PATH => Arc::new(StringViewArray::from_iter_values(&group.paths)),
-                BYTES => int64(lens.iter().copied())?,
-                TEXT => Arc::new(texts.text()?),
-                _ => Arc::new(texts.content()?),
+        let column = |name: &str| -> Result<ArrayRef> {
+            Ok(match name {
+                "path" => Arc::new(StringViewArray::from_iter_values(&group.paths)),
+                "bytes" => int64(lens.iter().copied())?,
+                "text" => Arc::new(texts.text()?),
+                "content" => Arc::new(texts.content()?),
+                other => return no_column(other),
             })
         };
-        let columns = run.scan.projection.iter().map(column).collect::<Result<_>>()?;
-        run.output.send_columns_async(columns, lens.len()).await
+        run.send_async(lens.len(), column).await
     }
 }

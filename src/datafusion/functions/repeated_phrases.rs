@@ -5,7 +5,6 @@
 //! times count) come first. Filters on `words` and `count` run before texts are made. Texts are cut
 //! after `max_words` words: versions of a text share phrases of megabytes, at each of their lengths.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::error::Result;
@@ -18,11 +17,9 @@ use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits};
 
-const PHRASE: usize = 0;
-const WORDS: usize = 1;
 /// Largest number of bytes of a phrase's text. Words beyond it are omitted.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Bytes of text of one batch. Arrow's views cannot address more than 2 GiB.
@@ -116,21 +113,21 @@ impl RepeatedPhrases {
         };
         let reservation = run.reservation("RepeatedPhrases");
         reservation.try_grow(phrases.memory_bytes())?;
-        let number = |column: usize, row: usize| match column {
-            WORDS => phrases.words(row).len() as u64,
-            _ => phrases.count(row),
+        let numbers = |name: &str, rows: &[usize]| match name {
+            "words" => int64(rows.iter().map(|&row| phrases.words(row).len() as u64)),
+            "count" => int64(rows.iter().map(|&row| phrases.count(row))),
+            other => no_column(other),
         };
         let append = |row, text: &mut String| {
             phrases.append_text(row, self.max_words, MAX_TEXT_BYTES, text);
         };
-        let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
-        for_each_passing(&mut run, phrases.len(), column, |run, mut rows| {
+        for_each_passing(&mut run, phrases.len(), numbers, |run, mut rows| {
             while !rows.is_empty() {
                 let (batch, behind) = rows.split_at(batch_len(&phrases, rows, self.max_words));
                 rows = behind;
                 let more = run.send(batch.len(), |column| match column {
-                    PHRASE => texts(batch.iter().copied(), append),
-                    _ => int64(batch.iter().map(|&row| number(column, row))),
+                    "phrase" => texts(batch.iter().copied(), append),
+                    name => numbers(name, batch),
                 })?;
                 if !more {
                     return Ok(false);

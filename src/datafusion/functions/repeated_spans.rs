@@ -24,16 +24,10 @@ use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts};
 
-const DOC_ID: usize = 0;
-const PATH: usize = 1;
-const BYTE_OFFSET: usize = 2;
-const BYTE_LEN: usize = 3;
-const NUM_WORDS: usize = 4;
-const SPAN: usize = 5;
 /// Least number of words of a span, where none is given.
 const DEFAULT_MIN_WORDS: u64 = 50;
 
@@ -124,13 +118,14 @@ impl RepeatedSpans {
                 rows.start = end;
                 let ids: Vec<u64> = batch.iter().map(|row| row.doc_id - first_doc_id).collect();
                 let more = run.send(batch.len(), |column| match column {
-                    DOC_ID => int64(batch.iter().map(|row| row.doc_id)),
-                    PATH => Ok(paths(corpus, &ids)),
-                    BYTE_OFFSET => int64(batch.iter().map(|row| row.byte_offset)),
-                    BYTE_LEN => int64(batch.iter().map(|row| row.byte_len)),
-                    NUM_WORDS => int64(batch.iter().map(|row| row.num_words)),
-                    SPAN => int64(batch.iter().map(|row| row.span)),
-                    _ => int64(batch.iter().map(|row| row.copy)),
+                    "doc_id" => int64(batch.iter().map(|row| row.doc_id)),
+                    "path" => Ok(paths(corpus, &ids)),
+                    "byte_offset" => int64(batch.iter().map(|row| row.byte_offset)),
+                    "byte_len" => int64(batch.iter().map(|row| row.byte_len)),
+                    "num_words" => int64(batch.iter().map(|row| row.num_words)),
+                    "span" => int64(batch.iter().map(|row| row.span)),
+                    "copy" => int64(batch.iter().map(|row| row.copy)),
+                    other => no_column(other),
                 })?;
                 if !more {
                     return Ok(());

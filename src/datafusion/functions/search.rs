@@ -22,17 +22,9 @@ use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, OfPortion, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use datafusion::arrow::array::StringViewBuilder;
 use tadoc::query::{Hit, LineCounter, Query, SearchOptions, search_segments};
-
-const DOC_ID: usize = 0;
-const PATH: usize = 1;
-const BYTE_OFFSET: usize = 2;
-const BYTE_LEN: usize = 3;
-const WORD_INDEX: usize = 4;
-const LINE: usize = 5;
-const COLUMN: usize = 6;
 
 /// The function `search` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -122,7 +114,7 @@ impl Search {
         let segments = searched_segments(&run, &loaded.corpus);
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
-        let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN)).then(|| LineCounter::new(&loaded.corpus));
+        let mut lines = locates_lines(&run.scan).then(|| LineCounter::new(&loaded.corpus));
         let mut outcome = Ok(());
         let searched = search_segments(&loaded.corpus, query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
@@ -147,6 +139,11 @@ impl Search {
     }
 }
 
+/// Returns true if the lines of hits are used.
+fn locates_lines(scan: &ScanSpec) -> bool {
+    scan.uses("line") || scan.uses("column")
+}
+
 fn send_batch(
     run: &mut Execution,
     loaded: &LoadedCorpus,
@@ -161,16 +158,17 @@ fn send_batch(
         }
     }
     run.send(hits.len(), |column| match column {
-        DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
-        PATH => {
+        "doc_id" => int64(hits.iter().map(|hit| hit.doc_id)),
+        "path" => {
             let mut builder = StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
             hits.iter().for_each(|h| builder.append_value(path_of(&loaded.corpus, h.doc_id)));
             Ok(Arc::new(builder.finish()))
         }
-        BYTE_OFFSET => int64(hits.iter().map(|hit| hit.byte_offset)),
-        BYTE_LEN => int64(hits.iter().map(|hit| hit.byte_len)),
-        WORD_INDEX => int64(hits.iter().map(|hit| hit.word_index)),
-        LINE => int64(places.iter().map(|place| place.line)),
-        _ => int64(places.iter().map(|place| place.column)),
+        "byte_offset" => int64(hits.iter().map(|hit| hit.byte_offset)),
+        "byte_len" => int64(hits.iter().map(|hit| hit.byte_len)),
+        "word_index" => int64(hits.iter().map(|hit| hit.word_index)),
+        "line" => int64(places.iter().map(|place| place.line)),
+        "column" => int64(places.iter().map(|place| place.column)),
+        other => no_column(other),
     })
 }

@@ -30,7 +30,7 @@ use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
 
@@ -165,26 +165,21 @@ impl SequenceCount {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
-        let text_position = 0;
         let passing = |counts: &SequenceCounts, rows: Range<usize>| {
-            MadeRows::passing(&scan, rows, |column, rows| {
-                if column == text_position {
-                    sequence_texts(counts.sequences(), words, rows)
-                } else {
-                    int64(rows.iter().map(|&row| counts.counts()[row]))
-                }
+            MadeRows::passing(&scan, rows, |column, rows| match column {
+                "sequence" => sequence_texts(counts.sequences(), words, rows),
+                "count" => int64(rows.iter().map(|&row| counts.counts()[row])),
+                other => no_column(other),
             })
         };
         let count = || answers::sequence_counts(&run, &vocabulary, self.num_words);
         if let Some(table) = run.shared.once(count)?.as_ref() {
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
-                    if column == text_position {
-                        texts_of_rows(words, self.num_words, rows.iter().map(|&row| slice.words(row)))
-                    } else {
-                        int64(rows.iter().map(|&row| slice.counts()[row]))
-                    }
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
+                    "sequence" => texts_of_rows(words, self.num_words, rows.iter().map(|&row| slice.words(row))),
+                    "count" => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    other => no_column(other),
                 })
             });
         }
@@ -249,9 +244,10 @@ impl SequenceCount {
             let make = |range: Range<usize>| {
                 let rows: Vec<usize> = range.collect();
                 MadeRows::from_columns(&scan, &rows, |column, rows| match column {
-                    0 => int64(rows.iter().map(|&row| doc_ids[row])),
-                    1 => sequence_texts(counts.sequences(), words, rows),
-                    _ => int64(rows.iter().map(|&row| counts.counts()[row])),
+                    DOC_ID => int64(rows.iter().map(|&row| doc_ids[row])),
+                    "sequence" => sequence_texts(counts.sequences(), words, rows),
+                    "count" => int64(rows.iter().map(|&row| counts.counts()[row])),
+                    other => no_column(other),
                 })
             };
             if !send_in_order(&mut run, counts.counts().len(), self.num_words, make)? {

@@ -58,10 +58,10 @@ impl MadeRows {
     pub(super) fn passing(
         scan: &ScanSpec,
         range: Range<usize>,
-        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+        column: impl Fn(&str, &[usize]) -> Result<ArrayRef>,
     ) -> Result<Self> {
         let mut rows: Vec<usize> = range.collect();
-        if let Some(mask) = scan.mask(rows.len(), |position| column(position, &rows))? {
+        if let Some(mask) = scan.mask(rows.len(), |name| column(name, &rows))? {
             rows = selected(&mask).map(|at| rows[at]).collect();
         }
         Self::from_columns(scan, &rows, column)
@@ -71,11 +71,11 @@ impl MadeRows {
     pub(super) fn from_columns(
         scan: &ScanSpec,
         rows: &[usize],
-        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+        column: impl Fn(&str, &[usize]) -> Result<ArrayRef>,
     ) -> Result<Self> {
         let columns = match rows {
             [] => Vec::new(),
-            _ => scan.projection.iter().map(|&i| column(i, rows)).collect::<Result<_>>()?,
+            _ => scan.projected().map(|name| column(name, rows)).collect::<Result<_>>()?,
         };
         Ok(Self { columns, num_rows: rows.len() })
     }
@@ -151,17 +151,16 @@ pub(super) fn send_share(
 pub(super) fn for_each_passing(
     run: &mut Execution,
     num_rows: usize,
-    column: impl Fn(usize, Range<usize>) -> Result<ArrayRef>,
+    column: impl Fn(&str, &[usize]) -> Result<ArrayRef>,
     mut send: impl FnMut(&mut Execution, &[usize]) -> Result<bool>,
 ) -> Result<()> {
     let scan: Arc<ScanSpec> = Arc::clone(&run.scan);
     for start in (0..num_rows).step_by(CHUNK_ROWS) {
         let end = num_rows.min(start + CHUNK_ROWS);
-        let mask = scan.mask(end - start, |position| column(position, start..end))?;
-        let rows: Vec<usize> = match mask {
-            None => (start..end).collect(),
-            Some(mask) => selected(&mask).map(|i| start + i).collect(),
-        };
+        let mut rows: Vec<usize> = (start..end).collect();
+        if let Some(mask) = scan.mask(rows.len(), |name| column(name, &rows))? {
+            rows = selected(&mask).map(|at| start + at).collect();
+        }
         if run.output.is_done() {
             return Ok(());
         }

@@ -15,9 +15,9 @@ use futures::future::BoxFuture;
 
 use super::strings::{list_array, views};
 use super::{documented_scalars, signatures};
-use crate::planning::Execution;
 use crate::planning::function::{Definition, Reads, TableFunction};
 use crate::planning::signature::{self, Argument, Column, ColumnKind, Signature};
+use crate::planning::{Execution, no_column};
 
 /// Statements of which each shows one function or more.
 const EXAMPLES: &str = include_str!("../../../sql/examples/reference.sql");
@@ -61,11 +61,7 @@ impl TableFunction for TadocFunctions {
         async move {
             let scalars = documented_scalars().map(|(answer, about)| Described::scalar(answer, about));
             let rows: Vec<Described> = signatures().map(Described::table).chain(scalars).collect();
-            let scan = Arc::clone(&run.scan);
-            let columns = scan.projection.iter().map(|&position| column(position, &rows));
-            let columns = columns.collect::<Result<_>>()?;
-            run.output.send_columns_async(columns, rows.len()).await?;
-            Ok(())
+            run.send_async(rows.len(), |name| column(name, &rows)).await.map(drop)
         }
         .boxed()
     }
@@ -126,7 +122,7 @@ fn example_of(name: &str) -> String {
     example.unwrap_or_default().trim().to_owned()
 }
 
-fn column(position: usize, rows: &[Described]) -> Result<ArrayRef> {
+fn column(name: &str, rows: &[Described]) -> Result<ArrayRef> {
     let text = |of: fn(&Described) -> &str| -> Result<ArrayRef> { Ok(views(rows.iter().map(of))) };
     let list = |of: fn(&Described) -> &Vec<String>| -> Result<ArrayRef> {
         let texts: Vec<&str> = rows.iter().flat_map(of).map(String::as_str).collect();
@@ -136,14 +132,15 @@ fn column(position: usize, rows: &[Described]) -> Result<ArrayRef> {
         });
         Ok(Arc::new(list_array(views(texts.into_iter()), ends, None)?))
     };
-    match position {
-        0 => text(|row| &row.name),
-        1 => text(|row| row.kind),
-        2 => text(|row| &row.summary),
-        3 => text(|row| &row.signature),
-        4 => list(|row| &row.arguments),
-        5 => list(|row| &row.columns),
-        _ => text(|row| &row.example),
+    match name {
+        "function" => text(|row| &row.name),
+        "kind" => text(|row| row.kind),
+        "summary" => text(|row| &row.summary),
+        "signature" => text(|row| &row.signature),
+        "arguments" => list(|row| &row.arguments),
+        "columns" => list(|row| &row.columns),
+        "example" => text(|row| &row.example),
+        other => no_column(other),
     }
 }
 

@@ -18,7 +18,7 @@ use super::strings::int64;
 use crate::corpora::LoadedCorpus;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::query::{DocumentCount, Query, SearchOptions};
 
 /// The function `term_count` in SQL.
@@ -85,12 +85,13 @@ fn send_counts(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Resu
     let mut outcome = Ok(true);
     let mut send = |counts: &[DocumentCount]| {
         outcome = run.send(counts.len(), |column| match column {
-            0 => int64(counts.iter().map(|count| count.doc_id)),
-            1 => {
+            "doc_id" => int64(counts.iter().map(|count| count.doc_id)),
+            "path" => {
                 let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
                 Ok(paths(&loaded.corpus, &ids))
             }
-            _ => int64(counts.iter().map(|count| count.count)),
+            "count" => int64(counts.iter().map(|count| count.count)),
+            other => no_column(other),
         });
         match outcome {
             Ok(true) => ControlFlow::Continue(()),

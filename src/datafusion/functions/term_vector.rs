@@ -15,7 +15,7 @@ use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Merge, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::Fold;
 
 /// The function `term_vector` in SQL.
@@ -78,9 +78,10 @@ impl TermVector {
             reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
             num_counted.add(chunk.num_docs());
             let more = run.send(chunk.num_rows(), |column| match column {
-                0 => doc_ids(chunk.doc_ids(), chunk.offsets()),
-                1 => words_at(words, chunk.rows()),
-                _ => int64(chunk.counts().iter().copied()),
+                "doc_id" => doc_ids(chunk.doc_ids(), chunk.offsets()),
+                "word" => words_at(words, chunk.rows()),
+                "count" => int64(chunk.counts().iter().copied()),
+                other => no_column(other),
             })?;
             if !more {
                 break;

@@ -22,7 +22,7 @@ use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction};
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{self, Fold};
 
 /// The function `tfidf` in SQL.
@@ -122,11 +122,12 @@ impl Tfidf {
             let terms = chunk.terms();
             num_counted.add(terms.num_docs());
             let more = run.send(terms.num_rows(), |column| match column {
-                0 => doc_ids(terms.doc_ids(), terms.offsets()),
-                1 => words_at(words, terms.rows()),
-                2 => int64(terms.counts().iter().copied()),
-                3 => int64(terms.rows().iter().map(|&row| tfidf.doc_counts()[row as usize])),
-                _ => Ok(Arc::new(Float64Array::from(chunk.scores().to_vec()))),
+                "doc_id" => doc_ids(terms.doc_ids(), terms.offsets()),
+                "word" => words_at(words, terms.rows()),
+                "tf" => int64(terms.counts().iter().copied()),
+                "df" => int64(terms.rows().iter().map(|&row| tfidf.doc_counts()[row as usize])),
+                "score" => Ok(Arc::new(Float64Array::from(chunk.scores().to_vec()))),
+                other => no_column(other),
             })?;
             if !more {
                 break;

@@ -20,10 +20,8 @@ use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction};
 use crate::planning::portions::numbered;
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{Fold, TokenCursor};
-
-const WORD_ID: usize = 2;
 
 /// The function `tokens` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -69,7 +67,7 @@ impl TableFunction for Tokens {
             num_partitions: num_partitions(scan),
             task: NO_KERNEL,
             uses: Uses::Text,
-            merge: if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind },
+            merge: if scan.uses("word_id") { Merge::Combined } else { Merge::Behind },
             ..Facts::default()
         }
     }
@@ -95,10 +93,11 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
     while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
         num_read.add(chunk.len());
         let more = run.send(chunk.len(), |column| match column {
-            0 => int64(chunk.doc_ids().iter().copied()),
-            1 => int64(chunk.word_indexes().iter().copied()),
-            2 => int64(chunk.rows().iter().map(|&row| u64::from(row))),
-            _ => words_at(words, chunk.rows()),
+            "doc_id" => int64(chunk.doc_ids().iter().copied()),
+            "word_index" => int64(chunk.word_indexes().iter().copied()),
+            "word_id" => int64(chunk.rows().iter().map(|&row| u64::from(row))),
+            "word" => words_at(words, chunk.rows()),
+            other => no_column(other),
         })?;
         if !more {
             break;

@@ -8,7 +8,7 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use datafusion::error::Result;
 
 use crate::options::TadocOptions;
-use crate::planning::Execution;
+use crate::planning::{Execution, no_column};
 use tadoc::Error;
 use tadoc::format::{FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
 use tadoc::read::DocumentDecoder;
@@ -16,8 +16,7 @@ use tadoc::segment::Corpus;
 
 /// Sends the rows of one file. Returns false if the function should stop.
 pub(super) async fn send(run: &mut Execution, file: &str, rows: &[Row]) -> Result<bool> {
-    let columns = run.scan.projection.iter().map(|&i| column(file, rows, i)).collect();
-    run.output.send_columns_async(columns, rows.len()).await
+    run.send_async(rows.len(), |name| column(file, rows, name)).await
 }
 
 /// Result of one check.
@@ -29,21 +28,22 @@ pub(super) struct Row {
     pub(super) outcome: Result<(), Error>,
 }
 
-fn column(file: &str, rows: &[Row], position: usize) -> ArrayRef {
+fn column(file: &str, rows: &[Row], name: &str) -> datafusion::error::Result<ArrayRef> {
     let integers = |of: &dyn Fn(&Row) -> Option<u64>| -> ArrayRef {
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| of(row).map(|value| value as i64))))
     };
     let texts =
         |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef { Arc::new(StringViewArray::from_iter(rows.iter().map(of))) };
-    match position {
-        0 => texts(&|_| Some(file.to_string())),
-        1 => integers(&|row| row.segment.map(|segment| segment as u64)),
-        2 => texts(&|row| Some(row.section.to_string())),
-        3 => integers(&|row| row.offset),
-        4 => integers(&|row| row.len_bytes),
-        5 => texts(&|row| Some(status(&row.outcome).to_string())),
-        _ => texts(&|row| row.outcome.as_ref().err().map(Error::to_string)),
-    }
+    Ok(match name {
+        "file" => texts(&|_| Some(file.to_string())),
+        "segment" => integers(&|row| row.segment.map(|segment| segment as u64)),
+        "section" => texts(&|row| Some(row.section.to_string())),
+        "offset" => integers(&|row| row.offset),
+        "bytes" => integers(&|row| row.len_bytes),
+        "status" => texts(&|row| Some(status(&row.outcome).to_string())),
+        "detail" => texts(&|row| row.outcome.as_ref().err().map(Error::to_string)),
+        other => return no_column(other),
+    })
 }
 
 fn status(outcome: &Result<(), Error>) -> &'static str {

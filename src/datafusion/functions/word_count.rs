@@ -14,17 +14,16 @@ use futures::future::BoxFuture;
 
 use super::strings::int64;
 use super::traversals::{SWEEP, record_sweep};
-use super::word_rows::{Rows, WORD, for_each_selected, num_words};
+use super::word_rows::{Rows, for_each_selected, num_words};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, Signature};
-use crate::planning::{Execution, ScanSpec};
+use crate::planning::{Execution, ScanSpec, no_column};
 use tadoc::analytics::{Fold, Traversal, WordCounts};
 
-const COUNT: usize = 1;
 /// Text for EXPLAIN if the counts are stored and no grammar is traversed. If a corpus is open
 /// already, its own counts are used: both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
@@ -85,7 +84,7 @@ impl TableFunction for WordCount {
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let are_stored = are_stored(scan);
-        let is_counted = scan.uses(COUNT);
+        let is_counted = scan.uses("count");
         Facts {
             ordering: &["word"],
             num_rows: num_words(scan),
@@ -117,7 +116,7 @@ fn are_stored(scan: &ScanSpec) -> bool {
 }
 
 fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
-    let counted = run.scan.uses(COUNT).then(|| {
+    let counted = run.scan.uses("count").then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
         // A corpus of which only the words are loaded has no documents and no rules.
         if loaded.corpus.num_docs() > 0 {
@@ -135,8 +134,9 @@ fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
     let all = run.scan.share.part(words.len());
     for_each_selected(&mut run, words, all, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
-            WORD => Ok(Arc::clone(words)),
-            _ => counts(&rows),
+            "word" => Ok(Arc::clone(words)),
+            "count" => counts(&rows),
+            other => no_column(other),
         })
     })
 }

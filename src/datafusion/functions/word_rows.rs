@@ -10,8 +10,6 @@ use datafusion::error::Result;
 
 use crate::planning::{Execution, ScanSpec, selected};
 
-/// Position of the words among the columns.
-pub(super) const WORD: usize = 0;
 /// Number of words between two tests for cancellation.
 const CHUNK_LEN: usize = 65_536;
 
@@ -38,7 +36,7 @@ impl Rows {
 }
 
 /// Calls `send` with those words of the rows `all` that pass the filter and with their rows, chunk by chunk,
-/// until it returns false. `numbers` makes the second column that a filter may use.
+/// until it returns false. `numbers` makes the one other column that a filter may use.
 pub(super) fn for_each_selected(
     run: &mut Execution,
     words: &StringViewArray,
@@ -52,7 +50,7 @@ pub(super) fn for_each_selected(
         let chunk: ArrayRef = Arc::new(words.slice(start, len));
         let rows = Rows::Range(start..start + len);
         let mask = scan.mask(len, |column| match column {
-            WORD => Ok(Arc::clone(&chunk)),
+            "word" => Ok(Arc::clone(&chunk)),
             _ => numbers(&rows),
         })?;
         let more = match mask {

@@ -56,6 +56,7 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::compute::and;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -70,7 +71,7 @@ use crate::corpora::open_file::RowSource;
 use crate::corpora::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::planning::filter::{Filters, project_schema};
+use crate::planning::filter::{Filters, Stage, project_schema};
 use crate::planning::function::TableFunction;
 use crate::planning::output::Output;
 use crate::planning::skipped::SkippedSegments;
@@ -163,27 +164,46 @@ impl ScanSpec {
         self.filters.stages().next().is_some()
     }
 
-    /// Returns true if the column `position` is returned.
-    pub(crate) fn projects(&self, position: usize) -> bool {
-        self.projection.contains(&position)
+    /// Returns the names of the columns that are returned, in their order.
+    pub(crate) fn projected(&self) -> impl Iterator<Item = &str> {
+        self.names(&self.projection)
     }
 
-    /// Returns true if the column `position` is returned or filtered on.
-    pub(crate) fn uses(&self, position: usize) -> bool {
-        let mut stages = self.filters.stages();
-        self.projects(position) || stages.any(|stage| stage.columns.contains(&position))
+    /// Returns the names of the columns that `stage` filters on.
+    pub(crate) fn names_in(&self, stage: &Stage) -> impl Iterator<Item = &str> {
+        self.names(&stage.columns)
+    }
+
+    fn names(&self, positions: &[usize]) -> impl Iterator<Item = &str> {
+        positions.iter().map(|&position| self.schema.field(position).name().as_str())
+    }
+
+    /// Returns true if the column `name` is returned.
+    pub(crate) fn projects(&self, name: &str) -> bool {
+        self.projected().any(|projected| projected == name)
+    }
+
+    /// Returns true if the column `name` is returned or filtered on.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        let is_filtered = |stage: &Stage| self.names_in(stage).any(|filtered| filtered == name);
+        self.projects(name) || self.filters.stages().any(is_filtered)
+    }
+
+    /// Returns true if all filters are on columns for whose names `is_one` is true.
+    pub(crate) fn filters_only_on(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        self.filters.stages().all(|stage| self.names_in(stage).all(&is_one))
     }
 
     /// Evaluates the filters that need no text and returns which of `num_rows` rows pass. `column`
-    /// returns the columns that the filters use. Returns `None` if there are no such filters.
+    /// returns the columns that the filters use, by name. Returns `None` if there are no such filters.
     pub(crate) fn mask(
         &self,
         num_rows: usize,
-        column: impl Fn(usize) -> Result<ArrayRef>,
+        column: impl Fn(&str) -> Result<ArrayRef>,
     ) -> Result<Option<BooleanArray>> {
         let mut mask: Option<BooleanArray> = None;
         for stage in self.filters.before_text() {
-            let arrays = stage.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
+            let arrays = self.names_in(stage).map(&column).collect::<Result<_>>()?;
             let passed = stage.evaluate(arrays, num_rows)?;
             mask = Some(mask.map_or(Ok(passed.clone()), |mask| and(&mask, &passed))?);
         }
@@ -439,13 +459,27 @@ impl Execution {
         }
     }
 
-    /// Sends `num_rows` rows. `column` computes each projected column. Returns false if the
-    /// function should stop.
-    pub(crate) fn send(&mut self, num_rows: usize, mut column: impl FnMut(usize) -> Result<ArrayRef>) -> Result<bool> {
-        let scan = Arc::clone(&self.scan);
-        let columns = scan.projection.iter().map(|&i| column(i)).collect::<Result<_>>()?;
+    /// Sends `num_rows` rows from a blocking thread. `column` computes each projected column, by name. Returns
+    /// false if the function should stop.
+    pub(crate) fn send(&mut self, num_rows: usize, column: impl FnMut(&str) -> Result<ArrayRef>) -> Result<bool> {
+        let columns = self.scan.projected().map(column).collect::<Result<_>>()?;
         self.output.send_columns(columns, num_rows)
     }
+
+    /// Variant of [`send`](Self::send) for asynchronous tasks.
+    pub(crate) async fn send_async(
+        &mut self,
+        num_rows: usize,
+        column: impl FnMut(&str) -> Result<ArrayRef>,
+    ) -> Result<bool> {
+        let columns = self.scan.projected().map(column).collect::<Result<_>>()?;
+        self.output.send_columns_async(columns, num_rows).await
+    }
+}
+
+/// Returns the error of a function that is asked for a column `name` which is not in its signature.
+pub(crate) fn no_column<T>(name: &str) -> Result<T> {
+    internal_err!("the function has no column {name}")
 }
 
 /// Returns the positions that `mask` selects. NULL does not select.

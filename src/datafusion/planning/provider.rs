@@ -47,8 +47,7 @@ impl TadocTable {
 
     /// Returns true if `spec` returns user columns or filters on them.
     fn uses_user_columns(&self, spec: &ScanSpec) -> bool {
-        let positions = self.user_columns.iter().map(|field| spec.schema.index_of(field.name()));
-        positions.flatten().any(|position| spec.uses(position))
+        self.user_columns.iter().any(|field| spec.uses(field.name()))
     }
 
     /// Returns the node of `spec`, in at most `most_partitions` partitions.

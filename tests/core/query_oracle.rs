@@ -74,7 +74,8 @@ const FOLDED_PATTERNS: [&str; 22] = [
 ];
 
 fn query_text(items: &[Vec<String>]) -> String {
-    let quoted = items.iter().map(|item| format!("\"{}\"", item.join(" ")));
+    // A question mark before the closing quote would be text.
+    let quoted = items.iter().map(|item| format!("\"{} \"", item.join(" ")));
     quoted.collect::<Vec<_>>().join(" ")
 }
 

@@ -330,7 +330,7 @@ impl Shown<'_> {
 
     /// Writes words that follow each other.
     fn phrase(&self, item: usize) -> String {
-        quoted(&self.words(item).join(" "))
+        phrase(&self.words(item))
     }
 
     /// Writes an item with the text around its words.
@@ -361,10 +361,20 @@ impl Shown<'_> {
             Leaf::Gapped { items, max_between } => {
                 let words = items.iter().flat_map(|&item| &self.items[item]);
                 let words: Vec<String> = words.map(WordPattern::to_string).collect();
-                format!("{}~{max_between}", quoted(&words.join(" ")))
+                format!("{}~{max_between}", phrase(&words))
             }
         }
     }
+}
+
+/// Writes `words` in quotes. A question mark before the closing quote would be text, so a blank is between them.
+fn phrase(words: &[String]) -> String {
+    let text = words.join(" ");
+    let is_open = text.strip_suffix('?').is_some_and(|before| {
+        let num_escapes = before.len() - before.trim_end_matches('\\').len();
+        num_escapes % 2 == 0
+    });
+    quoted(&(text + if is_open { " " } else { "" }))
 }
 
 fn quoted(text: &str) -> String {

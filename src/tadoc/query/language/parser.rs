@@ -424,8 +424,9 @@ impl Parser<'_> {
         let start = self.at;
         let (item, end) = quoted(self.text, start)?;
         self.at = end;
-        let words = self.words(start, &item)?;
-        let Some(star) = self.star_behind() else { return Ok(words) };
+        let star = self.star_behind();
+        let words = self.words(start, &item, star.is_none())?;
+        let Some(star) = star else { return Ok(words) };
         self.at = star + 1;
         ending_in_prefix(words, star, &mut self.budget)
     }
@@ -440,9 +441,10 @@ impl Parser<'_> {
         (self.char_at(star) == Some('*') && is_alone).then_some(star)
     }
 
-    /// Cuts an item that starts at character `start` into words, and notes its punctuation.
-    fn words(&mut self, start: usize, item: &[Character]) -> Result<Words> {
-        let words = words_from(self.profile, start, item, &mut self.budget)?;
+    /// Cuts an item that starts at character `start` into words, and notes its punctuation. A question mark at the
+    /// end of a quoted one is text.
+    fn words(&mut self, start: usize, item: &[Character], is_quoted: bool) -> Result<Words> {
+        let words = words_from(self.profile, start, item, is_quoted, &mut self.budget)?;
         self.punctuation.extend(punctuation_for(&words).map(str::to_owned));
         Ok(words)
     }
@@ -462,7 +464,7 @@ impl Parser<'_> {
             return Err(invalid(format!("`{word}` before a list, {}", self.here()), NEAR_SYNTAX));
         }
         let word_at = match self.char_at(start) {
-            Some('/') => regex_end(self.text, start)?,
+            Some('/') => regex_end(self.text, start)?.unwrap_or(start),
             _ => start,
         };
         self.at = end_of(self.text, word_at);
@@ -470,7 +472,7 @@ impl Parser<'_> {
         if word_at == start {
             self.refuse_other_languages(start, item)?;
         }
-        self.words(start, item)
+        self.words(start, item, false)
     }
 
     /// Refuses an item without quotes, from character `start`, that means something in the language

@@ -19,13 +19,15 @@
 //! quik~1  colour~2     words that one or two edits turn into this one
 //! /err(or)?s?/         words that fit a regular expression, from their first character to the last
 //! "power pl* /st.*n/"  all as parts of a phrase
-//! 2\*3  \/usr/bin      a backslash before * ? / ~ \ makes it a character like others
+//! 2\*3  \/usr/          a backslash before * ? / ~ \ makes it a character like others
+//! "what?"  /usr/bin    text: a question mark before the closing quote, a slash that opens no expression
 //! ```
 //!
 //! The grammar is that of SQLite's FTS5 with more kinds of words; [`parser`](super::parser) has it.
 //! The tokenizer profile of the corpus cuts items into words, so a word means the same in a query
 //! as in the text. Separators of an item do not have to agree with those of the text. A slash
-//! begins a regular expression only at the start of a word, after white space or a quote. A
+//! begins a regular expression only at the start of a word, after white space or a quote, and only if the
+//! next one is at the end of a word. A question mark is text in front of a parameter, as in `x.org/p?q=1`. A
 //! [folded](Query::folded) query asks for words of any case.
 //!
 //! The hits of a query are the occurrences of its leaves (phrases, NEAR lists, phrases with gaps)
@@ -267,6 +269,11 @@ mod tests {
             ("\\/usr/bin", "\"usr bin\""),
             ("C:\\temp", "\"C temp\""),
             ("/a|\\/b/", "\"/a|\\/b/\""),
+            ("/usr/bin \"/usr/local/lib\" \"/etc\"", "\"usr bin\" \"usr local lib\" \"etc\""),
+            ("\"sum= /\" /a", "\"sum\" \"a\""),
+            ("\"what?\" \"who is on first??\"", "\"what\" \"who is on first\""),
+            ("https://x.org/p?q=1 \"a?b-c=\"", "\"https x org p q 1\" \"a b c\""),
+            ("a?b ?a a? \"a? b\" /a?/", "\"a?b\" \"?a\" \"a? \" \"a? b\" \"/a?/\""),
         ];
         for (text, expected) in cases {
             assert_eq!(normal(text).unwrap(), expected, "{text}");
@@ -279,8 +286,8 @@ mod tests {
         assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
         for (text, shown) in [
             ("日* don't.a*", "\"日*\" \"don't.a*\""),
-            ("日本語* *日本 日*本?", "\"日 本 語*\" \"*日 本\" \"日* 本 ?\""),
-            ("日?語 ?日 日*?語 日??", "\"日 ? 語\" \"? 日\" \"日* ? 語\" \"日 ? ?\""),
+            ("日本語* *日本 日*本?", "\"日 本 語*\" \"*日 本\" \"日* 本 ? \""),
+            ("日?語 ?日 日*?語 日??", "\"日 ? 語\" \"? 日\" \"日* ? 語\" \"日 ? ? \""),
             ("東京*ワー カ?カナ カ*日 a*カ", "\"東 京 *ワー\" \"カ?カナ\" \"カ* 日\" \"a* カ\""),
             ("日 * \"本 *語\"", "\"日\" \"*\" \"本 *語\""),
             ("\"a 日\"* NEAR(\"カ\"* b)", "\"a 日*\" NEAR(\"カ*\" \"b\", 10)"),
@@ -484,9 +491,9 @@ mod tests {
             ("…", "grep finds any text"),
             ("a - b", "`-` at character 3"),
             ("a \"b", "at character 3"),
-            ("x /ab", "regular expression that is not closed, at character 3"),
-            ("/a/b", "followed by `b` at character 4"),
-            ("\"a /b/c\"", "followed by `c` at character 7"),
+            ("x /a(b", "regular expression that is not closed, at character 3"),
+            ("/[a]/b", "followed by `b` at character 6"),
+            ("\"a /b+/c\"", "followed by `c` at character 8"),
             ("//", "it is empty"),
             ("/x{0}/", "no word of profile word can match it"),
             ("a /^$/", "at character 3: no word of profile word can match it"),

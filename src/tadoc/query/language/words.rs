@@ -40,6 +40,10 @@ const PLACEHOLDER: char = 'x';
 const MAX_PATTERNS: usize = 256;
 /// Most bytes of the compiled forms of all regular expressions of a query.
 const MAX_REGEXES_BYTES: usize = 16 << 20;
+/// Most question marks in a row that are text.
+const MAX_MARKS: usize = 8;
+/// Most characters of a parameter's name.
+const MAX_NAME_CHARS: usize = 100;
 /// Most characters of a query that an error repeats.
 const MAX_SHOWN_CHARS: usize = 80;
 
@@ -124,21 +128,78 @@ pub(in crate::query) fn quoted(text: &[Character], start: usize) -> Result<(Vec<
     ))
 }
 
-/// Returns the index after the slash that closes the regular expression whose first slash is at
-/// `start`.
-pub(in crate::query) fn regex_end(text: &[Character], start: usize) -> Result<usize> {
-    let mut at = start + 1;
-    while let Some(&(_, character)) = text.get(at) {
-        match character {
-            '/' => return Ok(at + 1),
-            '\\' => at += 2,
-            _ => at += 1,
-        }
+/// Returns the index after the slash that closes the regular expression whose first slash is at `start`, or `None`
+/// if the slash is text: `/usr/bin`, `sum= / n`. An expression ends where a word ends, and does not begin with
+/// white space.
+///
+/// # Errors
+/// The text cannot be an expression, but has characters that only expressions have.
+pub(in crate::query) fn regex_end(text: &[Character], start: usize) -> Result<Option<usize>> {
+    let inside = &text[start + 1..];
+    if inside.first().is_none_or(|&(_, first)| first.is_whitespace()) {
+        return Ok(None);
     }
-    Err(invalid(
-        format!("a regular expression that is not closed, at character {}", text[start].0 + 1),
-        "/…/ with a slash at both ends; write \\/ for a slash that begins a word",
-    ))
+    let mut is_escaped = false;
+    let closes = |&(_, character): &Character| {
+        let is_slash = character == '/' && !is_escaped;
+        is_escaped = character == '\\' && !is_escaped;
+        is_slash
+    };
+    let len = inside.iter().position(closes);
+    let behind = len.and_then(|len| inside.get(len + 1));
+    match (len, behind) {
+        (Some(len), None) => return Ok(Some(start + len + 2)),
+        (Some(len), Some(&(_, next))) if ends_regex(next) => return Ok(Some(start + len + 2)),
+        _ => {}
+    }
+    let written = inside.iter().take(len.unwrap_or(inside.len())).take_while(|&&(_, c)| !c.is_whitespace());
+    if !written.clone().any(|&(_, character)| is_of_regexes(character)) {
+        return Ok(None);
+    }
+    let (got, allowed) = match behind {
+        None => (
+            format!("a regular expression that is not closed, at character {}", text[start].0 + 1),
+            "/…/ with a slash at both ends; write \\/ for a slash that begins a word",
+        ),
+        Some((at, next)) => (
+            format!(
+                "`{}` followed by `{next}` at character {}",
+                shown(&text[start..=start + 1 + len.unwrap_or(0)]),
+                at + 1
+            ),
+            "white space behind a regular expression; write \\/ for a slash that begins a word",
+        ),
+    };
+    Err(invalid(got, allowed))
+}
+
+/// Returns true if `character` ends a regular expression that is closed before it.
+fn ends_regex(character: char) -> bool {
+    character.is_whitespace() || matches!(character, '"' | '(' | ')' | ',')
+}
+
+/// Returns true for characters of regular expressions that paths seldom have.
+fn is_of_regexes(character: char) -> bool {
+    matches!(character, '(' | ')' | '[' | ']' | '{' | '}' | '|' | '+' | '^' | '$' | '\\')
+}
+
+/// Returns true if the question mark at `at` is text: behind a word at the end of a quoted item, as in
+/// `"who is on first?"`, and in front of a parameter, as in `x.org/p?q=1`.
+fn is_question(item: &[Character], at: usize, is_quoted: bool) -> bool {
+    let is_mark = |&&(_, character): &&Character| character == '?';
+    let num_before = item[..at].iter().rev().take(MAX_MARKS).take_while(is_mark).count();
+    let behind = &item[at + 1..];
+    let num_behind = behind.iter().take(MAX_MARKS).take_while(is_mark).count();
+    let is_behind_word = num_before < at && item[at - 1 - num_before].1.is_alphanumeric();
+    let is_at_end = num_behind == behind.len();
+    is_behind_word && (is_quoted && is_at_end || begins_parameter(behind))
+}
+
+/// Returns true for a name and a sign of equality, as in the query of a URL.
+fn begins_parameter(text: &[Character]) -> bool {
+    let is_name = |&&(_, c): &&Character| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '%' | '.');
+    let len = text.iter().take(MAX_NAME_CHARS).take_while(is_name).count();
+    len > 0 && text.get(len).is_some_and(|&(_, sign)| sign == '=')
 }
 
 /// Words of an item, and the text between them.
@@ -175,11 +236,13 @@ impl Words {
     }
 }
 
-/// Returns the words of an item that starts at character `start` of the query.
+/// Returns the words of an item that starts at character `start` of the query. A question mark at the end of a
+/// quoted one is text.
 pub(in crate::query) fn words_from(
     profile: TokenizerProfile,
     start: usize,
     item: &[Character],
+    is_quoted: bool,
     budget: &mut Budget,
 ) -> Result<Words> {
     let mut words = Words::default();
@@ -190,10 +253,9 @@ pub(in crate::query) fn words_from(
         let begins_word = at == 0 || item[at - 1].1.is_whitespace();
         let next = item.get(at + 1).map(|&(_, next)| next);
         match (character, next) {
-            ('/', _) if begins_word => {
+            ('/', _) if begins_word && let Some(end) = regex_end(item, at)? => {
                 plain.cut(profile, &mut words);
-                let end = regex_end(item, at)?;
-                words.push(regex(profile, &item[at..end], item.get(end))?);
+                words.push(regex(profile, &item[at..end])?);
                 budget.add(&words.patterns[num_counted..], start)?;
                 num_counted = words.patterns.len();
                 at = end;
@@ -214,7 +276,7 @@ pub(in crate::query) fn words_from(
             _ => {
                 plain.push(match character {
                     '*' => PatternChar::Many,
-                    '?' => PatternChar::One,
+                    '?' if !is_question(item, at, is_quoted) => PatternChar::One,
                     other => PatternChar::Literal(other),
                 });
                 at += 1;
@@ -261,17 +323,10 @@ pub(in crate::query) fn shown(text: &[Character]) -> String {
     shown.chain(rest).collect()
 }
 
-/// Returns the pattern of the regular expression `text`, which includes its slashes. `following` is
-/// the next character of the item.
-fn regex(profile: TokenizerProfile, text: &[Character], following: Option<&Character>) -> Result<WordPattern> {
+/// Returns the pattern of the regular expression `text`, which includes its slashes.
+fn regex(profile: TokenizerProfile, text: &[Character]) -> Result<WordPattern> {
     let shown = shown(text);
     let start = text[0].0;
-    if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
-        return Err(invalid(
-            format!("`{shown}` followed by `{character}` at character {}", at + 1),
-            "white space behind a regular expression; write \\/ for a slash that begins a word",
-        ));
-    }
     let source: String = text[1..text.len() - 1].iter().map(|&(_, character)| character).collect();
     let fault = if source.is_empty() {
         (start, "it is empty".to_owned())

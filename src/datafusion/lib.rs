@@ -41,7 +41,7 @@
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
 //! | `functions` | one file for each table function, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
-//! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and names of text files |
+//! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
 //! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
 //! | `session` | registration with a session |
 //! | `multiplied` | memory of operators that repeat rows |

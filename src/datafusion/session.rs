@@ -20,7 +20,7 @@ use crate::planner::{DecimalText, DecimalTexts, MisspelledFunctions, TadocRelati
 use crate::planning::BatchRows;
 use crate::planning::SpreadRows;
 use crate::safety::{SafeStatements, sandbox_of};
-use crate::text_files::TextFile;
+use crate::text_files::{DeclaredDecimal, DeclaredDecimals, TextFile};
 use crate::type_depth::functions_of_types;
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
@@ -93,6 +93,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
             scalars.extend(functions_of_plans());
             let of_casts = [false, true].map(DecimalText::new);
             scalars.extend(of_casts.map(|function| Arc::new(function.into())));
+            scalars.push(Arc::new(DeclaredDecimal::new().into()));
         }
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
@@ -133,6 +134,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));
         rules.push(Arc::new(NameParquetFiles));
+        rules.push(Arc::new(DeclaredDecimals));
         rules.push(Arc::new(WholeFiles));
         self
     }

@@ -2,6 +2,7 @@
 //! and random predicates against the same predicates on plain rows.
 
 mod blocks;
+mod declared_decimals;
 mod denials;
 mod digits;
 mod document_facts;

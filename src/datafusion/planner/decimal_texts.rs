@@ -10,9 +10,8 @@
 //! NULL. Literals of usual length need no function. Values of `EXECUTE` are evaluated before a rule sees them, and
 //! so are arguments of DataFusion's own table functions. There such a cast is refused unless its text is a literal
 //! of usual length ([`check_parameters`]). A scan refuses a text column of a Parquet file that is declared as a
-//! decimal (`parquet_files/declared.rs`). Limit: scans of CSV and JSON parse declared decimals themselves, without
-//! recursion. Arrow counts digits in 8 bits and exponents in 16, so a number of more than 255 digits, or with an
-//! exponent of more than 4 digits, may come out wrong there.
+//! decimal (`parquet_files/declared.rs`). Scans of CSV and JSON read declared decimals by a
+//! function of their own (`text_files/decimals.rs`).
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray, make_array,

@@ -69,7 +69,19 @@ pub(super) fn check_copy(copy: &CopyToStatement, state: &SessionState) -> Outcom
 pub(super) fn check_external_table(table: &CreateExternalTable) -> Outcome {
     check_constraints(&table.constraints)?;
     table.columns.iter().try_for_each(check_column)?;
+    let has_decimal = table.columns.iter().any(|column| is_decimal(&column.data_type));
+    let instead = "declare a text, and cast it in statements";
+    refuse(table.unbounded && has_decimal, "DECIMAL in an unbounded table", instead)?;
     check_options(&table.options)
+}
+
+/// Returns true for a decimal, whose long numbers Arrow reads wrongly, and for a type with types inside.
+fn is_decimal(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_) => true,
+        DataType::Array(_) | DataType::Struct(..) | DataType::Map(..) => true,
+        _ => false,
+    }
 }
 
 /// Refuses a type in a cast whose length or precision would not change the value.

@@ -2,7 +2,7 @@
 //!
 //! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON
 //! value in each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`)
-//! follow from them.
+//! follow from them. Declared decimals in these files are read exactly ([`decimals`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +13,11 @@ use datafusion::datasource::file_format::csv::{CsvFormat, CsvFormatFactory};
 use datafusion::datasource::file_format::json::JsonFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::error::Result;
+
+mod decimals;
+mod json;
+
+pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals};
 
 /// A name of a format of DataFusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

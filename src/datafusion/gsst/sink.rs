@@ -32,7 +32,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use crate::errors::{datafusion_error, gsst_error, mask_secrets, task_error};
 use crate::options::{TadocOptions, shown_parse};
 use crate::write::sink::no_rows;
-use crate::write::upload::{ChunkWriter, Staged, check_writable, stage};
+use crate::write::upload::{ChunkWriter, NewFolders, Staged, check_writable, stage};
 use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 
 /// Bytes that a writer reserves for the text of a block, its codes and a part of the upload. The
@@ -150,16 +150,17 @@ impl FileSink for GsstSink {
         let rows_written = MetricBuilder::new(&self.metrics).global_counter("rows_written");
         let files_written = MetricBuilder::new(&self.metrics).global_counter("files_written");
         let schema = get_writer_schema(&self.config);
+        let folders = NewFolders::default();
         let mut writers = JoinSet::new();
         while let Some((target, batches)) = file_stream_rx.recv().await {
             let (store, schema) = (Arc::clone(&object_store), Arc::clone(&schema));
             let (parquet, bytes_written) = (self.parquet.clone(), bytes_written.clone());
-            let pool = Arc::clone(context.memory_pool());
+            let (pool, folders) = (Arc::clone(context.memory_pool()), folders.clone());
             writers.spawn(async move {
                 let (sender, input) = channel(1);
                 let feeding = feed(batches, sender);
                 let write = move |out| write_file(out, schema, parquet, input, &pool);
-                stage(&store, &target, bytes_written, feeding, write).await
+                stage(&store, &target, &folders, bytes_written, feeding, write).await
             });
         }
         // The streams end in the same way if the query fails, so its result is checked here.

@@ -32,7 +32,7 @@ use tokio::sync::mpsc::channel;
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::write::building::{Building, Roles, feed, show_building};
-use crate::write::upload::{ChunkWriter, stage};
+use crate::write::upload::{ChunkWriter, NewFolders, stage};
 
 /// Sink that writes a corpus; see the module's description.
 pub(crate) struct TadocSink {
@@ -136,7 +136,7 @@ impl DataSink for TadocSink {
             Ok(footer.num_docs())
         };
         let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
-        let (staged, num_docs) = stage(&store, &target, bytes_written, feeding, build).await?;
+        let (staged, num_docs) = stage(&store, &target, &NewFolders::default(), bytes_written, feeding, build).await?;
         if num_docs == 0 && !self.options.allow_empty {
             staged.abort().await;
             return Err(no_rows(&self.config.original_url));

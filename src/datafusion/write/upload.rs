@@ -18,7 +18,7 @@ use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
@@ -51,8 +51,8 @@ const AZURE_STORE: &str = "MicrosoftAzure";
 /// visible.
 #[derive(Debug)]
 pub(crate) enum Staged {
-    /// A file on the local disk.
-    File(StagedFile),
+    /// A file on the local disk, and the folders that were created for it.
+    File(StagedFile, NewFolders),
     /// An upload to another store.
     Upload(Upload),
 }
@@ -66,8 +66,12 @@ impl Staged {
     /// Makes the object visible.
     pub(crate) async fn complete(self) -> Result<()> {
         match self {
-            Self::File(file) => {
-                let completed = tokio::task::spawn_blocking(move || file.complete(true));
+            Self::File(file, folders) => {
+                let completed = tokio::task::spawn_blocking(move || {
+                    let completed = file.complete(true);
+                    drop(folders);
+                    completed
+                });
                 completed
                     .await
                     .map_err(task_error)?
@@ -105,16 +109,18 @@ impl Drop for Upload {
 }
 
 /// Runs `write` on a blocking thread and sends its output to the store, while `feeding` supplies
-/// its input. If one of the three fails, the result is an error and nothing is staged.
+/// its input. If one of the three fails, the result is an error and nothing is staged. `folders` are those of the
+/// statement.
 pub(crate) async fn stage<T: Send + 'static>(
     store: &Arc<dyn ObjectStore>,
     target: &Path,
+    folders: &NewFolders,
     bytes_written: Count,
     feeding: impl Future<Output = Result<()>>,
     write: impl FnOnce(ChunkWriter) -> Result<T> + Send + 'static,
 ) -> Result<(Staged, T)> {
     match local_path(store.as_ref(), target) {
-        Some(path) => stage_file(path, bytes_written, feeding, write).await,
+        Some(path) => stage_file(path, folders.clone(), bytes_written, feeding, write).await,
         None => stage_upload(store, target, bytes_written, feeding, write).await,
     }
 }
@@ -152,8 +158,52 @@ async fn check_container(store: &Arc<dyn ObjectStore>, target: &Path) -> Result<
 
 /// Checks that a file can be written beside `path`.
 fn check_disk(path: &std::path::Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    StagedFile::create(path)?.probe()
+    let folders = NewFolders::default();
+    folders.create_above(path)?;
+    let staged = StagedFile::create(path)?;
+    staged.probe()
+}
+
+/// Folders that a statement has created on the local disk. When the last clone is dropped, the empty ones are
+/// removed: those of a statement that has failed. Drop it behind the files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NewFolders(Arc<Mutex<CreatedFolders>>);
+
+#[derive(Debug, Default)]
+struct CreatedFolders(Vec<PathBuf>);
+
+impl NewFolders {
+    /// Creates the missing folders above an object, if `store` is the local file system. Leaves errors to the store.
+    pub(super) fn create_for(&self, store: &dyn ObjectStore, object: &Path) {
+        if let Some(file) = local_path(store, object) {
+            let _created = self.create_above(&file);
+        }
+    }
+
+    fn create_above(&self, file: &std::path::Path) -> io::Result<()> {
+        let mut created = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let above = file.ancestors().skip(1);
+        let missing = above.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        for folder in missing.collect::<Vec<_>>().into_iter().rev() {
+            match std::fs::create_dir(folder) {
+                Ok(()) => created.0.push(folder.to_path_buf()),
+                // Another statement has created it in the meantime.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CreatedFolders {
+    fn drop(&mut self) {
+        // Each folder stands behind the one it is in.
+        for folder in self.0.iter().rev() {
+            // Fails for a folder with files, which stays.
+            let _removed = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Returns the path of `target` on the local disk if `store` is the local file system.
@@ -165,6 +215,7 @@ fn local_path(store: &dyn ObjectStore, target: &Path) -> Option<PathBuf> {
 
 async fn stage_file<T: Send + 'static>(
     path: PathBuf,
+    folders: NewFolders,
     bytes_written: Count,
     feeding: impl Future<Output = Result<()>>,
     write: impl FnOnce(ChunkWriter) -> Result<T> + Send + 'static,
@@ -172,18 +223,19 @@ async fn stage_file<T: Send + 'static>(
     let shown = path.display().to_string();
     let failed = |error| datafusion_error(Error::io(format!("{shown}: cannot write"), error));
     let created = tokio::task::spawn_blocking(move || {
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        folders.create_above(&path)?;
         let staged = StagedFile::create(&path)?;
         staged.probe()?;
         let file = staged.file().try_clone()?;
-        Ok((staged, file))
+        Ok((folders, staged, file))
     });
-    let (staged, file) = created.await.map_err(task_error)?.map_err(failed)?;
+    // The folders are dropped behind the file in them.
+    let (folders, staged, file) = created.await.map_err(task_error)?.map_err(failed)?;
     let out = ChunkWriter::new(Way::File(file, bytes_written));
     let writing = tokio::task::spawn_blocking(move || write(out));
     let (fed, written) = tokio::join!(feeding, writing);
     let answer = fed.and_then(|()| written.map_err(task_error)?)?;
-    Ok((Staged::File(staged), answer))
+    Ok((Staged::File(staged, folders), answer))
 }
 
 async fn stage_upload<T: Send + 'static>(

@@ -9,7 +9,8 @@
 //!
 //! DataFusion's writers of CSV, JSON, Parquet and Arrow files end a file in the same way when the rows end and when
 //! the query fails. So a failed statement would put a valid, shorter file in the place of an old one. The sinks of
-//! `STORED AS TADOC` and `STORED AS GSST` wait by themselves.
+//! `STORED AS TADOC` and `STORED AS GSST` wait by themselves. Folders that such a statement has created on the local
+//! disk are removed.
 //!
 //! If the store fails while uploads are completed, the files before that are visible.
 
@@ -39,9 +40,10 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, UploadPart,
 };
+use tokio::runtime::Handle;
 use url::Url;
 
-use super::upload::Staged;
+use super::upload::{NewFolders, Staged};
 use crate::plan_methods::passing_methods;
 
 /// Bytes of small files of a statement that wait in memory. Further ones wait as uploads.
@@ -106,7 +108,7 @@ impl ExecutionPlan for WholeFilesExec {
         let outcome = async move {
             // The answer of a sink is the number of its rows.
             let written = rows.try_collect::<Vec<_>>().await;
-            let ended = objects.end(written.is_ok()).await;
+            let ended = objects.take().end(written.is_ok()).await;
             let batches = written?;
             ended.map(|()| stream::iter(batches.into_iter().map(Ok)))
         };
@@ -159,7 +161,7 @@ impl Object {
     }
 }
 
-/// The objects of a statement. If they are dropped before they are completed, they never become visible.
+/// The objects of a statement. If they are dropped before they are completed, they are discarded.
 #[derive(Debug, Default)]
 struct Objects(Mutex<State>);
 
@@ -170,6 +172,7 @@ struct State {
     /// Uploads that the sink has given up.
     given_up: Vec<Object>,
     bytes_in_memory: usize,
+    folders: NewFolders,
 }
 
 impl Objects {
@@ -187,9 +190,24 @@ impl Objects {
         has_room
     }
 
+    fn take(&self) -> State {
+        std::mem::take(&mut *self.state())
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        let state = self.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(state.end(false));
+        }
+    }
+}
+
+impl State {
     /// Makes the objects visible, if the sink has `succeeded`, and discards the others.
-    async fn end(&self, succeeded: bool) -> Result<()> {
-        let State { whole, given_up, .. } = std::mem::take(&mut *self.state());
+    async fn end(self, succeeded: bool) -> Result<()> {
+        let Self { whole, given_up, folders, .. } = self;
         let mut completed = Ok(());
         for object in whole {
             if succeeded && completed.is_ok() {
@@ -201,6 +219,8 @@ impl Objects {
         for object in given_up {
             object.abort().await;
         }
+        // Behind the files in them.
+        drop(folders);
         completed
     }
 }
@@ -247,6 +267,7 @@ const WAITS: PutResult = PutResult { e_tag: None, version: None };
 #[async_trait]
 impl ObjectStore for WaitingStore {
     async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        self.objects.state().folders.create_for(self.store.as_ref(), path);
         let num_bytes = payload.content_length();
         if options.mode != PutMode::Overwrite || self.objects.take_memory(num_bytes) {
             let (store, path) = (Arc::clone(&self.store), path.clone());
@@ -264,6 +285,7 @@ impl ObjectStore for WaitingStore {
         path: &Path,
         options: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.objects.state().folders.create_for(self.store.as_ref(), path);
         let upload = self.store.put_multipart_opts(path, options).await?;
         let objects = Arc::clone(&self.objects);
         Ok(Box::new(WaitingUpload { upload: Some(upload), objects }))

@@ -23,13 +23,14 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     ctx.sql(sql).await?.collect().await
 }
 
-/// Returns the bytes of all files below `folder`, by path.
+/// Returns the bytes of all files below `folder`, by path. Folders have none.
 fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(files_below(&path));
+            files.insert(path, Vec::new());
         } else {
             let bytes = fs::read(&path).unwrap();
             files.insert(path, bytes);
@@ -77,6 +78,44 @@ async fn a_copy_that_fails_leaves_the_files_as_they_were() {
                 run(&ctx, &failing).await.unwrap_err();
                 assert_eq!(files_below(dir.path()), before, "{failing}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_copy_removes_the_folders_that_it_created() {
+    let ctx = fixtures::session();
+    let documents = |num_rows: u64, fails| {
+        format!("(SELECT CAST(n AS TEXT) AS path, text, part, one FROM {})", rows(num_rows, fails))
+    };
+    let none = format!("(SELECT * FROM {} WHERE n < 0)", rows(9, false));
+    let no_documents = format!("(SELECT path, text FROM {} WHERE path = '')", documents(9, false));
+    let failing = rows(30_000, true);
+    for (source, options) in [
+        (failing.clone(), "STORED AS CSV"),
+        (failing.clone(), "STORED AS JSON"),
+        (failing.clone(), "STORED AS PARQUET PARTITIONED BY (part)"),
+        (failing.clone(), "STORED AS ARROW PARTITIONED BY (part)"),
+        (failing.clone(), "STORED AS GSST PARTITIONED BY (part)"),
+        (failing, "STORED AS GSST"),
+        (none, "STORED AS GSST"),
+        (documents(30_000, true), "STORED AS TADOC"),
+        (no_documents, "STORED AS TADOC"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let ending = options.split(' ').nth(2).unwrap().to_lowercase();
+        let targets = [format!("old/new/deep/x.{ending}"), "old/new/deep/".to_owned(), format!("old/x.{ending}")];
+        for target in targets {
+            let is_whole = options.contains("PARTITIONED") == target.ends_with('/');
+            let is_file = options.ends_with("TADOC") && target.ends_with('/');
+            if !is_whole || is_file {
+                continue;
+            }
+            fs::create_dir_all(dir.path().join("old/empty")).unwrap();
+            let before = files_below(dir.path());
+            let copy = format!("COPY {source} TO '{}/{target}' {options}", dir.path().display());
+            run(&ctx, &copy).await.unwrap_err();
+            assert_eq!(files_below(dir.path()), before, "{copy}");
         }
     }
 }

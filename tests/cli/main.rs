@@ -61,3 +61,4 @@ mod sql;
 mod taken;
 mod timestamps;
 mod web_and_mail;
+mod zip_forms;

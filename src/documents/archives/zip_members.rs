@@ -11,6 +11,7 @@
 //!
 //! Source: APPNOTE.TXT 6.3.10 (PKWARE), 4.3 and appendix D; Info-ZIP, extrafld.txt.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::time::SystemTime;
@@ -18,7 +19,7 @@ use std::time::SystemTime;
 use chrono::NaiveDate;
 use flate2::Crc;
 use tadoc::format::path_text;
-use zip::read::{ZipFile, read_zipfile_from_stream};
+use zip::read::{ArchiveOffset, Config, ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
 use zip::{ExtraField, ZipArchive};
 
@@ -33,7 +34,7 @@ use crate::open::{Budget, Counters, Opened, limited, open_member};
 pub const LENGTHS: [usize; 3] = [28, 30, 32];
 /// First bytes of the end of the list of zip64, and its bytes, with those of its locator behind it.
 const END_64: (&[u8], u64, u64) = (b"PK\x06\x06", 56, 20);
-/// Place of the size of the list in the end of zip64.
+/// Place of the size of the list in the end of zip64. Its place stands behind it, as in the other end.
 const END_64_LIST_BYTES: usize = 40;
 /// Ids of the fields with a name and with a comment in UTF-8.
 const NAME_FIELD: u16 = 0x7075;
@@ -62,11 +63,15 @@ impl Archives<'_> {
         // All members together may expand as far as one file of this length.
         let counters = budget.counters(file_bytes);
         let damaged_file = |error: io::Error| damaged(&budget.faults, input, Kind::Zip, &error);
-        let list = Patched::new(&file).map_err(damaged_file)?;
-        let archive = match ZipArchive::new(BufReader::new(list)) {
+        let list = List::find(&file).map_err(damaged_file)?;
+        // By itself the reader takes the first bytes behind the stated place that look like a list, also those of a
+        // member.
+        let known = list.map_or(ArchiveOffset::Detect, |list| ArchiveOffset::Known(list.front_bytes));
+        let open = |file| ZipArchive::with_config(Config { archive_offset: known }, BufReader::new(file));
+        let archive = match open(Patched::new(&file).map_err(damaged_file)?) {
             Ok(archive) => Ok(archive),
             Err(error) => match Patched::without_stale_fields(&file).map_err(damaged_file)? {
-                Some(list) => ZipArchive::new(BufReader::new(list)),
+                Some(patched) => open(patched),
                 None => Err(error),
             },
         };
@@ -77,9 +82,13 @@ impl Archives<'_> {
                 return self.cut_zip(&file, input, &counters, &budget, depth, visit);
             }
         };
-        let num_listed = num_listed(&file, archive.central_directory_start())
-            .map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
-        self.num_replaced += num_listed.saturating_sub(archive.len() as u64);
+        let list_at = list.map_or(archive.central_directory_start(), |list| list.at);
+        let listed = Listed::read(&file, list_at).map_err(damaged_file)?;
+        self.num_replaced += listed.num_repeated;
+        if listed.num_names > archive.len() as u64 {
+            let error = io::Error::other("the end of its list of members states too few of them");
+            budget.faults.pass(input, Err(damaged(&budget.faults, input, Kind::Zip, &error)))?;
+        }
         if archive.offset() > 0 && begins_with_member(&file).map_err(damaged_file)? {
             budget.faults.note(
                 input,
@@ -187,19 +196,33 @@ fn changed(packed: &ZipFile<'_, impl Read>) -> Option<SystemTime> {
     u64::try_from(time.and_utc().timestamp()).ok().and_then(since_1970)
 }
 
-/// Returns the number of entries in the list of members of a zip file, which begins at `start`. The reader of
-/// zip keeps one of those with the same name.
-fn num_listed(file: &File, start: u64) -> io::Result<u64> {
-    let (magic, mut num) = (ENTRY.0, 0);
-    let mut list = BufReader::new(file);
-    list.seek(SeekFrom::Start(start))?;
-    let mut entry = [0; ENTRY.1];
-    while list.read_exact(&mut entry).is_ok() && entry.starts_with(magic) {
-        num += 1;
-        let len = |at: usize| i64::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
-        list.seek_relative(LENGTHS.map(len).iter().sum())?;
+/// The entries in the list of members. The reader of zip keeps one of those with the same name.
+struct Listed {
+    num_names: u64,
+    /// Entries with the name of an earlier one.
+    num_repeated: u64,
+}
+
+impl Listed {
+    /// Reads the list of `file` that begins at `start`.
+    fn read(file: &File, start: u64) -> io::Result<Self> {
+        let mut names = HashSet::new();
+        let mut num_repeated = 0;
+        let mut list = BufReader::new(file);
+        list.seek(SeekFrom::Start(start))?;
+        let mut entry = [0; ENTRY.1];
+        while list.read_exact(&mut entry).is_ok() && entry.starts_with(ENTRY.0) {
+            let [name_bytes, extra_bytes, comment_bytes] =
+                LENGTHS.map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
+            let mut name = vec![0; name_bytes.into()];
+            if list.read_exact(&mut name).is_err() {
+                break;
+            }
+            num_repeated += u64::from(!names.insert(name));
+            list.seek_relative(i64::from(extra_bytes) + i64::from(comment_bytes))?;
+        }
+        Ok(Self { num_names: names.len() as u64, num_repeated })
     }
-    Ok(num)
 }
 
 /// A zip file on a disk, with bytes that read as [`UNKNOWN`].
@@ -254,9 +277,9 @@ impl Seek for Patched<'_> {
 
 /// Returns the places of the ids of fields that do not fit, two bytes each.
 fn stale_fields(file: &File) -> io::Result<Vec<u64>> {
-    let Some(start) = list_start(file)? else { return Ok(Vec::new()) };
+    let Some(found) = List::find(file)? else { return Ok(Vec::new()) };
     let mut list = BufReader::new(file);
-    let mut at = list.seek(SeekFrom::Start(start))?;
+    let mut at = list.seek(SeekFrom::Start(found.at))?;
     let mut places = Vec::new();
     let mut entry = [0; ENTRY.1];
     while list.read_exact(&mut entry).is_ok() && entry.starts_with(ENTRY.0) {
@@ -297,25 +320,44 @@ fn fits(field: &[u8], name: &[u8]) -> bool {
     head[1..] == sum.sum().to_le_bytes() && str::from_utf8(text).is_ok()
 }
 
-/// Returns the place of the list of members, which its end tells.
-fn list_start(mut file: &File) -> io::Result<Option<u64>> {
-    let (tail_at, tail) = tail(file)?;
-    let Some(at) = memchr::memmem::rfind(&tail, END.0) else { return Ok(None) };
-    let Some(size) = tail.get(at + END_LIST_BYTES..at + END_LIST_BYTES + 4) else {
-        return Ok(None);
-    };
-    let list_bytes = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
-    let end_at = tail_at + at as u64;
-    if list_bytes < u32::MAX {
-        return Ok(end_at.checked_sub(list_bytes.into()));
+/// The list of members, as its end tells it.
+#[derive(Clone, Copy)]
+struct List {
+    /// Place in the file, which the length of the list tells.
+    at: u64,
+    /// Bytes in front of the zip file, which the places of its members do not count.
+    front_bytes: u64,
+}
+
+impl List {
+    /// Finds the list of `file`. Returns none if nothing begins like a list where it ought to be: the list is
+    /// empty, or its end is damaged.
+    ///
+    /// # Errors
+    /// The errors of the disk.
+    fn find(mut file: &File) -> io::Result<Option<Self>> {
+        let (tail_at, tail) = tail(file)?;
+        let Some(end) = memchr::memmem::rfind(&tail, END.0) else { return Ok(None) };
+        let mut end_at = tail_at + end as u64;
+        let number = |at| u64::from(number_at::<4>(&tail[end..], at).map_or(0, u32::from_le_bytes));
+        let mut stated = [number(END_LIST_BYTES), number(END_LIST_BYTES + 4)];
+        let (magic, end_bytes, locator_bytes) = END_64;
+        if let Some(at) = end_at.checked_sub(end_bytes + locator_bytes) {
+            let mut end = [0; 56];
+            file.seek(SeekFrom::Start(at))?;
+            if file.read_exact(&mut end).is_ok() && end.starts_with(magic) {
+                end_at = at;
+                let number = |at| number_at::<8>(&end, at).map_or(0, u64::from_le_bytes);
+                stated = [number(END_64_LIST_BYTES), number(END_64_LIST_BYTES + 8)];
+            }
+        }
+        let [list_bytes, stated_at] = stated;
+        let Some(at) = end_at.checked_sub(list_bytes) else { return Ok(None) };
+        let Some(front_bytes) = at.checked_sub(stated_at) else { return Ok(None) };
+        Ok(has_at(file, at, ENTRY.0)?.then_some(Self { at, front_bytes }))
     }
-    let (magic, end_bytes, locator_bytes) = END_64;
-    let Some(end_at) = end_at.checked_sub(end_bytes + locator_bytes) else { return Ok(None) };
-    let mut end = [0; 56];
-    file.seek(SeekFrom::Start(end_at))?;
-    if file.read_exact(&mut end).is_err() || !end.starts_with(magic) {
-        return Ok(None);
-    }
-    let size = end[END_64_LIST_BYTES..].first_chunk().copied().unwrap_or_default();
-    Ok(end_at.checked_sub(u64::from_le_bytes(size)))
+}
+
+fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
 }

@@ -11,10 +11,13 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, display_plan_ascii};
+
+use crate::parquet_files::NameParquetFiles;
 
 /// Line above a plan that is not divided.
 const ONE_MACHINE: &str = "one task on this machine:\n";
@@ -31,10 +34,15 @@ impl StagesPlanner {
     }
 
     async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        match &self.planner {
-            Some(planner) if !is_recursive(plan)? => planner.create_physical_plan(plan, session).await,
-            _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await,
+        let planned = match &self.planner {
+            Some(planner) if !is_recursive(plan)? => planner.create_physical_plan(plan, session).await?,
+            _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await?,
+        };
+        if planned.is::<DistributedExec>() {
+            return Ok(planned);
         }
+        // Workers do so with what they get.
+        NameParquetFiles.optimize(planned, session.config_options())
     }
 }
 

@@ -32,20 +32,22 @@ use futures::stream::{self, BoxStream};
 use object_store::ObjectStore;
 
 use super::{contain, contain_future};
+use crate::text_files::with_exact_json;
 
-/// Optimizer rule that makes scans of Parquet files name the file in their errors.
+/// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, and those of
+/// JSON read declared decimals exactly.
 #[derive(Debug, Default)]
 pub(in super::super) struct NameParquetFiles;
 
 impl PhysicalOptimizerRule for NameParquetFiles {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let named = plan.transform_up(|node| {
             Ok(match naming(&node) {
                 Some(named) => Transformed::yes(named),
                 None => Transformed::no(node),
             })
-        })
-        .data()
+        });
+        with_exact_json(named.data()?, config)
     }
 
     fn name(&self) -> &str {

@@ -9,7 +9,7 @@
 //! type, and its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer
 //! changes such scans: they read texts, and a function reads the numbers. Digits behind the declared scale are cut,
 //! as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A scan of JSON is one of this
-//! crate ([`JsonTexts`](super::json)).
+//! crate ([`JsonTexts`](super::json)), so it is changed where it runs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -47,20 +47,13 @@ use crate::type_depth::inner_types;
 /// Most characters of a cell in an error.
 const MAX_SHOWN: usize = 40;
 
-/// Optimizer rule that makes scans of CSV and JSON files read declared decimals as texts.
+/// Optimizer rule that makes scans of CSV files read declared decimals as texts.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredDecimals;
 
 impl PhysicalOptimizerRule for DeclaredDecimals {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let config = Arc::new(config.clone());
-        let exact = |node: Arc<dyn ExecutionPlan>| {
-            Ok(match exact_scan(&node, &config)? {
-                Some(exact) => Transformed::yes(exact),
-                None => Transformed::no(node),
-            })
-        };
-        plan.transform_up(exact).data()
+        exact_scans(plan, config, exact_csv)
     }
 
     fn name(&self) -> &str {
@@ -72,25 +65,66 @@ impl PhysicalOptimizerRule for DeclaredDecimals {
     }
 }
 
-/// Returns the scan `node` with its decimals read as texts; `None` if it is no scan of CSV or JSON with decimals.
-fn exact_scan(node: &Arc<dyn ExecutionPlan>, config: &Arc<ConfigOptions>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts.
+pub(crate) fn with_exact_json(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    exact_scans(plan, config, exact_json)
+}
+
+/// A function that returns a source of texts for another source; `None` for sources of other formats.
+type SourceOfTexts = fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>;
+
+fn exact_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+    of_texts: SourceOfTexts,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let config = Arc::new(config.clone());
+    let exact = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match exact_scan(&node, &config, of_texts)? {
+            Some(exact) => Transformed::yes(exact),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_up(exact).data()
+}
+
+/// Returns the scan `node` with its decimals read as texts; `None` if it has none, or is another node.
+fn exact_scan(
+    node: &Arc<dyn ExecutionPlan>,
+    config: &Arc<ConfigOptions>,
+    of_texts: SourceOfTexts,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(exec) = node.downcast_ref::<DataSourceExec>() else { return Ok(None) };
     let Some(scan) = exec.data_source().downcast_ref::<FileScanConfig>() else { return Ok(None) };
     let source = scan.file_source();
     let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
     let Some(projection) = exact_projection(projection, declared.file_schema(), config)? else { return Ok(None) };
-    let texts = table_of_texts(declared);
-    let source = if let Some(source) = source.downcast_ref::<CsvSource>() {
-        CsvSource::new(texts).with_csv_options(options_of(source)).try_pushdown_projection(&projection)?
-    } else if source.is::<JsonSource>() {
-        let source = JsonSource::new(texts).try_pushdown_projection(&projection)?;
-        source.map(|source| Arc::new(JsonTexts::new(source)) as _)
-    } else {
-        return Ok(None);
-    };
-    let Some(source) = source else { return Ok(None) };
+    let Some(source) = of_texts(source.as_ref(), table_of_texts(declared), &projection)? else { return Ok(None) };
     let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
     Ok(Some(Arc::new(exec.clone().with_data_source(Arc::new(scan)))))
+}
+
+fn exact_csv(
+    source: &dyn FileSource,
+    texts: TableSchema,
+    projection: &ProjectionExprs,
+) -> Result<Option<Arc<dyn FileSource>>> {
+    match source.downcast_ref::<CsvSource>() {
+        Some(source) => CsvSource::new(texts).with_csv_options(options_of(source)).try_pushdown_projection(projection),
+        None => Ok(None),
+    }
+}
+
+fn exact_json(
+    source: &dyn FileSource,
+    texts: TableSchema,
+    projection: &ProjectionExprs,
+) -> Result<Option<Arc<dyn FileSource>>> {
+    if !source.is::<JsonSource>() {
+        return Ok(None);
+    }
+    let source = JsonSource::new(texts).try_pushdown_projection(projection)?;
+    Ok(source.map(|source| Arc::new(JsonTexts::new(source)) as _))
 }
 
 /// Returns `projection` with the function around the decimals of a file; `None` if it has none.

@@ -1,7 +1,7 @@
 //! Source of JSON files whose declared decimals are read as texts.
 //!
 //! DataFusion's source reads a number as a text only where no table asks for it. This one does, from lines of values
-//! and from arrays of values. It stays on the machine where the statement is planned.
+//! and from arrays of values. It stays on the machine where it is made.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use datafusion::error::Result;
 mod decimals;
 mod json;
 
-pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals};
+pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals, with_exact_json};
 
 /// A name of a format of DataFusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,6 +44,7 @@
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
 //! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
 //! | `session` | registration with a session |
+//! | `declared_orders` | the check of the order that a table declares |
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | `distributed` | plans that travel to other machines; a feature |
@@ -51,6 +52,7 @@
 //! [`recipes`] lists common questions and their SQL statements.
 
 mod corpora;
+mod declared_orders;
 mod disk_paths;
 #[cfg(feature = "distributed")]
 pub mod distributed;

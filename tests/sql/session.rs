@@ -3,6 +3,7 @@
 
 mod blocks;
 mod declared_decimals;
+mod declared_orders;
 mod denials;
 mod digits;
 mod document_facts;

@@ -45,6 +45,7 @@ const ROOMS: &[&str] = &[
     "throughput",
     "placement",
     "user_columns",
+    "declared_orders",
     "disk_paths",
     "safety",
     "corpora",

@@ -90,6 +90,44 @@ fn files_of_all_kinds_have_the_rows_of_one_process() {
     }
 }
 
+#[test]
+fn declared_decimals_and_orders_hold_on_workers() {
+    let folder = corpora();
+    // Of these numbers Arrow makes others.
+    let number = |n: usize| format!("{n}.{}e1", "0".repeat(60));
+    let csv = (1..=5000).map(|n| format!("{n},{}\n", number(n))).collect::<String>();
+    let json = (1..=5000).map(|n| format!("{{\"n\": {n}, \"x\": {}}}\n", number(n))).collect::<String>();
+    folder.write("t.csv", format!("n,x\n{csv}5,1\n"));
+    folder.write("t.json", format!("{json}{{\"n\": 5, \"x\": 1}}\n"));
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let settings = "SET datafusion.optimizer.repartition_file_min_size = 1; ";
+    for format in ["csv", "json"] {
+        let create = |order| {
+            format!(
+                "{settings}CREATE EXTERNAL TABLE t (n BIGINT, x DECIMAL(20, 2)) STORED AS {format} {order} \
+                 LOCATION 't.{format}'; "
+            )
+        };
+        for rows in ["SELECT count(*) AS c, sum(x) AS s FROM t", "SELECT sum(x) AS s FROM t GROUP BY n % 3 ORDER BY s"]
+        {
+            let asked = format!("{}{rows}", create(""));
+            let expected = sql(&folder, "", &asked).ok();
+            assert!(rows.contains("GROUP") || expected.contains("125025001"), "{expected}");
+            for num_workers in 1..=workers.len() {
+                let got = sql(&folder, &list(&workers[..num_workers]), &asked).ok();
+                assert_eq!(got, expected, "{format}, {num_workers} workers: {rows}");
+            }
+        }
+        for rows in ["SELECT n FROM t ORDER BY n", "SELECT n, count(*) AS c FROM t GROUP BY n ORDER BY n"] {
+            let asked = format!("{}{rows}", create("WITH ORDER (n)"));
+            for num_workers in 0..=workers.len() {
+                let ran = sql(&folder, &list(&workers[..num_workers]), &asked);
+                assert!(ran.stderr.contains("leave WITH ORDER out"), "{num_workers} workers: {rows}: {}", ran.stderr);
+            }
+        }
+    }
+}
+
 /// Runs all calls over `needles.tadoc` in one process, and returns the sorted rows of each.
 fn rows_of_calls(folder: &Folder, workers: &str) -> Vec<Vec<String>> {
     let calls = CALLS.iter().filter(|call| !call.contains(['#', '~']));

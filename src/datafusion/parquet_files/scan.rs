@@ -32,10 +32,11 @@ use futures::stream::{self, BoxStream};
 use object_store::ObjectStore;
 
 use super::{contain, contain_future};
+use crate::declared_orders::check_orders;
 use crate::text_files::with_exact_json;
 
-/// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, and those of
-/// JSON read declared decimals exactly.
+/// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, those of JSON
+/// read declared decimals exactly, and those of all files keep the order that they declare.
 #[derive(Debug, Default)]
 pub(in super::super) struct NameParquetFiles;
 
@@ -47,7 +48,7 @@ impl PhysicalOptimizerRule for NameParquetFiles {
                 None => Transformed::no(node),
             })
         });
-        with_exact_json(named.data()?, config)
+        check_orders(with_exact_json(named.data()?, config)?)
     }
 
     fn name(&self) -> &str {

@@ -1,9 +1,9 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `foreign_archives` (joined, wrapped, old),
-//!   `kinds_of_files` (names, links, devices), `input_lengths` (any length, in bounded memory), `limits`, `rows`
-//!   (documents with columns), `avro`, `timestamps`, `web_and_mail` (WARC and mbox), `parquet_faults`, `keep_going`
-//!   (damage that is left out), `taken` (files that are there already).
+//!   `zip_forms`, `kinds_of_files` (names, links, devices), `input_lengths` (any length, in little memory), `limits`,
+//!   `rows` (documents with columns), `avro`, `timestamps`, `web_and_mail` (WARC and mbox), `parquet_faults`,
+//!   `keep_going` (damage that is left out), `taken` (files that are there already).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and

@@ -44,6 +44,17 @@ enum Html {
     Text,
 }
 
+/// The inputs that are mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// Lines
+    Auto,
+    /// Lines and files
+    Always,
+    /// None
+    Never,
+}
+
 /// Compress text into a corpus
 ///
 /// Reads files, folders (recursively, without hidden files and symbolic links), globs, or standard
@@ -116,23 +127,29 @@ pub struct Arguments {
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 
-    /// Make a column `ts` of timestamps: auto, dmesg, FORMAT or jsonl:FIELD for lines, FIELD for rows
+    /// Make a column `ts` of timestamps: auto, dmesg, FORMAT, re:REGEX or jsonl:FIELD for lines, FIELD for rows
     ///
     /// auto: the line begins with a time of ISO 8601 or RFC 3339 (2024-05-06T07:08:09Z), of syslog (May  6
-    /// 07:08:09), mail or HTTP, with the name of a month, in seconds or milliseconds since 1970 (1714979289), or
-    /// has one of the common log format ([06/May/2024:07:08:09 +0200]).
+    /// 07:08:09), mail or HTTP, with the name of a month, in seconds, ms, µs or ns since 1970 (1714979289), or
+    /// has one of the common log format ([06/May/2024:07:08:09 +0200]). 05/06/2024 7:08 AM is in May.
     /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
     /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'; %f are the
     /// digits behind the point of a second, %Z is the name of a zone. A fraction, AM or PM, zone or year behind
     /// the form counts, too.
+    /// re:REGEX: the time is the group `ts` of the expression, such as 're:at=(?<ts>[^ ]+)', or its first group,
+    /// or all that it finds in the first 4 KiB of the line; a text as for auto, or in --timestamp-format.
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
     /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.
     /// A document without a timestamp, or with one that is not understood as a whole, has NULL; a FIELD has
     /// nothing behind its time. Times are stored in UTC, in microseconds. Of two hours with one name the first
     /// counts, and an hour that clocks leave out counts by the clocks before.
-    #[arg(long, value_name = "HOW", verbatim_doc_comment)]
+    #[arg(long, value_name = "HOW", verbatim_doc_comment, allow_hyphen_values = true)]
     timestamp: Option<String>,
+
+    /// Form of strftime of the texts that re:REGEX finds, or of those in a FIELD, such as '%d.%m.%Y %H:%M:%S'
+    #[arg(long, requires = "timestamp", value_name = "FORMAT", allow_hyphen_values = true)]
+    timestamp_format: Option<String>,
 
     /// Time zone of timestamps that state none: an offset such as +02:00, or a name such as Europe/Berlin
     #[arg(long, requires = "timestamp", default_value = "UTC", value_name = "ZONE")]
@@ -167,6 +184,18 @@ pub struct Arguments {
     /// of the line.
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     record_start: Option<Regex>,
+
+    /// Leave out colour codes of terminals (ESC[31m): auto (of lines), always (of files, too) or never
+    ///
+    /// A note says how many there were. Words beside a code would have its digits: `31mERROR`.
+    #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "always", hide_possible_values = true)]
+    strip_ansi: When,
+
+    /// With --documents lines: join the parts of long lines in logs of containers (CRI, the tags P and F): auto
+    /// or never
+    #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, hide_possible_values = true)]
+    join_partial: When,
 
     /// Tokenizer that finds words: word (runs of letters, digits and _), uax29 or whitespace
     /// [default: word, or that of the living corpus]
@@ -425,6 +454,11 @@ impl Arguments {
                 html_to_text: self.html == Html::Text,
                 charset: self.charset,
                 keep_going: self.keep_going,
+                strip_ansi: match self.strip_ansi {
+                    When::Auto => None,
+                    when => Some(when == When::Always),
+                },
+                join_partial: self.join_partial != When::Never,
             },
             archives: ArchiveOptions {
                 is_opened: !self.no_decompress,
@@ -505,8 +539,13 @@ impl Arguments {
         {
             return Err(Failure::usage("--quote is the character of --delimiter or --comment; name another one"));
         }
-        let timestamps =
-            self.timestamp.as_ref().map(|place| Timestamps::new(place, &self.documents, &self.timezone, self.year));
+        let timestamps = self.timestamp.as_ref().map(|place| {
+            let timestamps = Timestamps::new(place, &self.documents, &self.timezone, self.year)?;
+            match &self.timestamp_format {
+                Some(format) => timestamps.with_format(format),
+                None => Ok(timestamps),
+            }
+        });
         Ok(Division {
             timestamps: timestamps.transpose()?,
             record_start: self.record_start.clone(),

@@ -79,6 +79,7 @@ mod inputs;
 mod json_array;
 mod jsonl;
 mod lines;
+mod log_lines;
 #[cfg(feature = "mail")]
 mod mail;
 mod numbers;
@@ -110,6 +111,7 @@ pub use self::csv::{Dialect, Quote};
 pub use self::failure::{Failure, FailureKind, Outcome};
 use self::faults::Faults;
 pub use self::inputs::{Input, Source, StoredBytes, StoredFile, since_1970};
+use self::log_lines::{JoinedParts, Mended, WithoutColours};
 pub use self::numbers::Numbers;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
@@ -240,6 +242,10 @@ pub struct ReadOptions {
     pub charset: Option<Charset>,
     /// If true, damaged inputs are left out from their damage on.
     pub keep_going: bool,
+    /// If true, colour codes of terminals are left out of files and lines. `None` means of lines.
+    pub strip_ansi: Option<bool>,
+    /// If true, the parts of lines that container runtimes divide are joined.
+    pub join_partial: bool,
 }
 
 impl Default for ReadOptions {
@@ -254,6 +260,8 @@ impl Default for ReadOptions {
             html_to_text: false,
             charset: None,
             keep_going: false,
+            strip_ansi: None,
+            join_partial: true,
         }
     }
 }
@@ -398,6 +406,7 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
         Documents::Mbox => Err(Failure::left_out("mailboxes", "mail").within(input.shown())),
         Documents::Lines => {
             rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
+            let opened = rows.sink.mended(opened, head, options);
             match &division.record_start {
                 None if rows.clock.is_none() => lines::read_lines(opened, input, rows.sink),
                 start => lines::read_records(opened, start.as_ref(), rows),
@@ -414,6 +423,10 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
             }
             None => {
                 rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
+                let opened = match options.strip_ansi {
+                    Some(true) => rows.sink.without_colours(opened),
+                    _ => opened,
+                };
                 lines::read_file(opened, input, rows.sink)
             }
         },
@@ -433,6 +446,10 @@ pub struct Gather<'a> {
     undecoded: Undecoded,
     /// Cells of CSV with text behind the closing quote.
     odd_cells: Tally,
+    /// Colour codes that were left out.
+    colours: Mended,
+    /// Parts of lines that were joined.
+    joined_parts: Mended,
     faults: Faults,
     /// Path of the document that has bytes and no end yet.
     open: Option<Arc<str>>,
@@ -447,6 +464,8 @@ impl<'a> Gather<'a> {
             is_watched: false,
             undecoded: Undecoded::default(),
             odd_cells: Tally::default(),
+            colours: Mended::default(),
+            joined_parts: Mended::default(),
             faults: faults.clone(),
             open: None,
             sink,
@@ -533,6 +552,20 @@ impl<'a> Gather<'a> {
         }
     }
 
+    /// Returns an input of lines, which begins with `head`, without colour codes and with the parts of lines joined.
+    fn mended<'o>(&self, opened: Opened<'o>, head: &[u8], options: ReadOptions) -> Opened<'o> {
+        let opened = if options.strip_ansi == Some(false) { opened } else { self.without_colours(opened) };
+        if !options.join_partial || !log_lines::is_of_container(head) {
+            return opened;
+        }
+        let max_line_bytes = usize::try_from(options.max_row_bytes).unwrap_or(usize::MAX);
+        opened.map(|reader| Box::new(JoinedParts::new(reader, max_line_bytes, &self.joined_parts)))
+    }
+
+    fn without_colours<'o>(&self, opened: Opened<'o>) -> Opened<'o> {
+        opened.map(|reader| Box::new(WithoutColours::new(reader, &self.colours)))
+    }
+
     /// Returns what is said once about all inputs, besides warnings.
     fn notes(&self) -> Vec<String> {
         let odd_cells = self.odd_cells.first().map(|(count, first)| {
@@ -542,7 +575,14 @@ impl<'a> Gather<'a> {
                 display::plural(count, "cell")
             )
         });
-        let notes = odd_cells.into_iter().chain(self.undecoded.notes());
+        let colours = Some(self.colours.get()).filter(|&num_codes| num_codes > 0).map(|num_codes| {
+            format!("{} left out of the text; --strip-ansi=never keeps them", display::plural(num_codes, "colour code"))
+        });
+        let joined = Some(self.joined_parts.get()).filter(|&num_parts| num_parts > 0).map(|num_parts| {
+            let parts = display::plural(num_parts, "part");
+            format!("{parts} of lines of containers joined; --join-partial never keeps them apart")
+        });
+        let notes = odd_cells.into_iter().chain(colours).chain(joined).chain(self.undecoded.notes());
         notes.chain(self.unsearchable.notes()).collect()
     }
 

@@ -358,6 +358,13 @@ impl<'a> Opened<'a> {
         Ok(self)
     }
 
+    /// Returns the input with the reader that `wrap` makes of its own.
+    pub fn map(mut self, wrap: impl FnOnce(Box<dyn BufRead + 'a>) -> Box<dyn BufRead + 'a>) -> Self {
+        let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = wrap(reader);
+        self
+    }
+
     /// Builds the failure for a read error.
     pub fn failed(&self, input: &Input, error: &io::Error) -> Failure {
         self.budget.failed(self.codec, input, error)

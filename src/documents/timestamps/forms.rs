@@ -14,7 +14,8 @@
 //! Stamps stand at the start of a line, behind what [`front`](behind_front) and [`prefixed`] take; that of
 //! the common log format stands behind any `[`. The forms are those of ISO 8601 and RFC 3339, of RFC 3164
 //! and 5424 (syslog), of RFC 5322 (mail) and HTTP, of `asctime`, `date` and git, and those of programs that
-//! the examples name. `05/06/2024` is in May or in June, so it is not read. Time is linear in the bytes that
+//! the examples name. `05/06/2024` is in May or in June, so it is read only with AM or PM behind its time, as
+//! Americans write it. Time is linear in the bytes that
 //! are looked at.
 
 use chrono::{NaiveDate, NaiveTime};
@@ -64,19 +65,21 @@ pub struct Found<'a> {
 type Form = for<'a> fn(Scan<'a>) -> Option<Stamp<'a>>;
 
 /// Forms that begin with a digit.
-const DIGIT_FORMS: [Form; 6] = [
+const DIGIT_FORMS: [Form; 7] = [
     // 2024-05-06T07:08:09Z   2024/05/06 07:08:09   2024 May  6 07:08:09   2024-05-06
     year_first,
     // 20240506T070809Z   20240506 07:08:09   20240506070809
     without_separators,
     // 06/May/2024:07:08:09   06 May 2024 07:08:09   06-May-2024 07:08:09
     day_first,
-    // 1714979289   1714979289.123   1714979289123
+    // 1714979289   1714979289.123   1714979289123   1714979289123456   1714979289123456789
     epoch,
     // 0506/070809.123456:ERROR:x.cc(1)]
     chromium,
     // 240506 070809 148 INFO dfs
     hadoop,
+    // 05/06/2024 7:08:09 AM
+    american,
 ];
 /// Forms that begin with a letter.
 const LETTER_FORMS: [Form; 3] = [
@@ -116,6 +119,8 @@ const TIME_KEYS: [&[u8]; 10] =
     [b"time", b"ts", b"t", b"timestamp", b"@timestamp", b"_time", b"datetime", b"date", b"asctime", b"eventtime"];
 /// Largest number of pairs of `name=value` before the time.
 const MAX_PAIRS: usize = 8;
+/// Label of TAI64 of the year 1970, as programs count that know no leap seconds.
+const TAI64_EPOCH: i64 = (1 << 62) + 10;
 /// Length of a line above which the rest may be missing, and of a stamp that is cut there.
 const CUT_BYTES: usize = 4 << 10;
 const MAX_STAMP_BYTES: usize = 128;
@@ -170,6 +175,7 @@ pub fn dmesg(line: &[u8]) -> Option<Moment> {
 
 fn stamp(text: &[u8]) -> Option<Stamp<'_>> {
     let forms: &[Form] = match text.first()? {
+        b'@' => &[tai64n],
         byte if byte.is_ascii_digit() => &DIGIT_FORMS,
         byte if byte.is_ascii_alphabetic() => &LETTER_FORMS,
         _ => return None,
@@ -421,10 +427,11 @@ fn weekday_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     month_first(scan).or_else(|| day_first(scan)).or_else(|| year_first(scan))
 }
 
-/// Reads a time in seconds with 10 digits, or in milliseconds with 13: from 2001 to 2286.
+/// Reads a time in seconds with 10 digits, or in milliseconds with 13, microseconds with 16 or nanoseconds with 19:
+/// from 2001 to 2286.
 fn epoch(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let len = scan.num_digits();
-    if scan.0.starts_with(b"0") || !matches!(len, 10 | 13) {
+    if scan.0.starts_with(b"0") || !matches!(len, 10 | 13 | 16 | 19) {
         return None;
     }
     let number = scan.number()?;
@@ -433,7 +440,12 @@ fn epoch(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
         scan.one_of(b".")?;
         nanos = scan.fraction_digits()?;
     }
-    let moment = if len == 10 { instant(number, nanos)? } else { milliseconds(number)? };
+    let moment = match len {
+        10 => instant(number, nanos)?,
+        13 => milliseconds(number)?,
+        16 => Moment::Instant(number),
+        _ => Moment::Instant(number / 1000),
+    };
     // A comma before the last digits may be the point of the seconds.
     let is_odd = match scan.peek() {
         Some(b'.') => true,
@@ -467,6 +479,40 @@ fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     scan.one_of(b" ")?;
     behind_level(scan.0)?;
     Some(rest_of(behind, Date::new(2000 + year, month, day), time, false))
+}
+
+/// Reads `05/06/2024 7:08:09 AM`, whose month is first: the halves of a day belong to that order.
+fn american(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    let month = scan.one_or_two_digits()?;
+    scan.one_of(b"/")?;
+    let day = scan.one_or_two_digits()?;
+    scan.one_of(b"/")?;
+    let year = scan.digits(4)?;
+    let mut behind = scan;
+    behind.one_of(b",");
+    if behind.blanks() == 0 {
+        return None;
+    }
+    let mut clock = behind;
+    clock.day_time()?;
+    fraction(&mut clock, false).ok()?;
+    clock.half()?;
+    with_time(scan, Date::new(year, month, day))
+}
+
+/// Reads the label of TAI64N, as `multilog` writes it: seconds and nanoseconds in hexadecimal digits, 10 seconds before
+/// the clock of the machine.
+fn tai64n(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    scan.one_of(b"@")?;
+    let (digits, rest) = scan.0.split_at_checked(24)?;
+    let number = |digits: &[u8]| u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
+    let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+    let (seconds, nanos) = digits.split_at_checked(16).filter(|_| is_hex)?;
+    let seconds = i64::try_from(number(seconds)?).ok()?.checked_sub(TAI64_EPOCH)?;
+    let nanos = u32::try_from(number(nanos)?).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    let rest = Scan(rest);
+    let moment = instant(seconds, nanos)?;
+    rest.is_at_word_end().then_some(Ok(Found { moment, rest }))
 }
 
 /// Reads the stamp of glog and klog: a letter for the level, month and day, also with the year before them.

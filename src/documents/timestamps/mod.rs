@@ -31,6 +31,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
+use regex::bytes::Regex;
 
 use self::format::Format;
 use self::forms::{Moment, Shown};
@@ -52,12 +53,14 @@ const WRITTEN_YEARS: std::ops::Range<i64> = 1970..2200;
 #[derive(Debug, Clone)]
 pub struct Timestamps {
     place: Place,
+    /// Form of the texts of fields and of what an expression finds, if it is stated.
+    format: Option<Format>,
     zone: Tz,
     year: Option<i32>,
 }
 
 /// Place of a timestamp.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 enum Place {
     /// The start of a line, in one of many forms.
     Line,
@@ -65,6 +68,8 @@ enum Place {
     Kernel,
     /// The start of a line, in a form of strftime.
     Format(Format),
+    /// The group `ts` of an expression that is searched for in a line, or its first group, or all that it finds.
+    Expression(Regex),
     /// A field of the JSON object that is the line.
     LineField(String),
     /// A column of the rows.
@@ -84,7 +89,26 @@ impl Timestamps {
             ))
         };
         let zone = zone.parse().map_err(of_zone)?;
-        Ok(Self { place: Place::new(place, documents)?, zone, year })
+        Ok(Self { place: Place::new(place, documents)?, format: None, zone, year })
+    }
+
+    /// Reads `format`, the argument of `--timestamp-format`: the form of strftime of the texts at the place.
+    ///
+    /// # Errors
+    /// The place has a form of its own, or the form has specifiers that do not exist.
+    pub fn with_format(mut self, format: &str) -> Outcome<Self> {
+        if matches!(self.place, Place::Line | Place::Kernel | Place::Format(_)) {
+            return Err(Failure::usage(format!(
+                "--timestamp-format {format}: it goes with re:REGEX, jsonl:FIELD and fields of rows; at the start of \
+                 lines write --timestamp '{format}'"
+            )));
+        }
+        let refused = || {
+            let expected = "expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'";
+            Failure::usage(format!("--timestamp-format {format}: {expected}"))
+        };
+        self.format = Some(Format::new(format).filter(|_| format.contains('%')).ok_or_else(refused)?);
+        Ok(self)
     }
 
     /// Returns the column of the rows that has the timestamps, if they are in rows.
@@ -112,10 +136,15 @@ impl Place {
             (Documents::Lines, None) => match place {
                 "auto" => Ok(Self::Line),
                 "dmesg" => Ok(Self::Kernel),
+                _ if let Some(expression) = place.strip_prefix("re:") => {
+                    Regex::new(expression).map(Self::Expression).map_err(|error| refused(&error.to_string()))
+                }
                 _ if place.contains('%') => Format::new(place)
                     .map(Self::Format)
                     .ok_or_else(|| refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")),
-                _ => Err(refused("expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'")),
+                _ => {
+                    Err(refused("expected auto, dmesg, jsonl:FIELD, re:REGEX, or a format such as '%d.%m.%Y %H:%M:%S'"))
+                }
             },
             (Documents::Jsonl(_), Some(field)) => Ok(Self::Column(field.to_owned())),
             _ => Ok(Self::Column(place.to_owned())),
@@ -176,6 +205,7 @@ impl Clock {
                 let moment = format.find_among(line, &mut self.has_texts);
                 moment.and_then(|moment| self.micros(moment))
             }
+            Place::Expression(expression) => self.for_match(expression, line),
             Place::LineField(field) => self.for_json(line, field),
             Place::Column(_) => None,
         };
@@ -237,6 +267,13 @@ impl Clock {
         }
     }
 
+    /// Returns the time of the group `ts` of `expression` in `line`, or of its first group, or of the whole match.
+    fn for_match(&self, expression: &Regex, line: &[u8]) -> Option<i64> {
+        let found = expression.captures(line)?;
+        let group = found.name("ts").or_else(|| found.get(1)).or_else(|| found.get(0))?;
+        self.for_text(str::from_utf8(group.as_bytes()).ok()?)
+    }
+
     fn for_json(&self, line: &[u8], field: &str) -> Option<i64> {
         let object: serde_json::Value = serde_json::from_slice(line).ok()?;
         match object.get(field)? {
@@ -252,6 +289,9 @@ impl Clock {
     /// Returns the time of a value that is a number or a timestamp.
     fn for_text(&self, text: &str) -> Option<i64> {
         let text = text.trim();
+        if let Some(format) = &self.how.format {
+            return format.find_among(text.as_bytes(), &mut false).and_then(|moment| self.micros(moment));
+        }
         match (text.parse(), text.parse()) {
             (Ok(integer), _) => self.for_number(integer),
             (_, Ok(float)) => from_seconds(float),
@@ -444,6 +484,31 @@ mod tests {
         assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00").unwrap(), "2024-03-31T01:30:00");
     }
 
+    #[test]
+    fn an_expression_finds_a_time_anywhere() {
+        let new = |place: &str| Timestamps::new(place, &Documents::Lines, "UTC", None);
+        let shown = |how: &Timestamps, line: &str| for_line(&mut Clock::new(how), line);
+        let time = Some("2024-05-06T07:08:09".to_owned());
+        for place in ["re:at=(?<ts>[^ ]+)", "re:at=([^ ]+)", "re:[0-9]{4}-[^ ]+", "re:(x)?at=(?<ts>[^ ]+)"] {
+            assert_eq!(shown(&new(place).unwrap(), "up at=2024-05-06T07:08:09 x"), time, "{place}");
+            assert_eq!(shown(&new(place).unwrap(), "up at=never"), None, "{place}");
+        }
+        let german = new("re:am (.+) Uhr").unwrap().with_format("%d.%m.%Y %H:%M:%S").unwrap();
+        assert_eq!(shown(&german, "wach am 06.05.2024 07:08:09 Uhr"), time);
+        assert_eq!(shown(&german, "wach am 2024-05-06 07:08:09 Uhr"), None);
+        let field = new("jsonl:t").unwrap().with_format("%d/%m/%y %H.%M.%S").unwrap();
+        assert_eq!(shown(&field, "{\"t\":\"06/05/24 07.08.09\"}"), time);
+        for (place, format, expected) in [
+            ("re:(", "%Y", "--timestamp re:("),
+            ("auto", "%Y", "it goes with re:REGEX"),
+            ("re:x", "%Q", "expected specifiers of strftime"),
+            ("re:x", "plain", "expected specifiers of strftime"),
+        ] {
+            let error = new(place).and_then(|how| how.with_format(format)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
     /// A number at the end may be parts of a second, unless other lines of the input have none there.
     #[test]
     fn numbers_behind_stamps_are_text_among_texts() {
@@ -597,7 +662,7 @@ mod tests {
     #[test]
     fn places_that_do_not_fit_are_refused_by_the_option() {
         let refused = |place, documents, zone| Timestamps::new(place, &documents, zone, None).unwrap_err().to_string();
-        let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, or a \
+        let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, re:REGEX, or a \
                      format such as '%d.%m.%Y %H:%M:%S'";
         assert_eq!(refused("soon", Documents::Lines, "UTC"), lines);
         let format = "--timestamp %Q! with --documents lines: expected specifiers of strftime, such as \

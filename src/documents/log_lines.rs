@@ -1,0 +1,394 @@
+//! Mends lines of logs on their way to a reader: takes colour codes out, and joins the parts of lines that container
+//! runtimes divide.
+//!
+//! ```text
+//! ESC[31mERROR ESC[0m: disk full               ERROR : disk full
+//!
+//! 2024-05-06T07:08:09.1Z stdout P first part    ╮
+//! 2024-05-06T07:08:09.3Z stderr F other          │  the line ends where its stream has the tag F
+//! 2024-05-06T07:08:09.2Z stdout F and the rest  ╯
+//! ```
+//!
+//! Codes are those of ECMA-48 (section 8.3.117, SGR, and 8.3.41, EL), which terminals take for colours and for the rest of
+//! a line. The form of containers is that of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text.
+//! A joined line has the time of its first part, and stands where its last part was. Parts without an end stay as they
+//! are.
+//!
+//! Time is linear in the bytes. Memory is the buffer below, and one line of each stream up to the size of a row.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use memchr::memchr;
+
+const ESCAPE: u8 = 0x1b;
+/// Longest code in bytes. A longer one is text.
+const MAX_CODE_BYTES: usize = 64;
+/// Longest time and stream in front of the tag of a line.
+const MAX_HEAD_BYTES: usize = 64;
+/// Most bytes of a line that is looked at. A longer one is no line of a container.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+const STREAMS: [&[u8]; 2] = [b"stdout", b"stderr"];
+
+/// Number of lines or codes that were mended.
+pub type Mended = Rc<Cell<u64>>;
+
+/// A reader without the colour codes of `inner`.
+pub struct WithoutColours<R> {
+    inner: R,
+    /// Text behind the first code of a buffer. Before that, buffers are passed on as they are.
+    text: Vec<u8>,
+    at: usize,
+    /// Start of a code that the buffer has cut.
+    cut: Vec<u8>,
+    is_passed: bool,
+    num_codes: Mended,
+}
+
+impl<R: BufRead> WithoutColours<R> {
+    /// Creates a reader that adds the number of codes to `num_codes`.
+    pub fn new(inner: R, num_codes: &Mended) -> Self {
+        let num_codes = Rc::clone(num_codes);
+        Self { inner, text: Vec::new(), at: 0, cut: Vec::new(), is_passed: false, num_codes }
+    }
+
+    /// Moves the next bytes to `text`, until there are some or the input ends.
+    fn fill(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.at = 0;
+        while self.text.is_empty() {
+            let buffer = self.inner.fill_buf()?;
+            let len = buffer.len();
+            if len == 0 {
+                self.text.append(&mut self.cut);
+                return Ok(());
+            }
+            let mut bytes = std::mem::take(&mut self.cut);
+            bytes.extend_from_slice(buffer);
+            self.inner.consume(len);
+            self.take_text(&bytes);
+        }
+        Ok(())
+    }
+
+    /// Appends the text of `bytes` and keeps a code that is cut at their end.
+    fn take_text(&mut self, mut bytes: &[u8]) {
+        while let Some(start) = memchr(ESCAPE, bytes) {
+            let (before, code) = bytes.split_at(start);
+            self.text.extend_from_slice(before);
+            let len = match code_len(code) {
+                Code::Whole(len) => {
+                    self.num_codes.set(self.num_codes.get() + 1);
+                    len
+                }
+                Code::Cut => {
+                    self.cut.extend_from_slice(code);
+                    return;
+                }
+                Code::None => {
+                    self.text.push(ESCAPE);
+                    1
+                }
+            };
+            bytes = code.get(len..).unwrap_or_default();
+        }
+        self.text.extend_from_slice(bytes);
+    }
+}
+
+impl<R: BufRead> BufRead for WithoutColours<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.text.len() {
+            let has_code = !self.cut.is_empty() || memchr(ESCAPE, self.inner.fill_buf()?).is_some();
+            self.is_passed = !has_code;
+            if has_code {
+                self.fill()?;
+            }
+        }
+        if self.is_passed { self.inner.fill_buf() } else { Ok(self.text.get(self.at..).unwrap_or_default()) }
+    }
+
+    fn consume(&mut self, len: usize) {
+        if self.is_passed { self.inner.consume(len) } else { self.at += len }
+    }
+}
+
+impl<R: BufRead> Read for WithoutColours<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        read_buffered(self, bytes)
+    }
+}
+
+/// The beginning of a text that begins with an escape character.
+enum Code {
+    /// A code of so many bytes.
+    Whole(usize),
+    /// The beginning of one.
+    Cut,
+    None,
+}
+
+/// Reads `ESC [ parameters m` or `K`.
+fn code_len(text: &[u8]) -> Code {
+    match text.get(1) {
+        None => return Code::Cut,
+        Some(b'[') => {}
+        Some(_) => return Code::None,
+    }
+    let is_parameter = |byte: &&u8| matches!(**byte, b'0'..=b'9' | b';' | b':');
+    let num_parameters = text.iter().skip(2).take(MAX_CODE_BYTES).take_while(is_parameter).count();
+    match text.get(2 + num_parameters) {
+        Some(b'm' | b'K') if num_parameters < MAX_CODE_BYTES => Code::Whole(num_parameters + 3),
+        None if num_parameters < MAX_CODE_BYTES => Code::Cut,
+        _ => Code::None,
+    }
+}
+
+/// A reader of the lines of `inner`, a log of a container, whose parts are joined.
+pub struct JoinedParts<R> {
+    inner: R,
+    max_line_bytes: usize,
+    /// Lines that are ready.
+    text: Vec<u8>,
+    at: usize,
+    line: Vec<u8>,
+    /// True within a line that is too long to be looked at.
+    is_in_long_line: bool,
+    /// Joined parts of each stream without an end yet.
+    open: [Option<Line>; 2],
+    num_joined: Mended,
+}
+
+/// A line that is not finished.
+struct Line {
+    text: Vec<u8>,
+    /// Place of its tag.
+    tag_at: usize,
+    num_parts: u64,
+}
+
+impl<R: BufRead> JoinedParts<R> {
+    /// Creates a reader that joins lines of up to `max_line_bytes`, and adds the number of parts to `num_joined`.
+    pub fn new(inner: R, max_line_bytes: usize, num_joined: &Mended) -> Self {
+        Self {
+            inner,
+            max_line_bytes,
+            text: Vec::new(),
+            at: 0,
+            line: Vec::new(),
+            is_in_long_line: false,
+            open: [None, None],
+            num_joined: Rc::clone(num_joined),
+        }
+    }
+
+    /// Reads lines until one is ready or the input ends.
+    fn fill(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.at = 0;
+        while self.text.is_empty() {
+            self.line.clear();
+            let len = self.inner.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line)?;
+            if len == 0 {
+                for open in self.open.iter_mut().filter_map(Option::take) {
+                    self.text.extend_from_slice(&open.text);
+                    self.text.push(b'\n');
+                }
+                return Ok(());
+            }
+            // The last line may have no end.
+            let is_whole = self.line.ends_with(b"\n") || (len as u64) < MAX_LINE_BYTES;
+            let continues = std::mem::replace(&mut self.is_in_long_line, !is_whole);
+            match part(&self.line).filter(|_| is_whole && !continues) {
+                Some(part) => self.take_part(part),
+                None => self.text.extend_from_slice(&self.line),
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins, continues or ends the line of a stream with the part in `line`.
+    fn take_part(&mut self, part: Part) {
+        let Some(open) = self.open.get_mut(part.stream) else { return };
+        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let content = text.get(part.tag_at + 2..).unwrap_or_default();
+        let is_full = |line: &Line| line.text.len() + content.len() > self.max_line_bytes;
+        if let Some(full) = open.take_if(|line| is_full(line)) {
+            self.text.extend_from_slice(&full.text);
+            self.text.push(b'\n');
+        }
+        match (open.as_mut(), part.is_last) {
+            (None, true) => self.text.extend_from_slice(&self.line),
+            (None, false) => *open = Some(Line { text: text.to_vec(), tag_at: part.tag_at, num_parts: 1 }),
+            (Some(line), is_last) => {
+                line.text.extend_from_slice(content);
+                line.num_parts += 1;
+                if is_last {
+                    if let Some(tag) = line.text.get_mut(line.tag_at) {
+                        *tag = b'F';
+                    }
+                    self.num_joined.set(self.num_joined.get() + line.num_parts);
+                    self.text.append(&mut line.text);
+                    self.text.push(b'\n');
+                    *open = None;
+                }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> BufRead for JoinedParts<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.text.len() {
+            self.fill()?;
+        }
+        Ok(self.text.get(self.at..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.at += len;
+    }
+}
+
+impl<R: BufRead> Read for JoinedParts<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        read_buffered(self, bytes)
+    }
+}
+
+fn read_buffered(reader: &mut impl BufRead, bytes: &mut [u8]) -> io::Result<usize> {
+    let buffer = reader.fill_buf()?;
+    let len = buffer.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&buffer[..len]);
+    reader.consume(len);
+    Ok(len)
+}
+
+/// A line of a container, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// Index in [`STREAMS`].
+    stream: usize,
+    /// Place of the tag `P` or `F`, behind which a blank stands.
+    tag_at: usize,
+    is_last: bool,
+}
+
+/// Returns true if `head` begins with a line of a container.
+pub fn is_of_container(head: &[u8]) -> bool {
+    part(head).is_some()
+}
+
+/// Reads `2024-05-06T07:08:09.1Z stdout P `.
+fn part(line: &[u8]) -> Option<Part> {
+    let head = line.get(..MAX_HEAD_BYTES).unwrap_or(line);
+    let blank = memchr(b' ', head)?;
+    let time = head.get(..blank)?;
+    let is_time = time.first_chunk::<11>().is_some_and(|date| {
+        let is_digit = |&at: &usize| date.get(at).is_some_and(u8::is_ascii_digit);
+        [0, 1, 2, 3, 5, 6, 8, 9].iter().all(is_digit) && date[4] == b'-' && date[7] == b'-' && date[10] == b'T'
+    });
+    let behind = head.get(blank + 1..)?;
+    let stream = STREAMS.iter().position(|stream| behind.starts_with(stream))?;
+    let tag_at = blank + 1 + STREAMS.get(stream)?.len() + 1;
+    let is_last = match head.get(tag_at - 1..tag_at + 2)? {
+        b" P " => false,
+        b" F " => true,
+        _ => return None,
+    };
+    is_time.then_some(Part { stream, tag_at, is_last })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use proptest::prelude::*;
+    use regex::bytes::Regex;
+
+    use super::*;
+
+    fn without_colours(text: &[u8], buffer_bytes: usize) -> (Vec<u8>, u64) {
+        let num_codes = Mended::default();
+        let mut reader = WithoutColours::new(BufReader::with_capacity(buffer_bytes, text), &num_codes);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        (read, num_codes.get())
+    }
+
+    fn joined(text: &[u8], max_line_bytes: usize) -> (String, u64) {
+        let num_joined = Mended::default();
+        let mut reader = JoinedParts::new(text, max_line_bytes, &num_joined);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        (String::from_utf8(read).unwrap(), num_joined.get())
+    }
+
+    proptest! {
+        #[test]
+        fn colours_are_what_an_expression_finds(text in "(\x1b|\\[|[0-9;:]{1,3}|m|K|H|a|\n|é){0,40}", buffer_bytes in 1usize..9) {
+            let code = Regex::new("\x1b\\[[0-9;:]{0,63}[mK]").unwrap();
+            let (read, num_codes) = without_colours(text.as_bytes(), buffer_bytes);
+            prop_assert_eq!(&read[..], &code.replace_all(text.as_bytes(), &b""[..])[..]);
+            prop_assert_eq!(num_codes, code.find_iter(text.as_bytes()).count() as u64);
+        }
+
+        #[test]
+        fn parts_are_joined_by_stream(
+            parts in prop::collection::vec((0usize..2, prop::bool::weighted(0.6), "[ab ]{0,4}"), 0..12),
+            odd_at in 0usize..14,
+        ) {
+            let mut text = String::new();
+            let mut open: [Option<(usize, String)>; 2] = [None, None];
+            let mut expected = String::new();
+            for (number, (stream, is_last, content)) in parts.iter().enumerate() {
+                let name = ["stdout", "stderr"][*stream];
+                if number == odd_at {
+                    text += "no line of a container\n";
+                    expected += "no line of a container\n";
+                }
+                let head = |number: usize, tag: &str| format!("2024-05-06T07:08:{number:02}.5Z {name} {tag} ");
+                text += &format!("{}{content}\n", head(number, if *is_last { "F" } else { "P" }));
+                let (first, mut line) = open[*stream].take().unwrap_or((number, String::new()));
+                line += content;
+                if *is_last {
+                    expected += &format!("{}{line}\n", head(first, "F"));
+                } else {
+                    open[*stream] = Some((first, line));
+                }
+            }
+            for (name, open) in ["stdout", "stderr"].iter().zip(open) {
+                if let Some((first, line)) = open {
+                    expected += &format!("2024-05-06T07:08:{first:02}.5Z {name} P {line}\n");
+                }
+            }
+            prop_assert_eq!(joined(text.as_bytes(), 1 << 20).0, expected);
+        }
+    }
+
+    #[test]
+    fn long_codes_and_long_lines_stay_as_they_are() {
+        let long = format!("\x1b[{}ma", "1".repeat(MAX_CODE_BYTES));
+        assert_eq!(without_colours(long.as_bytes(), 7), (long.clone().into_bytes(), 0));
+        let head = "2024-05-06T07:08:09.5+02:00 stdout";
+        let full = format!("{head} P aaaa\n{head} P bbbb\n{head} F c\n");
+        let expected = format!("{head} P aaaa\n{head} F bbbbc\n");
+        assert_eq!(joined(full.as_bytes(), head.len() + 10), (expected, 2));
+        let line = format!("{head} P {}\n", "x".repeat(MAX_LINE_BYTES as usize));
+        let text = format!("{line}{head} F y\n");
+        assert_eq!(joined(text.as_bytes(), usize::MAX).0, text);
+    }
+
+    #[test]
+    fn lines_of_containers_are_told_by_their_head() {
+        for head in ["2024-05-06T07:08:09.1Z stdout P x", "2024-05-06T07:08:09+02:00 stderr F \n"] {
+            assert!(is_of_container(head.as_bytes()), "{head}");
+        }
+        for head in
+            ["", "2024-05-06T07:08:09Z stdout X x", "2024-05-06 stdout P x", "stdout P x", "2024-05-06T07Z stdout P"]
+        {
+            assert!(!is_of_container(head.as_bytes()), "{head}");
+        }
+    }
+}

@@ -47,6 +47,7 @@
 //! | `declared_orders` | the check of the order that a table declares |
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `stop` | joins that let others run, and can be stopped |
+//! | [`travel`] | the interface for crates that send scans to other machines |
 //! | `distributed` | plans that travel to other machines; a feature |
 //!
 //! [`recipes`] lists common questions and their SQL statements.
@@ -72,6 +73,7 @@ mod session;
 mod stop;
 mod text_files;
 pub mod throughput;
+pub mod travel;
 mod type_depth;
 pub mod user_columns;
 mod write;

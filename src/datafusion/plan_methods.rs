@@ -3,6 +3,8 @@
 //! DataFusion's trait has no default for them: a node says which children it has, and refuses others.
 
 /// Writes the methods of `ExecutionPlan` that all leaves share. The node has a field `properties`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! leaf_methods {
     ($name:literal) => {
         fn name(&self) -> &str {
@@ -43,6 +45,8 @@ macro_rules! leaf_methods {
 
 /// Writes the methods of `ExecutionPlan` that nodes share whose one child is their field `input`, and which
 /// have no expressions. `$new` is the node `$node` above another child.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! one_input_methods {
     ($name:literal, |$node:ident, $input:ident| $new:expr) => {
         fn name(&self) -> &str {
@@ -106,6 +110,6 @@ macro_rules! passing_methods {
     };
 }
 
-pub(crate) use leaf_methods;
-pub(crate) use one_input_methods;
+pub use leaf_methods;
+pub use one_input_methods;
 pub(crate) use passing_methods;

@@ -29,7 +29,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::OnceCell;
 
 use crate::corpora::footer::read_footer;
-use crate::corpora::living::LivingCache;
+use crate::corpora::living::{FoundCorpus, LivingCache};
 use crate::corpora::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{SourceFile, store_of};
 use crate::corpora::open_file::OpenFile;
@@ -42,7 +42,7 @@ pub(super) const FILES_AT_ONCE: usize = 16;
 
 /// Cache of the open corpora of one registration; see the module's description.
 #[derive(Debug, Default)]
-pub(crate) struct CorpusCache {
+pub struct CorpusCache {
     state: Mutex<State>,
     pub(crate) living: LivingCache,
 }
@@ -95,8 +95,11 @@ impl Slot {
 }
 
 impl CorpusCache {
-    /// Reads the footers of `files`. All must have the same tokenizer profile.
-    pub(crate) async fn open(
+    /// Reads the footers of `files`.
+    ///
+    /// # Errors
+    /// The errors of the store and of footers; an error if two files have different tokenizer profiles.
+    pub async fn open(
         &self,
         runtime: &Arc<RuntimeEnv>,
         limits: &OpenLimits,
@@ -109,6 +112,14 @@ impl CorpusCache {
         let files: Vec<OpenFile> = stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
         check_profiles(&files)?;
         Ok(files)
+    }
+
+    /// Returns the living corpus at `location` with its latest version, or `None` if there is none.
+    ///
+    /// # Errors
+    /// A plan error if `location` is not a location; errors of the store and of the latest version.
+    pub async fn find_living(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
+        self.living.find(runtime, location).await
     }
 
     async fn footer(&self, runtime: &RuntimeEnv, limits: &OpenLimits, file: &SourceFile) -> Result<Arc<FileFooter>> {

@@ -218,7 +218,6 @@ impl DiskFile {
     }
 
     /// Returns the path, as messages show it. [`disk_path`] reads it again.
-    #[cfg(feature = "distributed")]
     pub(crate) fn shown(&self) -> String {
         text_of(&self.path)
     }

@@ -47,19 +47,46 @@ pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
 
 /// A file that a location resolves to.
 #[derive(Debug, Clone)]
-pub(crate) struct SourceFile {
+pub struct SourceFile {
     /// Path as shown to the user: the location, or the folder of the location and the path below
     /// it.
-    pub(crate) path: String,
+    pub path: String,
     /// Store of the file.
-    pub(crate) store_url: ObjectStoreUrl,
+    pub store_url: ObjectStoreUrl,
     /// Path in the store, length and version.
-    pub(crate) meta: ObjectMeta,
+    pub meta: ObjectMeta,
     /// Store of the file if that store cannot read it.
     pub(crate) on_disk: Option<DiskFile>,
 }
 
 impl SourceFile {
+    /// Names a file that another process found, without looking at it. `on_disk` is what
+    /// [`path_on_disk`](Self::path_on_disk) returned there.
+    ///
+    /// # Errors
+    /// The errors of safe mode.
+    pub fn named(
+        runtime: &RuntimeEnv,
+        path: String,
+        store_url: ObjectStoreUrl,
+        meta: ObjectMeta,
+        on_disk: Option<&str>,
+    ) -> Result<Self> {
+        let sandbox = sandbox_of(runtime);
+        if let Some(sandbox) = &sandbox {
+            sandbox.check_location(&format!("{}{}", store_url.as_str(), meta.location))?;
+        }
+        // In safe mode only stores that check locations read files.
+        let on_disk = on_disk.filter(|_| sandbox.is_none());
+        let on_disk = on_disk.and_then(|path| DiskFile::from_path(disk_path(path)));
+        Ok(Self { path, store_url, meta, on_disk })
+    }
+
+    /// Returns the path on disk, if the store of local files cannot read it.
+    pub fn path_on_disk(&self) -> Option<String> {
+        self.on_disk.as_ref().map(DiskFile::shown)
+    }
+
     /// Returns the key of this version of the file. Files with equal keys have equal bytes.
     pub(crate) fn version_key(&self) -> String {
         let version = match &self.meta.e_tag {
@@ -247,7 +274,10 @@ fn folder_of(path: &Path) -> Option<&Path> {
 
 /// Returns the store behind `url`. Creates and registers it if the session does not know it. The
 /// registry of a guarded session makes its stores itself.
-pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+///
+/// # Errors
+/// The errors of [`made_store`]; a store that safe mode refuses.
+pub fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
     match runtime.object_store_registry.get_store(url) {
         Ok(store) => return Ok(store),
         Err(error) if sandbox_of(runtime).is_some() => return Err(error),
@@ -299,7 +329,10 @@ fn web_store(url: &Url) -> object_store::Result<Box<dyn ObjectStore>> {
 }
 
 /// Returns the store of a resolved file.
-pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
+///
+/// # Errors
+/// The errors of [`object_store`].
+pub fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
     match &file.on_disk {
         Some(on_disk) => Ok(Arc::new(on_disk.clone())),
         None => object_store(runtime, file.store_url.as_ref()),

@@ -29,12 +29,12 @@ mod sections;
 mod skipping;
 mod stores;
 
-pub(crate) use cache::CorpusCache;
+pub use cache::CorpusCache;
 pub(crate) use facts::FactTable;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};
 pub use location::made_store;
 pub use memory::is_memory_of_corpora;
-pub(crate) use open_file::OpenFile;
+pub use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};
 pub(crate) use skipping::Sought;
 pub use stores::with_stores;
@@ -49,7 +49,7 @@ use tadoc_store::Version;
 
 /// Files that a scan reads.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub enum Source {
     /// Corpora, with their footers.
     Corpora(Vec<OpenFile>),
     /// A version of a living corpus, with the footers of its files.

@@ -8,9 +8,11 @@ use tadoc::format::FileFooter;
 
 /// A file and its footer.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenFile {
-    pub(crate) file: SourceFile,
-    pub(crate) footer: Arc<FileFooter>,
+pub struct OpenFile {
+    /// The file.
+    pub file: SourceFile,
+    /// Its footer.
+    pub footer: Arc<FileFooter>,
     /// Portion of the segments, if this is not the whole file. The footer then lists only these
     /// segments.
     pub(crate) portion: Option<Portion>,
@@ -21,6 +23,11 @@ impl OpenFile {
     /// portions.
     pub(crate) fn key(&self) -> String {
         self.file.version_key() + &self.portion.as_ref().map(Portion::suffix).unwrap_or_default()
+    }
+
+    /// Returns the segments that it contains, if these are not all of the file.
+    pub fn segments(&self) -> Option<Range<usize>> {
+        self.portion.as_ref().map(|portion| portion.segments.clone())
     }
 }
 
@@ -35,12 +42,6 @@ pub(crate) struct Portion {
 }
 
 impl Portion {
-    /// Returns its segments.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn segments(&self) -> Range<usize> {
-        self.segments.clone()
-    }
-
     /// Returns a suffix that distinguishes it from other portions of its file.
     pub(crate) fn suffix(&self) -> String {
         format!(", segments {} to {}", self.segments.start, self.segments.end)
@@ -49,7 +50,7 @@ impl Portion {
 
 impl OpenFile {
     /// Returns the file restricted to these segments. Their first document is `first_doc`.
-    pub(crate) fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
+    pub fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
         let whole = &self.footer;
         let footer = FileFooter {
             profile: whole.profile,

@@ -15,10 +15,10 @@ use super::files::check_no_user;
 use super::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
 use super::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
 use super::{TravelError, refused};
-use crate::planning::TadocExec;
-use crate::planning::batch_rows::BatchRowsExec;
-use crate::planning::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
-use crate::write::living::{SegmentTarget, WriteSegmentsExec};
+use crate::TadocExec;
+use crate::travel::{
+    BatchRowsExec, JoinedLists, PortionFacts, PortionsExec, Run, RunsExec, SegmentTarget, WriteSegmentsExec,
+};
 
 /// Most partitions of runs of segments.
 const MAX_PARTITIONS: u32 = 1 << 16;
@@ -131,7 +131,7 @@ impl Encoder<'_> {
         Ok(PortionsMessage {
             num_portions: facts.num_portions as u64,
             is_combined: facts.is_combined,
-            first_doc_ids: facts.first_doc_ids,
+            first_doc_ids: facts.first_doc_ids.clone(),
             memory_bytes: facts.memory_bytes as u64,
             schema: self.schema(&portions.schema())?,
             ordering: ordering_of(portions),

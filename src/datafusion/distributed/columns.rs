@@ -17,12 +17,12 @@ use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
 use datafusion_proto::protobuf;
 use prost::Message;
 
-use super::files::{NamedFiles, check_no_user, message_of};
+use super::files::{NamedFiles, check_no_user, message_of_parts};
 use super::message::{ColumnsMessage, FactsMessage, FileMessage};
 use super::refused;
 use super::scans::{Decoder, Encoder, options, options_of};
-use crate::corpora::location::SourceFile;
-use crate::gsst::{ColumnFacts, FileFacts, GsstSource};
+use crate::GsstSource;
+use crate::travel::{ColumnFacts, FileFacts};
 
 /// Returns the scan of GSST columns that `node` is, if it is one.
 pub(super) fn columns_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &GsstSource)> {
@@ -33,9 +33,9 @@ pub(super) fn columns_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConf
 
 /// Returns the message of a file of the scan `config`.
 fn version(config: &FileScanConfig, file: &PartitionedFile) -> Result<FileMessage> {
-    let (store_url, meta) = (config.object_store_url.clone(), file.object_meta.clone());
+    let (store_url, meta) = (&config.object_store_url, &file.object_meta);
     let path = format!("{}{}", store_url.as_str().trim_start_matches("file://"), meta.location);
-    message_of(&SourceFile { path, store_url, meta, on_disk: None })
+    message_of_parts(path, store_url, meta)
 }
 
 fn message_of_facts(facts: &ColumnFacts) -> FactsMessage {

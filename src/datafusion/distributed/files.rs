@@ -21,12 +21,8 @@ use url::{Position, Url};
 
 use super::message::{FileMessage, RangeMessage};
 use super::{TravelError, refused};
-use crate::corpora::local_files::{DiskFile, disk_path};
-use crate::corpora::location::{SourceFile, store_of};
-use crate::corpora::{CorpusCache, OpenFile};
-use crate::errors::mask_secrets;
-use crate::gsst::PlannedFiles;
-use crate::safety::sandbox_of;
+use crate::mask_secrets;
+use crate::travel::{CorpusCache, OpenFile, PlannedFiles, SourceFile, store_of};
 use tadoc::format::OpenLimits;
 
 /// Beginning of the e-tags of files of living corpora.
@@ -39,10 +35,8 @@ const FILES_AT_ONCE: usize = 16;
 /// # Errors
 /// An error if the URL of the file has a user.
 pub(super) fn message_of_open(open: &OpenFile) -> Result<FileMessage> {
-    let segments = open.portion.as_ref().map(|portion| {
-        let segments = portion.segments();
-        RangeMessage { start: segments.start as u64, end: segments.end as u64 }
-    });
+    let segments = open.segments();
+    let segments = segments.map(|range| RangeMessage { start: range.start as u64, end: range.end as u64 });
     Ok(FileMessage { segments, ..message_of(&open.file)? })
 }
 
@@ -51,16 +45,25 @@ pub(super) fn message_of_open(open: &OpenFile) -> Result<FileMessage> {
 /// # Errors
 /// An error if the URL of the file has a user.
 pub(super) fn message_of(file: &SourceFile) -> Result<FileMessage> {
-    check_no_user(file.store_url.as_ref(), &file.path)?;
+    let message = message_of_parts(file.path.clone(), &file.store_url, &file.meta)?;
+    Ok(FileMessage { on_disk: file.path_on_disk(), ..message })
+}
+
+/// Returns the message of a file that its store reads.
+///
+/// # Errors
+/// An error if the URL of the store has a user.
+pub(super) fn message_of_parts(shown: String, store_url: &ObjectStoreUrl, meta: &ObjectMeta) -> Result<FileMessage> {
+    check_no_user(store_url.as_ref(), &shown)?;
     Ok(FileMessage {
-        shown: file.path.clone(),
-        store_url: file.store_url.as_str().to_owned(),
-        path: file.meta.location.to_string(),
-        len_bytes: file.meta.size,
-        e_tag: file.meta.e_tag.clone(),
-        modified_us: file.meta.last_modified.timestamp_micros(),
+        shown,
+        store_url: store_url.as_str().to_owned(),
+        path: meta.location.to_string(),
+        len_bytes: meta.size,
+        e_tag: meta.e_tag.clone(),
+        modified_us: meta.last_modified.timestamp_micros(),
         segments: None,
-        on_disk: file.on_disk.as_ref().map(DiskFile::shown),
+        on_disk: None,
     })
 }
 
@@ -154,7 +157,7 @@ impl PlannedFiles for NamedFiles {
 /// # Errors
 /// The errors of the store and of safe mode; an error if the file is not the one that was planned.
 async fn find(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile> {
-    let file = named(runtime, message)?;
+    let mut file = named(runtime, message)?;
     if file.meta.e_tag.as_ref().is_some_and(|tag| tag.starts_with(OF_SEGMENT)) {
         return Ok(file);
     }
@@ -167,7 +170,8 @@ async fn find(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile>
         let what = format!("{}: not the file that was planned, {what}", message.shown);
         return Err(TravelError::Changed(what).into());
     }
-    Ok(SourceFile { meta: ObjectMeta { location: file.meta.location.clone(), ..found }, ..file })
+    file.meta = ObjectMeta { location: file.meta.location, ..found };
+    Ok(file)
 }
 
 /// Returns the file that `message` names, without looking at it.
@@ -180,14 +184,6 @@ fn named(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile> {
         return refused(format!("expected a path, got {:?}", message.path));
     };
     let store_url = ObjectStoreUrl::parse(&url[..Position::BeforePath])?;
-    let sandbox = sandbox_of(runtime);
-    if let Some(sandbox) = &sandbox {
-        sandbox.check_location(&format!("{}{location}", store_url.as_str()))?;
-    }
-    let on_disk = match (&message.on_disk, &sandbox) {
-        (Some(path), None) => DiskFile::from_path(disk_path(path)),
-        _ => None,
-    };
     let modified = u64::try_from(message.modified_us).unwrap_or_default();
     let modified = UNIX_EPOCH.checked_add(Duration::from_micros(modified)).unwrap_or(UNIX_EPOCH);
     let meta = ObjectMeta {
@@ -197,7 +193,7 @@ fn named(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile> {
         e_tag: message.e_tag.clone(),
         version: None,
     };
-    Ok(SourceFile { path: mask_secrets(&message.shown), store_url, meta, on_disk })
+    SourceFile::named(runtime, mask_secrets(&message.shown), store_url, meta, message.on_disk.as_deref())
 }
 
 /// Returns true if `found` is the version of the file that was planned.

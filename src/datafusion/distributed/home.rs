@@ -17,13 +17,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
 use super::exchanges::PlainExchanges;
-use crate::TadocSessionStateBuilderExt;
-use crate::corpora::CorpusCache;
-use crate::functions::AtWorker;
-use crate::options::TadocOptions;
-use crate::parquet_files::NameParquetFiles;
-use crate::placement::DeviceSession;
-use crate::planning::portions::Spreading;
+use crate::travel::{AtWorker, CorpusCache, NameParquetFiles};
+use crate::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
 
 /// State that the sessions of an engine share in a process.
 ///

@@ -23,9 +23,7 @@ use super::files::check_no_user;
 use super::message::{FormatKind, ListingMessage, PairMessage};
 use super::scans::{schema_bytes, schema_of};
 use super::{TravelError, refused};
-use crate::corpora::location::object_store;
-use crate::gsst::{gsst_format, gsst_options};
-use crate::parquet_files::{parquet_format, parquet_options};
+use crate::travel::{gsst_format, gsst_options, object_store, parquet_format, parquet_options};
 
 /// A table of Parquet files, whose format DataFusion's own messages do not know.
 #[derive(Debug)]

@@ -28,13 +28,8 @@ use super::message::{
 };
 use super::travelled::TravelledExec;
 use super::{TravelError, refused};
-use crate::corpora::Source;
-use crate::errors::mask_secrets;
-use crate::functions::bound_again;
-use crate::options::TadocOptions;
-use crate::planning::filter::{Filters, Stage};
-use crate::planning::function::TableFunction;
-use crate::planning::{ScanSpec, TadocExec, Texts};
+use crate::travel::{BoundFunction, Filters, ScanSpec, Source, Stage, Texts, bound_again};
+use crate::{TadocExec, TadocOptions, mask_secrets};
 use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;
@@ -94,7 +89,8 @@ impl Encoder<'_> {
             options: options(&spec.options),
             share: spec.share.place(),
             num_shares: spec.share.num_shares(),
-            num_partitions: u32::try_from(exec.num_partitions()).unwrap_or(u32::MAX),
+            num_partitions: u32::try_from(exec.properties().output_partitioning().partition_count())
+                .unwrap_or(u32::MAX),
             ordering: ordering_of(exec),
             num_rows: exec.num_rows().get_value().map(|&rows| rows as u64),
             is_num_rows_exact: matches!(exec.num_rows(), Precision::Exact(_)),
@@ -225,7 +221,7 @@ pub(super) fn schema_of(bytes: &[u8]) -> Result<SchemaRef> {
 /// # Errors
 /// An error if the arguments do not give the same function.
 pub(super) fn call(
-    function: &Arc<dyn TableFunction>,
+    function: &BoundFunction,
     location: &str,
     synonyms: Option<&Synonyms>,
     texts: Option<&Texts>,
@@ -261,7 +257,7 @@ pub(super) fn call(
 ///
 /// # Errors
 /// A plan error if there is no such function, or if it has other arguments.
-pub(super) fn bound_call(call: &CallMessage, schema: &Schema) -> Result<Arc<dyn TableFunction>> {
+pub(super) fn bound_call(call: &CallMessage, schema: &Schema) -> Result<BoundFunction> {
     let pairs = call.arguments.iter().map(|pair| (pair.name.as_str(), pair.value.as_str()));
     let synonyms = synonyms_of(call);
     bound_again(&call.function, &pairs.collect::<Vec<_>>(), &call.location, synonyms, schema)
@@ -338,7 +334,7 @@ fn source(source: &Source) -> Result<SourceMessage> {
             SourceMessage { living: Some(living), ..message(SourceKind::Living) }
         }
         Source::Unchecked(found, version) => {
-            let living = living(&found.location.url(), version)?;
+            let living = living(&found.url(), version)?;
             SourceMessage { living: Some(living), ..message(SourceKind::Unchecked) }
         }
     })

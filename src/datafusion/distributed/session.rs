@@ -55,18 +55,8 @@ use super::requests::{Requests, stop_of_request};
 use super::series::WholeSeries;
 use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
-use crate::TadocSessionStateBuilderExt;
-use crate::corpora::CorpusCache;
-use crate::corpora::location::object_store;
-use crate::errors::mask_secrets;
-use crate::functions::{AtWorker, bound_functions};
-use crate::multiplied::asking;
-use crate::parquet_files::NameParquetFiles;
-use crate::placement::DeviceSession;
-use crate::planning::BatchRows;
-use crate::planning::portions::Spreading;
-use crate::stop::stoppable;
-use crate::write::living::WriteSegmentsExec;
+use crate::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
+use crate::{DeviceSession, Spreading, TadocSessionStateBuilderExt, asking, bound_functions, mask_secrets, stoppable};
 
 /// Version that the machines of a statement must share.
 pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 6");

@@ -36,10 +36,8 @@ use super::message::{self, LivingMessage, NodeMessage, PairMessage, PlaceMessage
 use super::scans::{bound_call, call, living, options_of, synonyms_of, texts_of};
 use super::travelled::find_version;
 use super::{TravelError, refused};
-use crate::corpora::CorpusCache;
-use crate::errors::{datafusion_error, mask_secrets};
-use crate::planning::TadocTable;
-use crate::planning::table::ResolvedLocation;
+use crate::travel::{CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error};
+use crate::{TadocTable, mask_secrets};
 
 /// Codec of the tables of this crate in logical plans: table functions, tables `STORED AS TADOC`, and
 /// tables of Parquet files with and without GSST columns. [`resolve_tables`] prepares a plan for it.
@@ -168,9 +166,9 @@ pub async fn resolve_tables(plan: LogicalPlan, session: &dyn Session) -> Result<
 async fn resolve(source: &Arc<dyn TableSource>, session: &dyn Session) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(source) = source.downcast_ref::<DefaultTableSource>() else { return Ok(None) };
     if let Some(table) = source.table_provider.downcast_ref::<TadocTable>() {
-        let (table, version) = table.resolved(session).await?;
+        let (resolved, version) = ResolvedTable::from_table(table, session).await?;
         let living = version.map(|(url, version)| living(&url, &version)).transpose()?;
-        return Ok(Some(Arc::new(PlannedTable { table, living })));
+        return Ok(Some(Arc::new(PlannedTable::new(resolved, living))));
     }
     match source.table_provider.downcast_ref::<ListingTable>() {
         Some(listing) => Ok(ListedTable::from_listing(listing)?.map(|table| Arc::new(table) as _)),
@@ -181,18 +179,20 @@ async fn resolve(source: &Arc<dyn TableSource>, session: &dyn Session) -> Result
 /// A table whose statement was planned, here or on another machine.
 #[derive(Debug)]
 struct PlannedTable {
+    resolved: ResolvedTable,
+    /// The table of `resolved`.
     table: TadocTable,
     /// The version of a living corpus that the statement reads.
     living: Option<LivingMessage>,
 }
 
 impl PlannedTable {
+    fn new(resolved: ResolvedTable, living: Option<LivingMessage>) -> Self {
+        Self { table: resolved.to_table(), resolved, living }
+    }
+
     fn message(&self) -> Result<TableMessage> {
-        let table = &self.table;
-        if !table.is_resolved() {
-            let what = format!("the table {}", mask_secrets(table.location()));
-            return Err(TravelError::Stays(what).into());
-        }
+        let table = &self.resolved;
         let place = table.place.clone();
         let place = place.map(|ResolvedLocation { location, folder }| PlaceMessage { location, folder });
         for said in place.iter().map(|place| &place.location).chain([&table.location]) {
@@ -232,17 +232,22 @@ impl PlannedTable {
         let Some(cache) = context.session_config().get_extension::<CorpusCache>() else {
             return refused("a table in a session without datafusion-tadoc");
         };
-        let mut table = TadocTable::new(function, call.location.clone(), cache)
-            .with_version(message.version)
-            .with_definition(options, None, user_columns);
         let place = message.place.clone();
-        table.place = place.map(|PlaceMessage { location, folder }| ResolvedLocation { location, folder });
-        table.synonyms = synonyms.transpose().map_err(datafusion_error)?.map(Arc::new);
-        table.texts = texts_of(call);
-        if !table.is_resolved() {
+        let resolved = ResolvedTable {
+            function,
+            location: call.location.clone(),
+            place: place.map(|PlaceMessage { location, folder }| ResolvedLocation { location, folder }),
+            version: message.version,
+            options,
+            user_columns,
+            synonyms: synonyms.transpose().map_err(datafusion_error)?.map(Arc::new),
+            texts: texts_of(call),
+            cache,
+        };
+        if !resolved.has_place() {
             return refused("a table of files without their place");
         }
-        Ok(Self { table, living: message.living.clone() })
+        Ok(Self::new(resolved, message.living.clone()))
     }
 }
 

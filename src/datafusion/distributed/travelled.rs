@@ -28,11 +28,8 @@ use tokio::sync::OnceCell;
 use super::files::Found;
 use super::message::{LivingMessage, SourceKind, SourceMessage};
 use super::{TravelError, refused};
-use crate::corpora::living::{FoundCorpus, open_view};
-use crate::corpora::{CorpusCache, Source};
-use crate::placement::DeviceSession;
-use crate::plan_methods::leaf_methods;
-use crate::planning::{ScanPlan, ScanSpec, TadocExec};
+use crate::TadocExec;
+use crate::travel::{CorpusCache, FoundCorpus, ScanSpec, Source, leaf_methods, open_view};
 use tadoc_store::Version;
 
 /// Plan node of a scan that arrived. See the module's description.
@@ -103,17 +100,10 @@ impl Arrived {
             return internal_err!("a scan in a session without datafusion-tadoc");
         };
         let spec = self.spec.with_source(self.source(context, &cache).await?);
-        let prepared = spec.function.prepare(&spec)?;
-        let facts = spec.function.facts(&spec, &prepared);
-        if !spec.share.is_all() && !facts.has_shares {
-            return refused(format!("a share of the rows of {}", spec.function.signature().name));
+        match TadocExec::planned_again(spec, self.num_partitions, cache, config)? {
+            Some(exec) => Ok(exec),
+            None => refused(format!("a share of the rows of {}", self.spec.function.signature().name)),
         }
-        let loaded = cache.loaded(&spec.source);
-        let is_part = !spec.filters.dynamic.is_empty() || spec.limit.is_some();
-        let devices = DeviceSession::from_config(config);
-        let plan =
-            ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), 1).with_partitions(self.num_partitions);
-        TadocExec::try_new(if is_part { plan.for_part() } else { plan }, cache)
     }
 
     async fn source(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
@@ -152,7 +142,7 @@ pub(super) async fn find_version(
     let changed = |what: String| -> DataFusionError {
         TravelError::Changed(format!("{location}: not the corpus that was planned, {what}")).into()
     };
-    let found = cache.living.find(runtime, location).await?;
+    let found = cache.find_living(runtime, location).await?;
     let found = found.ok_or_else(|| changed("there is no living corpus".into()))?;
     let version = found.version(Some(*number)).await?;
     if version.commit_id.to_string() == *commit {

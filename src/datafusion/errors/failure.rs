@@ -14,7 +14,7 @@ use tadoc::error::Error;
 
 /// Wraps `error` in the DataFusion variant with the same meaning. A wrapped DataFusion error is
 /// unwrapped.
-pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
+pub fn datafusion_error(error: Error) -> DataFusionError {
     match error {
         Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
         Error::InvalidArgument { .. }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const MAX_CHARS: usize = 120;
 
 /// Returns `text`, or its beginning and `…`.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),

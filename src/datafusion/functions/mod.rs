@@ -58,32 +58,28 @@ mod word_count;
 mod word_rows;
 
 use std::sync::Arc;
-#[cfg(feature = "distributed")]
 use std::sync::LazyLock;
 
-#[cfg(feature = "distributed")]
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::plan_err;
 use datafusion::error::Result;
-#[cfg(feature = "distributed")]
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Documentation, ScalarUDF};
 
 use crate::corpora::CorpusCache;
 use crate::planning::TadocTable;
 use crate::planning::arguments::Arguments;
+use crate::planning::function::BoundFunction;
 use crate::planning::function::Definition;
-#[cfg(feature = "distributed")]
-use crate::planning::function::TableFunction;
 use crate::planning::signature::{ColumnKind, Signature};
 
 pub(crate) use calls::planned_call;
 pub use calls::*;
 pub(crate) use documents::Documents;
 pub(crate) use scalar::{AnswerMemory, value_bytes};
-pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query};
-pub use scalar::{bound_functions, charge_calls, fold_little, is_memory_of_calls};
+pub use scalar::{AtWorker, CorpusFunction, bound_functions, charge_calls, fold_little, is_memory_of_calls};
+pub(crate) use scalar::{Home, listed_functions, scalar_functions, takes_query};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 29] = [
@@ -236,14 +232,13 @@ pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
 ///
 /// # Errors
 /// A plan error if there is no such function, or if it has other arguments.
-#[cfg(feature = "distributed")]
-pub(crate) fn bound_again(
+pub fn bound_again(
     name: &str,
     shown: &[(&str, &str)],
     first: &str,
     synonyms: Option<(String, Vec<(String, String)>)>,
     schema: &Schema,
-) -> Result<Arc<dyn TableFunction>> {
+) -> Result<BoundFunction> {
     /// Functions read only their arguments of a session, except user columns, which `schema` has.
     static NOWHERE: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
     let Some(definition) = FUNCTIONS.iter().find(|one| one.signature.name == name) else {

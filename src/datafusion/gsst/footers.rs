@@ -139,17 +139,17 @@ fn cached_footer(cache: &Arc<FileMetadataCache>, object: &ObjectMeta) -> Option<
 
 /// What the footers of the files of a scan say about a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ColumnFacts {
+pub struct ColumnFacts {
     /// Length of the text, if it is a GSST column in one of the files.
-    pub(crate) text_len_bytes: Option<u64>,
+    pub text_len_bytes: Option<u64>,
     /// Length of its blocks.
-    pub(crate) stored_len_bytes: u64,
+    pub stored_len_bytes: u64,
     /// Part of the text whose codes have 12 bits.
-    pub(crate) twelve_len_bytes: u64,
+    pub twelve_len_bytes: u64,
     /// Part of the text whose width the files do not say.
-    pub(crate) unknown_len_bytes: u64,
+    pub unknown_len_bytes: u64,
     /// Number of null rows.
-    pub(crate) num_nulls: u64,
+    pub num_nulls: u64,
 }
 
 impl ColumnFacts {
@@ -178,11 +178,13 @@ impl ColumnFacts {
 
 /// What the footers of the files of a scan say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FileFacts {
+pub struct FileFacts {
     /// Facts about each column of the files.
-    pub(crate) columns: Vec<ColumnFacts>,
-    pub(crate) num_rows: u64,
-    pub(crate) num_row_groups: u64,
+    pub columns: Vec<ColumnFacts>,
+    /// Number of rows of all files.
+    pub num_rows: u64,
+    /// Number of row groups of all files.
+    pub num_row_groups: u64,
 }
 
 impl FileFacts {

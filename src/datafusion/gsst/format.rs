@@ -89,8 +89,7 @@ struct GsstFormat {
 }
 
 /// Returns the options of the table with the format `format`, if that is `GSST`.
-#[cfg(feature = "distributed")]
-pub(crate) fn gsst_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a HashMap<String, String>> {
+pub fn gsst_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a HashMap<String, String>> {
     format.downcast_ref::<GsstFormat>().map(|format| &format.overrides)
 }
 
@@ -98,8 +97,7 @@ pub(crate) fn gsst_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option
 ///
 /// # Errors
 /// A configuration error that names the first unknown key or refused value.
-#[cfg(feature = "distributed")]
-pub(crate) fn gsst_format(overrides: HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
+pub fn gsst_format(overrides: HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
     TadocOptions::default().with_overrides(&overrides)?;
     Ok(Arc::new(GsstFormat { overrides, buffers: Arc::default() }))
 }

@@ -32,15 +32,11 @@ mod read_buffers;
 mod sink;
 mod source;
 
-#[cfg(feature = "distributed")]
-pub(crate) use footers::{ColumnFacts, FileFacts};
+pub use footers::{ColumnFacts, FileFacts};
 pub(crate) use footers::{footer_with_text, statistics, table_schema};
-pub use format::GsstFormatFactory;
-#[cfg(feature = "distributed")]
-pub(crate) use format::{gsst_format, gsst_options};
+pub use format::{GsstFormatFactory, gsst_format, gsst_options};
 pub(crate) use format::{merged, scan_with_text};
-#[cfg(feature = "distributed")]
-pub(crate) use opener::PlannedFiles;
+pub use opener::PlannedFiles;
 pub(crate) use plain_files::PlainFiles;
 pub(crate) use read_buffers::ReadBuffers;
 pub use source::GsstSource;

@@ -60,7 +60,7 @@ pub(super) struct Settings {
 
 /// Files of a scan that was planned on another machine.
 #[async_trait]
-pub(crate) trait PlannedFiles: fmt::Debug + Send + Sync {
+pub trait PlannedFiles: fmt::Debug + Send + Sync {
     /// Returns the length and the version of the file at `location` in the store of the scan.
     ///
     /// # Errors

@@ -12,7 +12,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
-#[cfg(feature = "distributed")]
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
@@ -29,14 +28,10 @@ use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
 use super::footers::ColumnFacts;
-#[cfg(feature = "distributed")]
 use super::footers::FileFacts;
-#[cfg(feature = "distributed")]
 use super::opener::PlannedFiles;
 use super::opener::{GsstOpener, Settings};
-#[cfg(feature = "distributed")]
 use crate::options::TadocOptions;
-#[cfg(feature = "distributed")]
 use crate::placement::DeviceSession;
 use crate::placement::{ColumnWork, Placement, Storage, place_columns, selectivity};
 
@@ -76,15 +71,13 @@ impl GsstSource {
     }
 
     /// Returns the filter, and what the scan knows of its files.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn parts(&self) -> (Option<&Arc<dyn PhysicalExpr>>, &FileFacts, &TadocOptions) {
+    pub fn parts(&self) -> (Option<&Arc<dyn PhysicalExpr>>, &FileFacts, &TadocOptions) {
         let Settings { facts, options, .. } = &self.settings;
         (self.filter.as_ref(), facts, options)
     }
 
     /// Builds the source of a scan of the files `planned` that was planned in another session.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn from_parts(
+    pub fn from_parts(
         table_schema: TableSchema,
         store_url: &str,
         filter: Option<Arc<dyn PhysicalExpr>>,

@@ -12,11 +12,9 @@ use std::{fmt, slice};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
-#[cfg(feature = "distributed")]
 use datafusion::common::config::TableParquetOptions;
 use datafusion::common::{GetExt, Statistics};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-#[cfg(feature = "distributed")]
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
@@ -47,8 +45,7 @@ pub(in super::super) fn wrap_parquet_format(format: Arc<dyn FileFormatFactory>) 
 
 /// Returns the options of `format` if it reads plain Parquet files: DataFusion's own, or that of this
 /// module.
-#[cfg(feature = "distributed")]
-pub(in super::super) fn parquet_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a TableParquetOptions> {
+pub fn parquet_options<'a>(format: &'a (dyn FileFormat + 'static)) -> Option<&'a TableParquetOptions> {
     let inner = match format.downcast_ref::<NamingFormat>() {
         Some(naming) => naming.inner.as_ref(),
         None => format,
@@ -57,8 +54,7 @@ pub(in super::super) fn parquet_options<'a>(format: &'a (dyn FileFormat + 'stati
 }
 
 /// Returns the format that reads plain Parquet files.
-#[cfg(feature = "distributed")]
-pub(in super::super) fn parquet_format(options: TableParquetOptions) -> Arc<dyn FileFormat> {
+pub fn parquet_format(options: TableParquetOptions) -> Arc<dyn FileFormat> {
     let inner = Arc::new(ParquetFormat::default().with_options(options));
     Arc::new(NamingFormat { inner, known: Arc::default() })
 }

@@ -16,9 +16,8 @@ mod format;
 mod scan;
 
 pub(super) use format::wrap_parquet_format;
-#[cfg(feature = "distributed")]
-pub(super) use format::{parquet_format, parquet_options};
-pub(super) use scan::NameParquetFiles;
+pub use format::{parquet_format, parquet_options};
+pub use scan::NameParquetFiles;
 
 use std::future::Future;
 

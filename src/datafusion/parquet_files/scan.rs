@@ -38,7 +38,7 @@ use crate::text_files::with_exact_json;
 /// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, those of JSON
 /// read declared decimals exactly, and those of all files keep the order that they declare.
 #[derive(Debug, Default)]
-pub(in super::super) struct NameParquetFiles;
+pub struct NameParquetFiles;
 
 impl PhysicalOptimizerRule for NameParquetFiles {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {

@@ -12,7 +12,6 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
 
-#[cfg(feature = "distributed")]
 use crate::errors::datafusion_error;
 use crate::errors::{closest, shown};
 use crate::planning::signature::{Argument, ArgumentKind, Signature};
@@ -68,7 +67,6 @@ impl Arguments {
     ///
     /// # Errors
     /// A plan error that names the argument, its value and the signature.
-    #[cfg(feature = "distributed")]
     pub(crate) fn from_shown(
         signature: &'static Signature,
         shown: &[(&str, &str)],
@@ -183,7 +181,6 @@ impl Arguments {
 }
 
 /// Returns the literal that a plan shows as `value`.
-#[cfg(feature = "distributed")]
 fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Expr> {
     let scalar = match argument.kind {
         ArgumentKind::Text | ArgumentKind::Fold => Some(ScalarValue::from(value)),

@@ -51,7 +51,7 @@ pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
 
 /// Optimizer rule that puts [`BatchRowsExec`] above plans of long rows.
 #[derive(Debug, Default)]
-pub(crate) struct BatchRows;
+pub struct BatchRows;
 
 impl PhysicalOptimizerRule for BatchRows {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -98,10 +98,11 @@ pub(crate) fn context_with(context: &TaskContext, config: SessionConfig, runtime
 /// Plan node that returns the rows of its input and sets the rows of a batch below it. See the
 /// module's description.
 #[derive(Debug, Clone)]
-pub(crate) struct BatchRowsExec {
-    pub(crate) input: Arc<dyn ExecutionPlan>,
+pub struct BatchRowsExec {
+    /// Node below.
+    pub input: Arc<dyn ExecutionPlan>,
     /// Mean bytes of the longest rows.
-    pub(crate) row_bytes: u64,
+    pub row_bytes: u64,
 }
 
 impl DisplayAs for BatchRowsExec {

@@ -25,18 +25,17 @@ use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, Record
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-
+use datafusion::prelude::SessionConfig;
 use futures::FutureExt;
 
 use crate::corpora::memory::MemoryWhenUsed;
 use crate::corpora::{CorpusCache, OpenFile};
+use crate::placement::DeviceSession;
 use crate::plan_methods::leaf_methods;
-#[cfg(feature = "distributed")]
-use crate::planning::ScanSpec;
 use crate::planning::filter::Stage;
 use crate::planning::output::Output;
 use crate::planning::signature::Claim;
-use crate::planning::{Execution, ScanPlan, Shared};
+use crate::planning::{Execution, ScanPlan, ScanSpec, Shared};
 
 /// Bytes of a row of numbers and words, as operators store it.
 const SHORT_ROW_BYTES: u64 = 64;
@@ -94,33 +93,48 @@ impl TadocExec {
         })
     }
 
+    /// Builds the node of the scan `spec` that another session planned, in `num_partitions` partitions. It chooses
+    /// anew between cores and devices. Returns `None` if the scan asks for a share of the rows of a function that
+    /// does not divide them.
+    ///
+    /// # Errors
+    /// The errors of planning a scan.
+    pub fn planned_again(
+        spec: ScanSpec,
+        num_partitions: usize,
+        cache: Arc<CorpusCache>,
+        config: &SessionConfig,
+    ) -> Result<Option<Self>> {
+        let prepared = spec.function.prepare(&spec)?;
+        let facts = spec.function.facts(&spec, &prepared);
+        if !spec.share.is_all() && !facts.has_shares {
+            return Ok(None);
+        }
+        let loaded = cache.loaded(&spec.source);
+        let is_part = !spec.filters.dynamic.is_empty() || spec.limit.is_some();
+        let devices = DeviceSession::from_config(config);
+        let plan = ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), 1).with_partitions(num_partitions);
+        Self::try_new(if is_part { plan.for_part() } else { plan }, cache).map(Some)
+    }
+
     /// Returns the scan that the node runs.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn spec(&self) -> &ScanSpec {
+    pub fn spec(&self) -> &ScanSpec {
         &self.plan.spec
     }
 
-    /// Returns the number of partitions.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn num_partitions(&self) -> usize {
-        self.plan.num_partitions
-    }
-
     /// Returns a key that distinguishes its files from others.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn files_key(&self) -> String {
+    pub fn files_key(&self) -> String {
         let keys: Vec<String> = self.plan.spec.corpora().iter().map(OpenFile::key).collect();
         keys.join(", ")
     }
 
     /// Returns the bytes of text of its files.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn text_bytes(&self) -> u64 {
+    pub fn text_bytes(&self) -> u64 {
         self.plan.spec.len_bytes()
     }
 
     /// Returns an estimate of the number of rows.
-    pub(crate) fn num_rows(&self) -> Precision<usize> {
+    pub fn num_rows(&self) -> Precision<usize> {
         self.num_rows
     }
 

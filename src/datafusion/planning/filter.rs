@@ -38,17 +38,17 @@ use tadoc::query::TextPattern;
 
 /// Filters that a scan evaluates, by when it can.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filters {
+pub struct Filters {
     /// Filters on columns that need no text.
-    pub(crate) columns: Option<Stage>,
+    pub columns: Option<Stage>,
     /// Dynamic filters on columns that need no text. Joins and sorts above compute them while they
     /// run.
-    pub(crate) dynamic: Vec<Stage>,
+    pub dynamic: Vec<Stage>,
     /// Filters that need text.
-    pub(crate) text: Option<Stage>,
+    pub text: Option<Stage>,
     /// For each filter that demands something of the text, patterns of which at least one must
     /// match.
-    pub(crate) demands: Vec<Vec<TextPattern>>,
+    pub demands: Vec<Vec<TextPattern>>,
 }
 
 impl Filters {
@@ -78,7 +78,7 @@ impl Filters {
     ///
     /// # Errors
     /// The errors of `f`.
-    pub(crate) fn apply_expressions(
+    pub fn apply_expressions(
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
@@ -142,11 +142,11 @@ pub(crate) fn is_claimable(expr: &Expr, claims: &dyn Fn(&str) -> bool) -> bool {
 
 /// A conjunction of filters over some columns of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct Stage {
+pub struct Stage {
     /// Positions of its columns in the table's schema, ascending.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// The filters as EXPLAIN shows them.
-    pub(crate) shown: String,
+    pub shown: String,
     schema: SchemaRef,
     expr: Arc<dyn PhysicalExpr>,
 }
@@ -177,13 +177,7 @@ impl Stage {
     }
 
     /// Builds a stage of a filter `expr` over `schema`, which has the columns at `columns` of the table.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn from_parts(
-        columns: Vec<usize>,
-        shown: String,
-        schema: SchemaRef,
-        expr: Arc<dyn PhysicalExpr>,
-    ) -> Self {
+    pub fn from_parts(columns: Vec<usize>, shown: String, schema: SchemaRef, expr: Arc<dyn PhysicalExpr>) -> Self {
         Self { columns, shown, schema, expr }
     }
 
@@ -196,7 +190,7 @@ impl Stage {
     }
 
     /// Returns the compiled conjunction.
-    pub(crate) fn expr(&self) -> &Arc<dyn PhysicalExpr> {
+    pub fn expr(&self) -> &Arc<dyn PhysicalExpr> {
         &self.expr
     }
 }

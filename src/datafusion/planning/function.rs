@@ -43,7 +43,7 @@ pub(crate) enum Merge {
 
 /// The function that is asked about a portion.
 #[derive(Debug)]
-pub(crate) enum OfPortion {
+pub enum OfPortion {
     /// The function of the whole corpus.
     Same,
     /// The same function about a document with another id in the portion.
@@ -66,7 +66,7 @@ impl OfPortion {
 }
 
 /// Access to the rows of functions over all portions, for plans.
-pub(crate) trait PortionRows {
+pub trait PortionRows {
     /// Returns the scan of the whole corpus.
     fn scan(&self) -> &ScanSpec;
 
@@ -87,7 +87,7 @@ pub(crate) trait PortionRows {
 
 /// The kind of files that a function reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub enum Reads {
     /// Corpora, whose footers are read and checked when the scan is made.
     Corpora,
     /// Corpora that may be damaged: nothing is read when the scan is made.
@@ -112,7 +112,7 @@ pub(crate) struct Definition {
 
 /// Parts of a computation that are known once a scan is prepared.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Columns by which every partition is sorted, ascending.
     pub(crate) ordering: &'static [&'static str],
     /// True if the first column of the order descends instead.
@@ -188,7 +188,7 @@ pub(crate) enum Walk {
 /// State that a function makes once for a scan: a parsed query, for example. All partitions and portions
 /// share it.
 #[derive(Clone, Default)]
-pub(crate) struct Prepared(Option<Arc<dyn Any + Send + Sync>>);
+pub struct Prepared(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,8 +213,11 @@ impl Prepared {
     }
 }
 
+/// A table function that is bound to the arguments of a call.
+pub type BoundFunction = Arc<dyn TableFunction>;
+
 /// A table function bound to its arguments.
-pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
+pub trait TableFunction: Debug + Send + Sync + 'static {
     /// Returns the function's signature.
     fn signature(&self) -> &'static Signature;
 

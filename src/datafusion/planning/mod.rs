@@ -29,7 +29,6 @@ mod place;
 pub(crate) mod plan;
 pub(crate) mod portions;
 mod provider;
-#[cfg(feature = "distributed")]
 pub(crate) mod resolved;
 pub(crate) mod signature;
 mod skipped;
@@ -38,7 +37,7 @@ mod synonyms;
 pub(crate) mod table;
 mod texts;
 
-pub(crate) use batch_rows::BatchRows;
+pub use batch_rows::BatchRows;
 pub use enough::enough_memory;
 pub use exec::TadocExec;
 pub(crate) use plan::ScanPlan;
@@ -46,7 +45,7 @@ pub use portions::Spreading;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
 pub(crate) use spread::SpreadRows;
 pub use table::TadocTable;
-pub(crate) use texts::Texts;
+pub use texts::Texts;
 
 use std::any::Any;
 use std::ops::Range;
@@ -72,7 +71,7 @@ use crate::corpora::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile
 use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::planning::filter::{Filters, Stage, project_schema};
-use crate::planning::function::TableFunction;
+use crate::planning::function::BoundFunction;
 use crate::planning::output::Output;
 use crate::planning::skipped::SkippedSegments;
 use tadoc::analytics::Share;
@@ -82,31 +81,34 @@ use tadoc::text::Synonyms;
 /// A scan as a statement asks for it. It is complete, and travels to other machines as a value. `source` names
 /// the files that are read; here they are opened.
 #[derive(Debug, Clone)]
-pub(crate) struct ScanSpec<S = Source> {
-    pub(crate) function: Arc<dyn TableFunction>,
+pub struct ScanSpec<S = Source> {
+    /// The function of the call.
+    pub function: BoundFunction,
     /// Location as the user wrote it.
-    pub(crate) location: String,
-    pub(crate) source: S,
+    pub location: String,
+    /// The files that are read.
+    pub source: S,
     /// Schema with all columns of the function.
-    pub(crate) schema: SchemaRef,
+    pub schema: SchemaRef,
     /// Positions of the columns that are returned.
-    pub(crate) projection: Vec<usize>,
-    pub(crate) filters: Filters,
-    pub(crate) limit: Option<usize>,
-    pub(crate) options: TadocOptions,
-    /// Share of the rows that is returned, of a function that [has shares](function::Facts::has_shares).
-    pub(crate) share: Share,
+    pub projection: Vec<usize>,
+    /// Filters that the scan evaluates.
+    pub filters: Filters,
+    /// Most rows that are returned.
+    pub limit: Option<usize>,
+    /// The settings of the statement.
+    pub options: TadocOptions,
+    /// Share of the rows that is returned, of a function that divides them.
+    pub share: Share,
     /// Synonyms of the function's fold, if it has any.
-    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
-    pub(crate) synonyms: Option<Arc<Synonyms>>,
+    pub synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that the function compares with the corpus, if it does.
-    pub(crate) texts: Option<Arc<Texts>>,
+    pub texts: Option<Arc<Texts>>,
 }
 
 impl<S> ScanSpec<S> {
     /// Returns the same scan of `source`.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn with_source<T>(&self, source: T) -> ScanSpec<T> {
+    pub fn with_source<T>(&self, source: T) -> ScanSpec<T> {
         ScanSpec {
             function: Arc::clone(&self.function),
             location: self.location.clone(),
@@ -126,7 +128,7 @@ impl<S> ScanSpec<S> {
     ///
     /// # Errors
     /// An error if there is no column at one of the positions.
-    pub(crate) fn projected_schema(&self) -> Result<SchemaRef> {
+    pub fn projected_schema(&self) -> Result<SchemaRef> {
         project_schema(&self.schema, &self.projection)
     }
 }
@@ -314,7 +316,7 @@ impl Shared {
 
 /// A partition of a scan under execution.
 #[derive(Debug)]
-pub(crate) struct Execution {
+pub struct Execution {
     pub(crate) plan: Arc<ScanPlan>,
     /// The scan of the plan.
     pub(crate) scan: Arc<ScanSpec>,

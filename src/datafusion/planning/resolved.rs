@@ -6,61 +6,102 @@
 //! ```
 //!
 //! A table reads what a session knows: registered names, the working folder, settings, and the rows of
-//! synonyms and of texts to compare. [`TadocTable::resolved`] looks all of this up. It reads the number of
+//! synonyms and of texts to compare. [`ResolvedTable::from_table`] looks all of this up. It reads the number of
 //! the latest version of a living corpus, and none of the corpus's files.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
 use datafusion::config::ExtensionOptions;
 use datafusion::error::Result;
 
+use crate::corpora::CorpusCache;
 use crate::corpora::location::SourceFile;
-use crate::planning::function::Reads;
+use crate::planning::Texts;
+use crate::planning::function::{BoundFunction, Reads};
 use crate::planning::table::{ResolvedLocation, TadocTable};
+use tadoc::text::Synonyms;
 use tadoc_store::Version;
 
-impl TadocTable {
-    /// Returns the table as another process scans it, and the version of a living corpus with its
-    /// location.
+/// A table of which nothing is left to look up in its session, except the corpora that are open there.
+#[derive(Debug, Clone)]
+pub struct ResolvedTable {
+    /// The function of the call.
+    pub function: BoundFunction,
+    /// Location as the user wrote it.
+    pub location: String,
+    /// The place that is read, if the function reads files.
+    pub place: Option<ResolvedLocation>,
+    /// Version of a living corpus.
+    pub version: Option<u64>,
+    /// Settings under `tadoc.` that those of the session do not change.
+    pub options: HashMap<String, String>,
+    /// Columns that users have added to those of the function.
+    pub user_columns: Vec<FieldRef>,
+    /// Synonyms of the function's fold, if it has any.
+    pub synonyms: Option<Arc<Synonyms>>,
+    /// Texts of another table that the function compares with the corpus, if it does.
+    pub texts: Option<Arc<Texts>>,
+    /// Corpora that are open where the table is scanned.
+    pub cache: Arc<CorpusCache>,
+}
+
+impl ResolvedTable {
+    /// Looks up all that `session` knows of `table`. Returns the version of a living corpus, too, with the URL of the
+    /// corpus.
     ///
     /// # Errors
     /// The plan errors of a scan; an error if the location cannot be said elsewhere.
-    pub(crate) async fn resolved(&self, session: &dyn Session) -> Result<(Self, Option<(String, Version)>)> {
-        let read = self.read_synonyms(session).await?;
-        let table = read.as_ref().unwrap_or(self);
+    pub async fn from_table(table: &TadocTable, session: &dyn Session) -> Result<(Self, Option<(String, Version)>)> {
+        let read = table.read_synonyms(session).await?;
+        let table = read.as_ref().unwrap_or(table);
         let target = table.target(session).await?;
-        let living = match table.function.reads() {
+        let reads = table.function.reads();
+        let living = match reads {
             Reads::Files | Reads::Nothing => None,
             Reads::Corpora | Reads::UncheckedCorpora => table.found(session.runtime_env(), &target.location).await?,
         };
         let living = match living {
             Some(found) => {
                 let version = found.version(target.version).await?;
-                Some((found.location.url(), version))
+                Some((found.url(), version))
             }
             None => None,
         };
-        let place = match table.function.reads() {
+        let place = match reads {
             Reads::Nothing => None,
             _ => Some(ResolvedLocation::from_location(&target.location)?),
         };
         let entries = target.options.entries().into_iter();
         let resolved = Self {
+            function: Arc::clone(&table.function),
+            location: table.location.clone(),
             place,
             version: living.as_ref().map(|(_, version)| version.number).or(target.version),
             options: entries.filter_map(|entry| Some((entry.key, entry.value?))).collect(),
+            user_columns: table.user_columns.clone(),
+            synonyms: table.synonyms.clone(),
             texts: table.read_texts(session).await?,
-            definition: None,
-            reading: None,
-            called: None,
-            ..table.clone()
+            cache: Arc::clone(&table.cache),
         };
         Ok((resolved, living))
     }
 
-    /// Returns true if a scan of the table depends on nothing that only its session knows.
-    pub(crate) fn is_resolved(&self) -> bool {
-        self.call.is_none() && (self.place.is_some() || self.function.reads() == Reads::Nothing)
+    /// Returns true unless the function reads files and there is no place to read them.
+    pub fn has_place(&self) -> bool {
+        self.place.is_some() || self.function.reads() == Reads::Nothing
+    }
+
+    /// Returns the table that scans read.
+    pub fn to_table(&self) -> TadocTable {
+        let table = TadocTable::new(Arc::clone(&self.function), self.location.clone(), Arc::clone(&self.cache))
+            .with_version(self.version)
+            .with_definition(self.options.clone(), None, self.user_columns.clone());
+        let (place, synonyms, texts) = (self.place.clone(), self.synonyms.clone(), self.texts.clone());
+        TadocTable { place, synonyms, texts, ..table }
     }
 }
 

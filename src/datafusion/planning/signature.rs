@@ -148,8 +148,8 @@ impl Column {
 
 /// Columns of a bound function: those of its signature, fewer, or user columns after them.
 #[derive(Debug, Clone)]
-pub(crate) struct Columns {
-    pub(crate) schema: SchemaRef,
+pub struct Columns {
+    pub schema: SchemaRef,
     /// The place where filters on each column are evaluated.
     claims: Vec<Claim>,
 }

@@ -41,13 +41,12 @@ pub(super) struct Target {
 }
 
 /// The place that a table reads, if its statement was made in another process.
-#[cfg(feature = "distributed")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ResolvedLocation {
+pub struct ResolvedLocation {
     /// Absolute path or URL.
-    pub(crate) location: String,
+    pub location: String,
     /// Folder above a relative location, with a slash at its end. Rows and messages do not show it.
-    pub(crate) folder: String,
+    pub folder: String,
 }
 
 /// A function that plans an `INSERT` into a table. Writing stands above planning, and gives it to the tables that it
@@ -62,27 +61,26 @@ pub(crate) type InsertInto = for<'a> fn(
 /// A bound function over a location. See the module's description.
 #[derive(Debug, Clone)]
 pub struct TadocTable {
-    pub(crate) function: Arc<dyn TableFunction>,
-    pub(crate) location: String,
+    pub(super) function: Arc<dyn TableFunction>,
+    pub(super) location: String,
     pub(super) cache: Arc<CorpusCache>,
     /// Requested version of a living corpus.
-    pub(crate) version: Option<u64>,
-    pub(crate) options: HashMap<String, String>,
+    pub(super) version: Option<u64>,
+    pub(super) options: HashMap<String, String>,
     pub(super) definition: Option<String>,
     pub(super) insert: Option<InsertInto>,
-    pub(crate) user_columns: Vec<FieldRef>,
+    pub(super) user_columns: Vec<FieldRef>,
     /// Versions that the statement with this table reads.
     pub(super) reading: Option<Arc<Reading>>,
     /// The call whose synonyms each scan reads.
     pub(super) call: Option<(Arguments, Bind)>,
     /// Synonyms that were read.
-    pub(crate) synonyms: Option<Arc<Synonyms>>,
+    pub(super) synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that were read.
-    pub(crate) texts: Option<Arc<Texts>>,
+    pub(super) texts: Option<Arc<Texts>>,
     /// Signature of the function that the user called, if its plan made this table.
     pub(super) called: Option<&'static Signature>,
-    #[cfg(feature = "distributed")]
-    pub(crate) place: Option<ResolvedLocation>,
+    pub(super) place: Option<ResolvedLocation>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -109,7 +107,6 @@ impl TadocTable {
             synonyms: None,
             texts: None,
             called: None,
-            #[cfg(feature = "distributed")]
             place: None,
         }
     }
@@ -201,7 +198,6 @@ impl TadocTable {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
         let (location, version) = (self.location.clone(), self.version);
-        #[cfg(feature = "distributed")]
         if let Some(place) = &self.place {
             return Ok(Target { location: place.location.clone(), version, options });
         }
@@ -326,7 +322,6 @@ impl TadocTable {
     /// Returns the files of `location`, as a statement in the folder of the table shows them.
     async fn files(&self, runtime: &RuntimeEnv, location: &str, wanted: Wanted) -> Result<Vec<SourceFile>> {
         let files = resolve_files(runtime, location, wanted).await?;
-        #[cfg(feature = "distributed")]
         let files = match &self.place {
             Some(place) => files.into_iter().map(|file| place.shown(file)).collect(),
             None => files,

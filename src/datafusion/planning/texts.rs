@@ -29,7 +29,7 @@ const TEXT: &str = "text";
 const ID: &str = "id";
 
 /// Texts in the order of their table, which is kept from partition to partition.
-pub(crate) struct Texts {
+pub struct Texts {
     /// Texts and their ids, batch by batch.
     batches: Vec<(StringViewArray, Option<StringViewArray>)>,
     _reservation: Option<MemoryReservation>,
@@ -69,8 +69,7 @@ impl Texts {
     }
 
     /// Builds texts of ids and texts that were read elsewhere.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn from_rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+    pub fn from_rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let (ids, texts): (Vec<&str>, Vec<&str>) = rows.unzip();
         let array = |values: Vec<&str>| StringViewArray::from_iter_values(values);
         Self { batches: vec![(array(texts), Some(array(ids)))], _reservation: None }
@@ -78,7 +77,7 @@ impl Texts {
 
     /// Returns each text, empty where it is NULL, and its id: the one that the table gives, or its
     /// number, from 0.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, String)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, String)> {
         let rows = self.batches.iter().flat_map(|(texts, ids)| {
             (0..texts.len()).map(move |row| {
                 let id = ids.as_ref().filter(|ids| ids.is_valid(row)).map(|ids| ids.value(row));

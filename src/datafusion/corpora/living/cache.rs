@@ -25,19 +25,24 @@ const MAX_VIEWS: usize = 64;
 
 /// A living corpus that exists.
 #[derive(Debug, Clone)]
-pub(crate) struct FoundCorpus {
+pub struct FoundCorpus {
     pub(crate) location: LivingLocation,
     pub(crate) store: LivingStore,
     pub(crate) latest: Version,
 }
 
 impl FoundCorpus {
+    /// Returns its location as a URL.
+    pub fn url(&self) -> String {
+        self.location.url()
+    }
+
     /// Returns the version `asked`, or the latest one.
     ///
     /// # Errors
     /// [`Error::Missing`] if the version does not exist (any more). The error lists the existing
     /// versions.
-    pub(crate) async fn version(&self, asked: Option<u64>) -> Result<Version> {
+    pub async fn version(&self, asked: Option<u64>) -> Result<Version> {
         match asked {
             Some(number) if number != self.latest.number => self.store.version(number).await.map_err(datafusion_error),
             _ => Ok(self.latest.clone()),

@@ -22,10 +22,13 @@ mod reading;
 mod snapshot;
 mod view;
 
-pub(crate) use cache::{FoundCorpus, LivingCache};
+pub use cache::FoundCorpus;
+pub(crate) use cache::LivingCache;
 pub(crate) use location::LivingLocation;
-pub(crate) use opening::{open_columns, open_view};
+pub(crate) use opening::open_columns;
+pub use opening::open_view;
 pub(crate) use paths::PathTable;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
-pub(crate) use view::{LivingView, explain_missing, no_versions, read_only};
+pub use view::LivingView;
+pub(crate) use view::{explain_missing, no_versions, read_only};

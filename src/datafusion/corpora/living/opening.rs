@@ -19,7 +19,7 @@ use tadoc_store::{Version, VersionEdits};
 /// error if a file differs from what the version says, or if memory does not suffice.
 ///
 /// [`Error::Missing`]: tadoc::Error::Missing
-pub(crate) async fn open_view(
+pub async fn open_view(
     corpora: &CorpusCache,
     runtime: &Arc<RuntimeEnv>,
     options: &TadocOptions,

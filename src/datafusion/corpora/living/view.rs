@@ -22,15 +22,14 @@ use tadoc_store::{Part, Version, VersionEdits};
 
 /// One version of a living corpus; see the module's description.
 #[derive(Debug)]
-pub(crate) struct LivingView {
+pub struct LivingView {
     /// Key of the view. Views with equal keys have equal documents.
     pub(crate) key: String,
     /// Name of the corpus in messages.
     pub(crate) location: String,
     /// Location as a URL.
-    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "it travels to workers"))]
-    pub(crate) url: String,
-    pub(crate) version: Version,
+    pub url: String,
+    pub version: Version,
     /// Edits that apply to the parts, in order.
     pub(crate) edits: Vec<Arc<VersionEdits>>,
     /// Ids of dropped documents, ascending.

@@ -30,7 +30,7 @@ use tadoc::Error;
 
 /// The session is that of a worker. Its configuration holds it as an extension.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AtWorker;
+pub struct AtWorker;
 
 /// Parts of a session that scalar functions keep.
 pub(crate) struct Home {

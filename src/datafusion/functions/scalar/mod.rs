@@ -55,8 +55,9 @@ pub use answer_memory::is_memory_of_calls;
 pub(crate) use answer_memory::{AnswerMemory, value_bytes};
 pub use charged::{bound_functions, charge_calls};
 pub use folding::fold_little;
+pub use home::AtWorker;
 use home::BoundCorpus;
-pub(crate) use home::{AtWorker, Home};
+pub(crate) use home::Home;
 pub(crate) use joined_texts::JoinedTexts;
 pub(crate) use room::Room;
 pub(crate) use text::takes_query;
@@ -173,7 +174,7 @@ static DOCUMENTATION: LazyLock<[Documentation; 3]> = LazyLock::new(|| Kind::ALL.
 
 /// A scalar function. It is bound to a corpus as soon as a query names one.
 #[derive(Debug)]
-pub(crate) struct CorpusFunction {
+pub struct CorpusFunction {
     kind: Kind,
     signature: Signature,
     home: Arc<Home>,

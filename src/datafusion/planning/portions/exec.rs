@@ -40,17 +40,23 @@ const UNUSED_BYTES: usize = 64 << 10;
 
 /// Plan node that returns the rows of all inputs, in order. See the module's description.
 #[derive(Debug)]
-pub(crate) struct PortionsExec {
-    /// Number of portions of the corpus, including those that are not read.
-    num_portions: usize,
-    /// True if the node has one input, with the combined rows of all portions.
-    is_combined: bool,
+pub struct PortionsExec {
+    facts: PortionFacts,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
-    /// Number that is added to the document ids of each input.
-    first_doc_ids: Vec<u64>,
-    /// Bytes of memory that are set aside for portions.
-    memory_bytes: usize,
     properties: Arc<PlanProperties>,
+}
+
+/// Facts about a [`PortionsExec`] besides its inputs.
+#[derive(Debug, Clone)]
+pub struct PortionFacts {
+    /// Number of portions of the corpus, including those that are not read.
+    pub num_portions: usize,
+    /// True if the node has one input, with the combined rows of all portions.
+    pub is_combined: bool,
+    /// Number that is added to the document ids of each input.
+    pub first_doc_ids: Vec<u64>,
+    /// Bytes of memory that are set aside for portions.
+    pub memory_bytes: usize,
 }
 
 impl PortionsExec {
@@ -68,14 +74,15 @@ impl PortionsExec {
         ordering: &[&str],
     ) -> Result<Self> {
         let ordering = ordering.iter().map_while(|name| col(name, &schema).ok());
-        let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
-        let ordering = LexOrdering::new(ordering);
+        let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default())).collect();
         let (inputs, first_doc_ids) = inputs.into_iter().unzip();
-        let properties = properties(schema, ordering);
-        let num_portions = portions.files.len();
-        let memory_bytes = usize::try_from(portions.memory_bytes).unwrap_or(usize::MAX);
-        let is_combined = false;
-        Ok(Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties })
+        let facts = PortionFacts {
+            num_portions: portions.files.len(),
+            is_combined: false,
+            first_doc_ids,
+            memory_bytes: usize::try_from(portions.memory_bytes).unwrap_or(usize::MAX),
+        };
+        Self::from_facts(facts, inputs, schema, ordering)
     }
 
     /// Builds a node that returns the rows of `input`, which has combined all portions, in its
@@ -85,49 +92,30 @@ impl PortionsExec {
         let is_one = input.output_partitioning().partition_count() == 1;
         let ordering = input.output_ordering().filter(|_| is_one).cloned();
         let (inputs, properties) = (vec![input], properties(schema, ordering));
-        let (is_combined, first_doc_ids, memory_bytes) = (true, vec![0], 0);
-        Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties }
-    }
-}
-
-/// Numbers of a [`PortionsExec`] besides its inputs.
-#[cfg(feature = "distributed")]
-#[derive(Debug, Clone)]
-pub(crate) struct PortionFacts {
-    pub(crate) num_portions: usize,
-    pub(crate) is_combined: bool,
-    pub(crate) first_doc_ids: Vec<u64>,
-    pub(crate) memory_bytes: usize,
-}
-
-#[cfg(feature = "distributed")]
-impl PortionsExec {
-    /// Returns the numbers of the node.
-    pub(crate) fn facts(&self) -> PortionFacts {
-        PortionFacts {
-            num_portions: self.num_portions,
-            is_combined: self.is_combined,
-            first_doc_ids: self.first_doc_ids.clone(),
-            memory_bytes: self.memory_bytes,
-        }
+        let facts = PortionFacts { num_portions, is_combined: true, first_doc_ids: vec![0], memory_bytes: 0 };
+        Self { facts, inputs, properties }
     }
 
-    /// Builds a node again, with rows of `schema` that are ordered by the columns `ordering`.
+    /// Returns the facts about the node.
+    pub fn facts(&self) -> &PortionFacts {
+        &self.facts
+    }
+
+    /// Builds the node of `facts` above `inputs`, with rows of `schema` that are ordered by the columns `ordering`.
     ///
     /// # Errors
-    /// An error if there is another number of inputs, or no such column.
-    pub(crate) fn from_facts(
+    /// An error if there is another number of inputs.
+    pub fn from_facts(
         facts: PortionFacts,
         inputs: Vec<Arc<dyn ExecutionPlan>>,
         schema: SchemaRef,
         ordering: Vec<PhysicalSortExpr>,
     ) -> Result<Self> {
-        let PortionFacts { num_portions, is_combined, first_doc_ids, memory_bytes } = facts;
-        if inputs.len() != first_doc_ids.len() || is_combined && inputs.len() != 1 {
+        if inputs.len() != facts.first_doc_ids.len() || facts.is_combined && inputs.len() != 1 {
             return internal_err!("TadocPortionsExec: {} inputs", inputs.len());
         }
         let properties = properties(schema, LexOrdering::new(ordering));
-        Ok(Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties })
+        Ok(Self { facts, inputs, properties })
     }
 }
 
@@ -146,8 +134,9 @@ fn properties(schema: SchemaRef, ordering: Option<LexOrdering>) -> Arc<PlanPrope
 
 impl DisplayAs for PortionsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let num_portions = self.num_portions;
-        let how = if self.is_combined { "combined=true".to_owned() } else { format!("read={}", self.inputs.len()) };
+        let num_portions = self.facts.num_portions;
+        let how =
+            if self.facts.is_combined { "combined=true".to_owned() } else { format!("read={}", self.inputs.len()) };
         match format {
             DisplayFormatType::TreeRender => write!(f, "portions={num_portions}\n{how}"),
             _ => write!(f, "TadocPortionsExec: portions={num_portions}, {how}"),
@@ -174,7 +163,7 @@ impl ExecutionPlan for PortionsExec {
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
         let of_all = || self.properties.output_ordering().map(|all| all.clone().into());
-        self.inputs.iter().map(|_| self.is_combined.then(of_all).flatten()).collect()
+        self.inputs.iter().map(|_| self.facts.is_combined.then(of_all).flatten()).collect()
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -198,8 +187,8 @@ impl ExecutionPlan for PortionsExec {
         if children.len() != self.inputs.len() {
             return internal_err!("TadocPortionsExec has {} inputs, got {}", self.inputs.len(), children.len());
         }
-        let (first_doc_ids, properties) = (self.first_doc_ids.clone(), Arc::clone(&self.properties));
-        Ok(Arc::new(Self { inputs: children, first_doc_ids, properties, ..*self }))
+        let (facts, properties) = (self.facts.clone(), Arc::clone(&self.properties));
+        Ok(Arc::new(Self { facts, inputs: children, properties }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -211,10 +200,10 @@ impl ExecutionPlan for PortionsExec {
             return internal_err!("TadocPortionsExec has no partition {partition}");
         }
         let schema = self.schema();
-        let inputs = self.inputs.clone().into_iter().zip(self.first_doc_ids.clone());
+        let inputs = self.inputs.clone().into_iter().zip(self.facts.first_doc_ids.clone());
         let labels = Arc::clone(&schema);
-        let set_aside = || PortionsContext::new(&context, self.memory_bytes);
-        let portions = (!self.is_combined).then(set_aside);
+        let set_aside = || PortionsContext::new(&context, self.facts.memory_bytes);
+        let portions = (!self.facts.is_combined).then(set_aside);
         let streams = inputs.map(move |(input, first_doc_id)| {
             // The context is made only now: the input before has ended and returned its memory.
             let context = portions.as_ref().map_or_else(|| Arc::clone(&context), PortionsContext::next);

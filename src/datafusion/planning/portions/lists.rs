@@ -39,7 +39,7 @@ pub(super) const WORD: &str = "word";
 
 /// Plan node that joins the rows of one word. See the module's description.
 #[derive(Debug)]
-pub(crate) struct JoinedLists {
+pub struct JoinedLists {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
@@ -50,7 +50,7 @@ impl JoinedLists {
     ///
     /// # Errors
     /// An error if there is no column [`WORD`], or if there are other columns.
-    pub(crate) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    pub fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         for field in schema.fields() {
             let is_known = match (field.name().as_str(), field.data_type()) {

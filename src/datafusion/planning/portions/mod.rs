@@ -56,13 +56,10 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use self::combining::{AllPortions, joined_lists};
 pub(crate) use self::combining::{added_up, numbered};
 use self::exec::DOC_ID;
-#[cfg(feature = "distributed")]
-pub(crate) use self::exec::PortionFacts;
-pub(crate) use self::exec::PortionsExec;
-#[cfg(feature = "distributed")]
-pub(crate) use self::lists::JoinedLists;
-pub use self::runs::Spreading;
-pub(crate) use self::runs::{Run, RunsExec, spreading_of};
+pub use self::exec::{PortionFacts, PortionsExec};
+pub use self::lists::JoinedLists;
+pub(crate) use self::runs::spreading_of;
+pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};
 use crate::corpora::{OpenFile, Source};
 use crate::options::TadocOptions;

@@ -74,19 +74,20 @@ pub(crate) fn spreading_of(config: &SessionConfig) -> Option<Spreading> {
 
 /// A run of segments that no document border cuts.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub struct Run {
     /// Scan of the run as if it were the corpus, with one partition.
-    pub(crate) scan: Arc<dyn ExecutionPlan>,
+    pub scan: Arc<dyn ExecutionPlan>,
     /// Number that is added to its document ids.
-    pub(crate) first_doc_id: u64,
+    pub first_doc_id: u64,
 }
 
 /// Plan node that returns the rows of runs of segments. See the module's description.
 #[derive(Debug)]
-pub(crate) struct RunsExec {
-    pub(crate) runs: Vec<Run>,
+pub struct RunsExec {
+    /// Runs in order of their documents.
+    pub runs: Vec<Run>,
     /// Columns by which each partition is ordered, ascending.
-    pub(crate) ordering: Vec<String>,
+    pub ordering: Vec<String>,
     properties: Arc<PlanProperties>,
 }
 
@@ -94,7 +95,7 @@ impl RunsExec {
     /// Builds a node that returns the rows of `runs` in `num_partitions` partitions. Runs have the
     /// columns of `schema`. Each is ordered by the columns `ordering`, up to the first one that
     /// `schema` lacks.
-    pub(crate) fn new(runs: Vec<Run>, num_partitions: usize, schema: SchemaRef, ordering: &[impl AsRef<str>]) -> Self {
+    pub fn new(runs: Vec<Run>, num_partitions: usize, schema: SchemaRef, ordering: &[impl AsRef<str>]) -> Self {
         let names = ordering.iter().map(AsRef::as_ref);
         let ordering: Vec<String> = names.take_while(|name| schema.index_of(name).is_ok()).map(str::to_owned).collect();
         let sorted = ordering.iter().filter_map(|name| col(name, &schema).ok());
@@ -114,13 +115,12 @@ impl RunsExec {
     }
 
     /// Returns the number of partitions.
-    pub(crate) fn num_partitions(&self) -> usize {
+    pub fn num_partitions(&self) -> usize {
         self.properties.partitioning.partition_count()
     }
 
     /// Returns the node with only the runs at `places`, ascending.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn share(&self, places: &[usize]) -> Self {
+    pub fn share(&self, places: &[usize]) -> Self {
         self.with_runs(places.iter().filter_map(|&place| self.runs.get(place).cloned()).collect())
     }
 

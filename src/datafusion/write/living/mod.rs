@@ -32,6 +32,5 @@ pub(crate) use catalog::{CorpusOpener, LivingCatalogs};
 pub(crate) use copy::{check_outside_living, copy_into};
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
-#[cfg(feature = "distributed")]
-pub(crate) use spread_copy::{SegmentTarget, WriteSegmentsExec};
+pub use spread_copy::{SegmentTarget, WriteSegmentsExec};
 pub(crate) use statement::LivingStatements;

@@ -43,12 +43,13 @@ use tadoc_store::{Change, CommitKind, LivingStore, Part, WrittenPart};
 
 /// The living corpus that segment files are written for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SegmentTarget {
+pub struct SegmentTarget {
     /// A URL, which means the same on all machines.
-    pub(crate) location: String,
+    pub location: String,
     /// Columns of the query, all of them nullable.
-    pub(crate) schema: SchemaRef,
-    pub(crate) options: TadocOptions,
+    pub schema: SchemaRef,
+    /// The settings of the statement.
+    pub options: TadocOptions,
 }
 
 /// Plans a `COPY` of the rows of `input` to the living corpus `found`, whose segments are written where the
@@ -128,7 +129,7 @@ fn files_of(rows: &RecordBatch) -> Result<Vec<WrittenPart>> {
 /// Plan node that writes each partition of its input into a segment file and returns a row that says which.
 /// A partition without rows has none. See the module's description.
 #[derive(Debug, Clone)]
-pub(crate) struct WriteSegmentsExec {
+pub struct WriteSegmentsExec {
     input: Arc<dyn ExecutionPlan>,
     target: SegmentTarget,
     properties: Arc<PlanProperties>,
@@ -137,7 +138,7 @@ pub(crate) struct WriteSegmentsExec {
 
 impl WriteSegmentsExec {
     /// Builds the node above `input`, whose columns are those of `target`.
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, target: SegmentTarget) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, target: SegmentTarget) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(file_schema()),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -150,8 +151,7 @@ impl WriteSegmentsExec {
     }
 
     /// Returns the corpus that the files are for.
-    #[cfg(feature = "distributed")]
-    pub(crate) fn target(&self) -> &SegmentTarget {
+    pub fn target(&self) -> &SegmentTarget {
         &self.target
     }
 

@@ -28,14 +28,29 @@ const CRATES: &[(&str, &[&str])] = &[
     ("testkit", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("tadoc-documents", &["tadoc", "gsst"]),
+    ("datafusion-tadoc-distributed", &["tadoc", "tadoc-store", "datafusion-tadoc"]),
     ("tadoc-session", &["tadoc", "tadoc-store", "datafusion-tadoc", "tadoc-documents"]),
-    ("tadoc-server", &["tadoc", "datafusion-tadoc", "tadoc-documents", "tadoc-session"]),
-    ("tadoc-cli", &["tadoc", "tadoc-store", "datafusion-tadoc", "tadoc-documents", "tadoc-session", "tadoc-server"]),
+    (
+        "tadoc-server",
+        &["tadoc", "datafusion-tadoc", "datafusion-tadoc-distributed", "tadoc-documents", "tadoc-session"],
+    ),
+    (
+        "tadoc-cli",
+        &[
+            "tadoc",
+            "tadoc-store",
+            "datafusion-tadoc",
+            "datafusion-tadoc-distributed",
+            "tadoc-documents",
+            "tadoc-session",
+            "tadoc-server",
+        ],
+    ),
     (
         "datafusion-tadoc-python",
         &["gsst", "tadoc-cuda", "datafusion-tadoc", "tadoc-documents", "tadoc-session", "tadoc-cli"],
     ),
-    ("datafusion-tadoc-ballista", &["datafusion-tadoc"]),
+    ("datafusion-tadoc-ballista", &["datafusion-tadoc", "datafusion-tadoc-distributed"]),
 ];
 
 /// Modules of the core, each with the modules that it may name, in reading order.
@@ -117,7 +132,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
 const MAX_LINES: usize = 700;
 
 /// Folders of the crates that other programs use.
-const LIBRARIES: &[&str] = &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion"];
+const LIBRARIES: &[&str] =
+    &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion", "src/distributed"];
 
 /// Least number of example programs.
 const MIN_EXAMPLES: usize = 10;
@@ -349,6 +365,16 @@ fn nothing_reaches_into_other_crates() {
     let sources: Vec<Source> = ["src", "tests"].into_iter().flat_map(sources).collect();
     let findings = sources.iter().filter(reaches_in).map(|source| source.path.clone()).collect();
     assert_none("files that reach into other crates", findings);
+}
+
+#[test]
+fn workers_are_left_out_in_one_place_of_a_crate() {
+    let switch = ["feature = ", "\"distributed\""].concat();
+    let may_switch = ["src/server/lib.rs", "src/cli/lib.rs", "tests/cli/main.rs"];
+    let sources = ["src", "tests"].into_iter().flat_map(sources);
+    let knows = sources.filter(|source| source.text.contains(&switch)).map(|source| source.path);
+    let findings = knows.filter(|path| !may_switch.contains(&path.as_str())).collect();
+    assert_none("files that know whether a build has workers", findings);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Extension, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use datafusion_tadoc::distributed::{TadocCodec, TadocLogicalCodec, TravelError, is_message};
+use datafusion_tadoc_distributed::{TadocCodec, TadocLogicalCodec, TravelError, is_message};
 
 use crate::sliced::{SlicedExec, SlicedTable};
 

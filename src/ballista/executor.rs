@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
-use datafusion_tadoc::distributed::{EngineHome, with_stores};
+use datafusion_tadoc_distributed::{EngineHome, with_stores};
 use tempfile::TempDir;
 
 use crate::codec::{LogicalCodec, PhysicalCodec};

@@ -55,6 +55,7 @@ pub use ballista_core;
 pub use ballista_executor;
 pub use ballista_scheduler;
 pub use datafusion_tadoc;
+pub use datafusion_tadoc_distributed;
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_proto::logical_plan::AsLogicalPlan;
 use datafusion_proto::protobuf::LogicalPlanNode;
-use datafusion_tadoc::distributed::resolve_tables;
+use datafusion_tadoc_distributed::resolve_tables;
 
 use crate::codec::LogicalCodec;
 

@@ -16,7 +16,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::optimizer::Optimizer;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
-use datafusion_tadoc::distributed::{EngineHome, with_stores};
+use datafusion_tadoc_distributed::{EngineHome, with_stores};
 use tokio::net::TcpListener;
 
 use crate::codec::{LogicalCodec, PhysicalCodec};

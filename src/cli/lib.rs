@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Each subcommand has its own file. Shared modules are `living` (an open living corpus), `listing` (its documents
-//! by path), `taken` (the paths that it has), `origins` (the files that they came from), `tasks` (its documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
+//! by path), `workers` (whose twin `without_workers` is compiled without the feature), `taken` (the paths that it has), `origins` (the files that they came from), `tasks` (its documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
 //! files that commands write). Statements are those of `tadoc_session`, and documents are read by
 //! `tadoc_documents`. The command uses only the public API of the libraries.
 //!
@@ -50,14 +50,14 @@ mod sql;
 mod taken;
 mod tasks;
 mod verify;
+#[cfg_attr(not(feature = "distributed"), path = "without_workers.rs")]
+mod workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::{env, thread};
 
-#[cfg(not(feature = "distributed"))]
-use clap::Args;
 use clap::{Parser, Subcommand};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, leave};
 
@@ -80,11 +80,8 @@ enum Command {
     #[cfg(feature = "server")]
     Serve(tadoc_server::Arguments),
     #[cfg(not(feature = "server"))]
-    Serve(LeftOut),
-    #[cfg(feature = "distributed")]
-    Worker(tadoc_server::worker::Arguments),
-    #[cfg(not(feature = "distributed"))]
-    Worker(LeftOut),
+    Serve(workers::LeftOut),
+    Worker(workers::Worker),
     Info(info::Arguments),
     Verify(verify::Arguments),
     Edit(edit::Arguments),
@@ -98,25 +95,6 @@ enum Command {
     Demo(demo::Arguments),
     Plot(plot::Arguments),
     Calibrate(calibrate::Arguments),
-}
-
-/// Not in this build: compile it with --features full
-#[cfg(not(feature = "distributed"))]
-#[derive(Args)]
-#[command(disable_help_flag = true)]
-struct LeftOut {
-    /// Arguments of the command, which are not read
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<OsString>,
-}
-
-#[cfg(not(feature = "distributed"))]
-impl LeftOut {
-    /// Refuses the command `name`.
-    fn refuse(&self, name: &str) -> Outcome {
-        let problem = format!("this build has no `tadoc {name}`");
-        Err(Failure::usage(format!("{problem}; compile it with `--features full`")))
-    }
 }
 
 const EXAMPLES: &str = "\
@@ -176,10 +154,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Serve(arguments) => tadoc_server::run(&arguments),
         #[cfg(not(feature = "server"))]
         Command::Serve(arguments) => arguments.refuse("serve"),
-        #[cfg(feature = "distributed")]
-        Command::Worker(arguments) => tadoc_server::worker::run(&arguments),
-        #[cfg(not(feature = "distributed"))]
-        Command::Worker(arguments) => arguments.refuse("worker"),
+        Command::Worker(arguments) => workers::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),

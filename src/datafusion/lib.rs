@@ -48,15 +48,12 @@
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | [`travel`] | the interface for crates that send scans to other machines |
-//! | `distributed` | plans that travel to other machines; a feature |
 //!
 //! [`recipes`] lists common questions and their SQL statements.
 
 mod corpora;
 mod declared_orders;
 mod disk_paths;
-#[cfg(feature = "distributed")]
-pub mod distributed;
 mod errors;
 pub mod functions;
 mod gsst;

@@ -7,6 +7,13 @@
 //!
 //! The messages are those of the other crate. Here are the parts that it takes apart and puts together again. All
 //! engines share them: `datafusion-tadoc-distributed` has the messages, for its own workers and for Ballista.
+//!
+//! ```
+//! use datafusion_tadoc::travel::Texts;
+//!
+//! let texts = Texts::from_rows([("first", "to be")].into_iter());
+//! assert_eq!(texts.iter().next(), Some(("to be", "first".to_owned())));
+//! ```
 
 pub use crate::corpora::living::{FoundCorpus, open_view};
 pub use crate::corpora::location::{SourceFile, object_store, store_of};

@@ -22,7 +22,7 @@ use axum::response::Response;
 use axum::routing::get;
 use clap::Args;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion_tadoc::distributed::{WORKER_VERSION, WorkerAccess, worker_of, worker_routes};
+use datafusion_tadoc_distributed::{WORKER_VERSION, WorkerAccess, worker_of, worker_routes};
 use http_body_util::BodyExt;
 use tadoc_documents::display;
 use tadoc_session::{Failure, Outcome, interrupt, limited, note, runtime_of, sandbox_over};

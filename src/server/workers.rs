@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use datafusion_tadoc::distributed::{Credentials, WorkerUrls};
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+use datafusion_tadoc_distributed::{Credentials, WorkerUrls, register_workers};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tadoc_session::{Failure, Outcome};
+use tadoc_session::{Engine, Failure, Outcome};
 
 use crate::token;
 
@@ -38,11 +40,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the workers; `None` if none are named.
+    /// Returns the workers, as the engine of a session; `None` if none are named.
     ///
     /// # Errors
     /// A file cannot be read, or what it says is no list of workers.
-    pub fn urls(&self) -> Outcome<Option<WorkerUrls>> {
+    pub fn engine(&self) -> Outcome<Option<Box<dyn Engine>>> {
         let text = match (&self.workers, &self.workers_file) {
             (Some(text), _) => Some(text.clone()),
             (None, Some(path)) => {
@@ -55,7 +57,16 @@ impl Arguments {
         let workers: WorkerUrls = text.parse()?;
         let token = token(self.workers_token_file.as_deref())?;
         let credentials = credentials(token.as_deref(), self.workers_ca.as_deref())?;
-        Ok(Some(workers.with_credentials(credentials)))
+        Ok(Some(Box::new(Workers(workers.with_credentials(credentials)))))
+    }
+}
+
+/// The engine of a session whose statements run on workers.
+struct Workers(WorkerUrls);
+
+impl Engine for Workers {
+    fn register(&self, context: &SessionContext) -> Result<()> {
+        register_workers(context, self.0.clone())
     }
 }
 

@@ -50,5 +50,5 @@ pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
-pub use self::session::{STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
+pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};

@@ -1,14 +1,13 @@
-//! A session: DataFusion with all table functions, limits of memory, safe mode and workers; and the threads that plan
-//! and run its statements.
+//! A session: DataFusion with all table functions, limits of memory and safe mode, perhaps on another engine; and the
+//! threads that plan and run its statements.
 
 use std::sync::Arc;
 
 use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
-#[cfg(feature = "distributed")]
-use datafusion_tadoc::distributed::{WorkerUrls, register_workers};
 use datafusion_tadoc::safety::Sandbox;
 use datafusion_tadoc::{DeviceSession, charge_calls, with_stores};
 use tokio::runtime::Runtime;
@@ -56,6 +55,15 @@ pub fn sandbox_over(places: &[String], allows_private: bool) -> Outcome<Sandbox>
     Ok(if allows_private { sandbox.allow_private() } else { sandbox })
 }
 
+/// An engine that runs the statements of a session, such as workers on other machines.
+pub trait Engine: Send + Sync {
+    /// Makes the statements of `context`, which has all table functions, run on the engine.
+    ///
+    /// # Errors
+    /// The engine does not take the session.
+    fn register(&self, context: &SessionContext) -> Result<()>;
+}
+
 /// A DataFusion session with all table functions.
 pub struct Session {
     context: SessionContext,
@@ -65,8 +73,7 @@ pub struct Session {
     pub(crate) sandbox: Option<Sandbox>,
     /// Prepared statements that DataFusion cannot plan before they have values.
     pub(crate) prepared: Prepared,
-    #[cfg(feature = "distributed")]
-    workers: Option<WorkerUrls>,
+    engine: Option<Box<dyn Engine>>,
 }
 
 impl Session {
@@ -90,14 +97,7 @@ impl Session {
         }
         let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self {
-            context: context.enable_url_table(),
-            memory,
-            sandbox,
-            prepared: Prepared::default(),
-            #[cfg(feature = "distributed")]
-            workers: None,
-        })
+        Ok(Self { context: context.enable_url_table(), memory, sandbox, prepared: Prepared::default(), engine: None })
     }
 
     /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
@@ -127,10 +127,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Lets statements run on `workers`. Call it before [`prepare`](Self::prepare).
-    #[cfg(feature = "distributed")]
-    pub fn on_workers(self, workers: Option<WorkerUrls>) -> Self {
-        Self { workers, ..self }
+    /// Lets statements run on `engine`, if there is one. Call it before [`prepare`](Self::prepare).
+    pub fn on_engine(self, engine: Option<Box<dyn Engine>>) -> Self {
+        Self { engine, ..self }
     }
 
     /// Registers catalogs and table functions.
@@ -145,9 +144,8 @@ impl Session {
             let pool = Arc::clone(&context.runtime_env().memory_pool);
             charge_calls(context, &pool)?;
         }
-        #[cfg(feature = "distributed")]
-        if let Some(workers) = &self.workers {
-            register_workers(context, workers.clone())?;
+        if let Some(engine) = &self.engine {
+            engine.register(context)?;
         }
         leave::remember(self.devices());
         Ok(())
@@ -168,12 +166,9 @@ impl Session {
         DeviceSession::from_config(self.context.state_ref().read().config())
     }
 
-    /// Returns true if statements run on workers.
-    pub(crate) fn has_workers(&self) -> bool {
-        #[cfg(feature = "distributed")]
-        return self.workers.is_some();
-        #[cfg(not(feature = "distributed"))]
-        return false;
+    /// Returns true if statements run on another engine, which sets up their plans itself.
+    pub(crate) fn has_engine(&self) -> bool {
+        self.engine.is_some()
     }
 }
 

@@ -196,7 +196,7 @@ impl Session {
             Some(stop) => stoppable(plan, stop)?,
             None => plan,
         };
-        let plan = if self.memory.is_some() && !self.has_workers() { asking(plan)? } else { plan };
+        let plan = if self.memory.is_some() && !self.has_engine() { asking(plan)? } else { plan };
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use datafusion_tadoc_ballista::datafusion_tadoc::distributed::TravelError;
+use datafusion_tadoc_ballista::datafusion_tadoc_distributed::TravelError;
 
 use super::cluster::{Cluster, wait_until};
 use super::scene::{Scene, rows, session, sorted, write_corpus};

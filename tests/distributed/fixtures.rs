@@ -10,10 +10,10 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::distributed::{
+use datafusion_tadoc::{Spreading, TadocSessionStateBuilderExt};
+use datafusion_tadoc_distributed::{
     Credentials, WorkerAccess, WorkerUrls, as_worker, serve_worker, with_workers, worker_of,
 };
-use datafusion_tadoc::{Spreading, TadocSessionStateBuilderExt};
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tempfile::TempDir;
 use tokio::net::TcpListener;

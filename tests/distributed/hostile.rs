@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use datafusion_proto::physical_plan::{DefaultPhysicalProtoConverter, PhysicalExtensionCodec};
-use datafusion_tadoc::distributed::{TadocCodec, TravelError};
+use datafusion_tadoc_distributed::proto::physical_plan::{DefaultPhysicalProtoConverter, PhysicalExtensionCodec};
+use datafusion_tadoc_distributed::{TadocCodec, TravelError};
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 

@@ -13,11 +13,11 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_proto::bytes::{
+use datafusion_tadoc_distributed::proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
 };
-use datafusion_proto::logical_plan::LogicalExtensionCodec;
-use datafusion_tadoc::distributed::{EngineHome, TadocLogicalCodec, TravelError, is_message, resolve_tables};
+use datafusion_tadoc_distributed::proto::logical_plan::LogicalExtensionCodec;
+use datafusion_tadoc_distributed::{EngineHome, TadocLogicalCodec, TravelError, is_message, resolve_tables};
 use proptest::prelude::*;
 use testkit::calls::CALLS;
 use tokio::runtime::Runtime;

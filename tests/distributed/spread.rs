@@ -2,8 +2,8 @@
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::distributed::engine::DistributedExt;
-use datafusion_tadoc::distributed::engine::grpc::DefaultChannelResolver;
+use datafusion_tadoc_distributed::engine::DistributedExt;
+use datafusion_tadoc_distributed::engine::grpc::DefaultChannelResolver;
 use testkit::calls::CALLS;
 
 use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};

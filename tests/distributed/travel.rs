@@ -6,11 +6,11 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use datafusion_proto::bytes::{
+use datafusion_tadoc_distributed::proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
-use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
-use datafusion_tadoc::distributed::{TadocCodec, TravelError};
+use datafusion_tadoc_distributed::proto::physical_plan::DeduplicatingProtoConverter;
+use datafusion_tadoc_distributed::{TadocCodec, TravelError};
 
 use testkit::calls::CALLS;
 

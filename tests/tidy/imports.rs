@@ -58,7 +58,7 @@ const ROOMS: &[&str] = &[
     "parquet_files",
     "multiplied",
     "session",
-    "distributed",
+    "travel",
 ];
 
 /// A path in full, as segments below the root of its crate.

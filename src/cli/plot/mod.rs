@@ -76,9 +76,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    #[cfg(feature = "distributed")]
     #[command(flatten)]
-    workers: tadoc_server::workers::Arguments,
+    workers: crate::workers::Named,
 }
 
 /// File name endings of pictures that are not SVG.
@@ -132,9 +131,7 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
 }
 
 async fn draw(arguments: &Arguments) -> Outcome<String> {
-    let console = Console::for_tables()?;
-    #[cfg(feature = "distributed")]
-    let console = console.on_workers(&arguments.workers)?;
+    let console = Console::for_tables()?.on_workers(&arguments.workers)?;
     console.session.prepare().await?;
     let title = arguments.title.as_deref();
     if let Some(corpus) = &arguments.dispersion {

@@ -16,14 +16,13 @@ use datafusion::sql::parser::Statement;
 use datafusion_tadoc::safety::{Permission, Sandbox};
 use datafusion_tadoc::{contain_panics_of, notices};
 use tadoc_documents::display;
-#[cfg(feature = "distributed")]
-use tadoc_server::workers::Arguments as WorkerArguments;
 use tadoc_session::{
     Failure, MaxWidth, Outcome, Session, Statements, interrupt, is_shown_whole, note, remember_secrets, runtime,
     sandbox_over,
 };
 
 use self::print::{Format, MaxRows, PrintOptions};
+use crate::workers;
 
 /// Ask questions in SQL
 ///
@@ -74,9 +73,8 @@ pub struct Arguments {
     #[command(flatten)]
     safe: SafeArguments,
 
-    #[cfg(feature = "distributed")]
     #[command(flatten)]
-    workers: WorkerArguments,
+    workers: workers::Named,
 }
 
 const EXAMPLES: &str = "\
@@ -183,9 +181,7 @@ impl Console {
         let options = PrintOptions { format: arguments.format, max_rows: arguments.maxrows, quiet: arguments.quiet };
         let session = Session::new(arguments.memory_limit, arguments.safe.sandbox()?)?;
         let console = Self { session, options, max_width: arguments.maxwidth };
-        #[cfg(feature = "distributed")]
-        let console = console.on_workers(&arguments.workers)?;
-        Ok(console)
+        console.on_workers(&arguments.workers)
     }
 
     /// Opens the prompt after the statements of the scripts `first`. One that fails ends its script, not the prompt.
@@ -268,9 +264,8 @@ impl Console {
     ///
     /// # Errors
     /// The text is no list of workers.
-    #[cfg(feature = "distributed")]
-    pub fn on_workers(self, arguments: &WorkerArguments) -> Outcome<Self> {
-        Ok(Self { session: self.session.on_workers(arguments.urls()?), ..self })
+    pub fn on_workers(self, arguments: &workers::Named) -> Outcome<Self> {
+        Ok(Self { session: self.session.on_engine(arguments.engine()?), ..self })
     }
 
     /// Runs all statements of `script`. `is_last` says that no other script follows. Only one

@@ -21,15 +21,15 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf;
 use prost::Message;
 
-use super::files::{Found, check_no_user, message_of, message_of_open};
-use super::message::{
+use crate::files::{Found, check_no_user, message_of, message_of_open};
+use crate::message::{
     CallMessage, DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage, ScanMessage, SourceKind,
     SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
 };
-use super::travelled::TravelledExec;
-use super::{TravelError, refused};
-use crate::travel::{BoundFunction, Filters, ScanSpec, Source, Stage, Texts, bound_again};
-use crate::{TadocExec, TadocOptions, mask_secrets};
+use crate::travelled::TravelledExec;
+use crate::{TravelError, refused};
+use datafusion_tadoc::travel::{BoundFunction, Filters, ScanSpec, Source, Stage, Texts, bound_again};
+use datafusion_tadoc::{TadocExec, TadocOptions, mask_secrets};
 use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;

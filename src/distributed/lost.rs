@@ -14,7 +14,7 @@ use datafusion::common::exec_datafusion_err;
 use datafusion::error::DataFusionError;
 use url::Url;
 
-use crate::travel::shown;
+use datafusion_tadoc::travel::shown;
 
 /// Begin of what is said about a connection that broke. A worker may have said it of another worker.
 const BROKE: &str = "the connection broke while";

@@ -31,18 +31,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use tadoc::text::{Fold, Synonyms};
 
-use super::listings::ListedTable;
-use super::message::{self, LivingMessage, NodeMessage, PairMessage, PlaceMessage, TableMessage};
-use super::scans::{bound_call, call, living, options_of, synonyms_of, texts_of};
-use super::travelled::find_version;
-use super::{TravelError, refused};
-use crate::travel::{CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error};
-use crate::{TadocTable, mask_secrets};
+use crate::listings::ListedTable;
+use crate::message::{self, LivingMessage, NodeMessage, PairMessage, PlaceMessage, TableMessage};
+use crate::scans::{bound_call, call, living, options_of, synonyms_of, texts_of};
+use crate::travelled::find_version;
+use crate::{TravelError, refused};
+use datafusion_tadoc::travel::{CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error};
+use datafusion_tadoc::{TadocTable, mask_secrets};
 
 /// Codec of the tables of this crate in logical plans: table functions, tables `STORED AS TADOC`, and
 /// tables of Parquet files with and without GSST columns. [`resolve_tables`] prepares a plan for it.
 ///
-/// A session that decodes needs [`with_tadoc`](crate::TadocSessionStateBuilderExt::with_tadoc).
+/// A session that decodes needs [`with_tadoc`](datafusion_tadoc::TadocSessionStateBuilderExt::with_tadoc).
 ///
 /// ```
 /// use datafusion::prelude::*;
@@ -50,7 +50,7 @@ use crate::{TadocTable, mask_secrets};
 ///     logical_plan_from_bytes_with_extension_codec as read,
 ///     logical_plan_to_bytes_with_extension_codec as written,
 /// };
-/// use datafusion_tadoc::distributed::{TadocLogicalCodec, resolve_tables};
+/// use datafusion_tadoc_distributed::{TadocLogicalCodec, resolve_tables};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> datafusion::error::Result<()> {

@@ -25,11 +25,11 @@ use datafusion::physical_plan::{
 use futures::{FutureExt, TryFutureExt};
 use tokio::sync::OnceCell;
 
-use super::files::Found;
-use super::message::{LivingMessage, SourceKind, SourceMessage};
-use super::{TravelError, refused};
-use crate::TadocExec;
-use crate::travel::{CorpusCache, FoundCorpus, ScanSpec, Source, leaf_methods, open_view};
+use crate::files::Found;
+use crate::message::{LivingMessage, SourceKind, SourceMessage};
+use crate::{TravelError, refused};
+use datafusion_tadoc::TadocExec;
+use datafusion_tadoc::travel::{CorpusCache, FoundCorpus, ScanSpec, Source, leaf_methods, open_view};
 use tadoc_store::Version;
 
 /// Plan node of a scan that arrived. See the module's description.

@@ -47,16 +47,18 @@ use tonic::transport::{Endpoint, Server};
 use tower::ServiceExt;
 use url::Url;
 
-use super::credentials::Credentials;
-use super::exchanges::PlainExchanges;
-use super::explain::StagesPlanner;
-use super::lost::{named, unreachable};
-use super::requests::{Requests, stop_of_request};
-use super::series::WholeSeries;
-use super::tasks::{desired_tasks, divide, route};
-use super::{TadocCodec, TravelError};
-use crate::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
-use crate::{DeviceSession, Spreading, TadocSessionStateBuilderExt, asking, bound_functions, mask_secrets, stoppable};
+use crate::credentials::Credentials;
+use crate::exchanges::PlainExchanges;
+use crate::explain::StagesPlanner;
+use crate::lost::{named, unreachable};
+use crate::requests::{Requests, stop_of_request};
+use crate::series::WholeSeries;
+use crate::tasks::{desired_tasks, divide, route};
+use crate::{TadocCodec, TravelError};
+use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
+use datafusion_tadoc::{
+    DeviceSession, Spreading, TadocSessionStateBuilderExt, asking, bound_functions, mask_secrets, stoppable,
+};
 
 /// Version that the machines of a statement must share.
 pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 6");
@@ -77,7 +79,7 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// the connections to them.
 ///
 /// ```
-/// use datafusion_tadoc::distributed::WorkerUrls;
+/// use datafusion_tadoc_distributed::WorkerUrls;
 ///
 /// let workers: WorkerUrls = "http://one:8815, http://two:8815".parse()?;
 /// assert_eq!(workers.len(), 2);
@@ -190,10 +192,10 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     builder.with_query_planner(Arc::new(StagesPlanner::new(planner)))
 }
 
-/// Variant of [`with_workers`] for a session that exists, after [`register_all`](crate::register_all).
+/// Variant of [`with_workers`] for a session that exists, after [`register_all`](datafusion_tadoc::register_all).
 ///
 /// # Errors
-/// Never fails today. The result matches [`register_all`](crate::register_all).
+/// Never fails today. The result matches [`register_all`](datafusion_tadoc::register_all).
 pub fn register_workers(ctx: &SessionContext, workers: WorkerUrls) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

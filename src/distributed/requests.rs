@@ -19,7 +19,7 @@ use tonic::codegen::http::Request;
 use tonic::server::NamedService;
 use tower::Service;
 
-use crate::Stop;
+use datafusion_tadoc::Stop;
 
 tokio::task_local! {
     /// Sign of the request that is being answered.

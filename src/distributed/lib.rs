@@ -14,13 +14,13 @@
 //! A session with workers cuts scans into runs of segments, which each worker reads and answers in
 //! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at
 //! once run as one task. Some functions divide their rows by words instead, if each machine has room for the
-//! whole corpus (`planning/portions`).
+//! whole corpus (`datafusion/planning/portions`).
 //!
 //! ```
 //! use datafusion::execution::SessionStateBuilder;
 //! use datafusion::prelude::SessionContext;
 //! use datafusion_tadoc::TadocSessionStateBuilderExt;
-//! use datafusion_tadoc::distributed::{WorkerUrls, with_workers};
+//! use datafusion_tadoc_distributed::{WorkerUrls, with_workers};
 //!
 //! # fn main() -> datafusion::error::Result<()> {
 //! let workers: WorkerUrls = "http://one:8815,http://two:8815".parse()?;
@@ -59,10 +59,11 @@ mod tables;
 mod tasks;
 mod travelled;
 
-pub use crate::corpora::with_stores;
 pub use codec::TadocCodec;
 pub use credentials::Credentials;
 pub use datafusion_distributed as engine;
+pub use datafusion_proto as proto;
+pub use datafusion_tadoc::with_stores;
 pub use home::EngineHome;
 pub use message::is_message;
 pub use session::{
@@ -80,7 +81,7 @@ use datafusion::error::{DataFusionError, Result};
 /// ```
 /// use datafusion::execution::TaskContext;
 /// use datafusion_proto::physical_plan::{DefaultPhysicalProtoConverter, PhysicalExtensionCodec};
-/// use datafusion_tadoc::distributed::{TadocCodec, TravelError};
+/// use datafusion_tadoc_distributed::{TadocCodec, TravelError};
 ///
 /// let converter = DefaultPhysicalProtoConverter {};
 /// let context = TaskContext::default();

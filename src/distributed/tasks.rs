@@ -29,8 +29,8 @@ use datafusion_distributed::{
 };
 use url::Url;
 
-use crate::TadocExec;
-use crate::travel::{CorpusFunction, Run, RunsExec};
+use datafusion_tadoc::TadocExec;
+use datafusion_tadoc::travel::{CorpusFunction, Run, RunsExec};
 
 /// Part of a worker's equal share that it may have more, so that runs stay where they are.
 const SLACK: u64 = 16;

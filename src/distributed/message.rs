@@ -11,7 +11,7 @@
 use datafusion::error::Result;
 use prost::Message;
 
-use super::refused;
+use crate::refused;
 
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
@@ -33,7 +33,7 @@ pub(super) fn seal(node: &NodeMessage, buf: &mut Vec<u8>) {
 /// its own knows which of them to ask.
 ///
 /// ```
-/// assert!(!datafusion_tadoc::distributed::is_message(b"other bytes"));
+/// assert!(!datafusion_tadoc_distributed::is_message(b"other bytes"));
 /// ```
 pub fn is_message(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)

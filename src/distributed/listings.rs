@@ -19,11 +19,11 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use url::Url;
 
-use super::files::check_no_user;
-use super::message::{FormatKind, ListingMessage, PairMessage};
-use super::scans::{schema_bytes, schema_of};
-use super::{TravelError, refused};
-use crate::travel::{gsst_format, gsst_options, object_store, parquet_format, parquet_options};
+use crate::files::check_no_user;
+use crate::message::{FormatKind, ListingMessage, PairMessage};
+use crate::scans::{schema_bytes, schema_of};
+use crate::{TravelError, refused};
+use datafusion_tadoc::travel::{gsst_format, gsst_options, object_store, parquet_format, parquet_options};
 
 /// A table of Parquet files, whose format DataFusion's own messages do not know.
 #[derive(Debug)]

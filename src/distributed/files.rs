@@ -19,10 +19,10 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use tokio::sync::OnceCell;
 use url::{Position, Url};
 
-use super::message::{FileMessage, RangeMessage};
-use super::{TravelError, refused};
-use crate::mask_secrets;
-use crate::travel::{CorpusCache, OpenFile, PlannedFiles, SourceFile, store_of};
+use crate::message::{FileMessage, RangeMessage};
+use crate::{TravelError, refused};
+use datafusion_tadoc::mask_secrets;
+use datafusion_tadoc::travel::{CorpusCache, OpenFile, PlannedFiles, SourceFile, store_of};
 use tadoc::format::OpenLimits;
 
 /// Beginning of the e-tags of files of living corpora.

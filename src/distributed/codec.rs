@@ -9,14 +9,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use url::Url;
 
-use super::columns::columns_of;
-use super::exchanges::PlainRowsExec;
-use super::files::check_no_user;
-use super::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
-use super::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
-use super::{TravelError, refused};
-use crate::TadocExec;
-use crate::travel::{
+use crate::columns::columns_of;
+use crate::exchanges::PlainRowsExec;
+use crate::files::check_no_user;
+use crate::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
+use crate::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
+use crate::{TravelError, refused};
+use datafusion_tadoc::TadocExec;
+use datafusion_tadoc::travel::{
     BatchRowsExec, JoinedLists, PortionFacts, PortionsExec, Run, RunsExec, SegmentTarget, WriteSegmentsExec,
 };
 
@@ -27,7 +27,7 @@ const MAX_PARTITIONS: u32 = 1 << 16;
 /// and scans of GSST columns, and the node that writes segments of living corpora. Other nodes that write are
 /// refused. Scalar functions travel by name.
 ///
-/// A session that decodes needs [`with_tadoc`](crate::TadocSessionStateBuilderExt::with_tadoc).
+/// A session that decodes needs [`with_tadoc`](datafusion_tadoc::TadocSessionStateBuilderExt::with_tadoc).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TadocCodec;
 

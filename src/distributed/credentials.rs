@@ -11,7 +11,7 @@ use tonic::transport::{Certificate, ClientTlsConfig};
 /// certificates the system's authorities are trusted.
 ///
 /// ```
-/// use datafusion_tadoc::distributed::{Credentials, WorkerUrls};
+/// use datafusion_tadoc_distributed::{Credentials, WorkerUrls};
 ///
 /// let credentials = Credentials::default().with_token("not-for-everybody")?;
 /// let workers: WorkerUrls = "https://one:8816,https://two:8816".parse()?;

@@ -17,12 +17,12 @@ use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
 use datafusion_proto::protobuf;
 use prost::Message;
 
-use super::files::{NamedFiles, check_no_user, message_of_parts};
-use super::message::{ColumnsMessage, FactsMessage, FileMessage};
-use super::refused;
-use super::scans::{Decoder, Encoder, options, options_of};
-use crate::GsstSource;
-use crate::travel::{ColumnFacts, FileFacts};
+use crate::files::{NamedFiles, check_no_user, message_of_parts};
+use crate::message::{ColumnsMessage, FactsMessage, FileMessage};
+use crate::refused;
+use crate::scans::{Decoder, Encoder, options, options_of};
+use datafusion_tadoc::GsstSource;
+use datafusion_tadoc::travel::{ColumnFacts, FileFacts};
 
 /// Returns the scan of GSST columns that `node` is, if it is one.
 pub(super) fn columns_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &GsstSource)> {

@@ -7,7 +7,7 @@
 //!
 //! An engine makes a session for each statement or task. [`EngineHome`] is what they share: corpora that
 //! are open, devices, stores and memory. Engines with workers of this crate need none
-//! ([`worker_of`](super::worker_of)).
+//! ([`worker_of`](crate::worker_of)).
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
-use super::exchanges::PlainExchanges;
-use crate::travel::{AtWorker, CorpusCache, NameParquetFiles};
-use crate::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
+use crate::exchanges::PlainExchanges;
+use datafusion_tadoc::travel::{AtWorker, CorpusCache, NameParquetFiles};
+use datafusion_tadoc::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
 
 /// State that the sessions of an engine share in a process.
 ///
@@ -26,7 +26,7 @@ use crate::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt}
 /// use std::sync::Arc;
 /// use datafusion::execution::SessionStateBuilder;
 /// use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-/// use datafusion_tadoc::distributed::{EngineHome, with_stores};
+/// use datafusion_tadoc_distributed::{EngineHome, with_stores};
 ///
 /// # fn main() -> datafusion::error::Result<()> {
 /// let runtime = with_stores(RuntimeEnvBuilder::new()).build_arc()?;
@@ -45,7 +45,7 @@ pub struct EngineHome {
 
 impl EngineHome {
     /// Makes a home whose statements run in `runtime`, with its stores and its memory. A runtime of a
-    /// [`Sandbox`](crate::safety::Sandbox) keeps the statements of other machines inside.
+    /// [`Sandbox`](datafusion_tadoc::safety::Sandbox) keeps the statements of other machines inside.
     pub fn new(runtime: Arc<RuntimeEnv>) -> Self {
         Self { runtime, cache: Arc::default(), devices: Arc::new(DeviceSession::new()) }
     }

@@ -45,11 +45,11 @@ pub struct JoinedLists {
 }
 
 impl JoinedLists {
-    /// Builds a node over rows of [`WORD`], and of the number of documents and their list if these
+    /// Builds a node over rows of `word`, and of the number of documents and their list if these
     /// columns are there.
     ///
     /// # Errors
-    /// An error if there is no column [`WORD`], or if there are other columns.
+    /// An error if there is no column `word`, or if there are other columns.
     pub fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         for field in schema.fields() {

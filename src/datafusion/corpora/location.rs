@@ -331,7 +331,7 @@ fn web_store(url: &Url) -> object_store::Result<Box<dyn ObjectStore>> {
 /// Returns the store of a resolved file.
 ///
 /// # Errors
-/// The errors of [`object_store`].
+/// The errors of [`object_store()`].
 pub fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
     match &file.on_disk {
         Some(on_disk) => Ok(Arc::new(on_disk.clone())),

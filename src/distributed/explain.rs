@@ -16,8 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, display_plan_ascii};
-
-use crate::parquet_files::NameParquetFiles;
+use datafusion_tadoc::travel::NameParquetFiles;
 
 /// Line above a plan that is not divided.
 const ONE_MACHINE: &str = "one task on this machine:\n";

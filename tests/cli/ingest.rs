@@ -14,6 +14,24 @@ const HARD: [(&str, &[u8]); 6] = [
 ];
 
 #[test]
+fn texts_without_blanks_are_told_once() {
+    let folder = new_folder();
+    folder.write("a.txt", "plain");
+    folder.write("zh.txt", "\u{ff}审批流程很长\n");
+    folder.write("th.txt", "สวัสดีชาวโลก");
+    let note = "note: texts in Chinese, Japanese, Thai or the like (zh.txt): the tokenizer word takes";
+    let inputs = ["ingest", "a.txt", "zh.txt", "th.txt", "-o"];
+    let ran = folder.run(&[&inputs[..], &["w.tadoc"]].concat());
+    assert_eq!(ran.stderr.matches(note).count(), 1, "{}", ran.stderr);
+    let ran = folder.run(&[&inputs[..], &["u.tadoc", "--tokenizer", "uax29"]].concat());
+    assert!(!ran.stderr.contains("Chinese"), "{}", ran.stderr);
+    assert_eq!(folder.rows("SELECT count(*) FROM search('u.tadoc', '审批流程')"), ["1"]);
+    // A name of two characters is a word.
+    folder.write("b.txt", "Tokyo is 東京 in Japan");
+    assert!(!folder.run(&["ingest", "b.txt", "-o", "b.tadoc"]).stderr.contains("Chinese"));
+}
+
+#[test]
 fn a_folder_comes_back_byte_for_byte() {
     for tokenizer in ["word", "uax29", "whitespace"] {
         for builder in ["rounds", "sequitur"] {

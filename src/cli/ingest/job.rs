@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use datafusion::arrow::datatypes::SchemaRef;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
+use tadoc::text::TokenizerProfile;
 use tadoc_documents as documents;
 use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
@@ -30,6 +31,10 @@ use crate::taken::TakenPaths;
 
 /// Maximum number of batches that wait between reader and builder.
 const WAITING_BATCHES: usize = 4;
+/// Bytes of each batch that are looked at for scripts without blanks.
+const SAMPLE_BYTES: usize = 64 << 10;
+/// Characters in a row of a script without blanks, which are several words.
+const UNSPACED_CHARS: usize = 4;
 /// Time after which a builder without input checks for an interrupt.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
@@ -102,6 +107,14 @@ impl Job {
         let mut notes: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
         notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
         notes.extend(read.notes.iter().map(|note| format!("note: {note}")));
+        notes.extend(built.unspaced.map(|path| {
+            format!(
+                "note: texts in Chinese, Japanese, Thai or the like ({}): the tokenizer {} takes what stands between \
+                 blanks for one word, so their words are not found; --tokenizer uax29 cuts them",
+                display::plain(&path),
+                self.options.profile
+            )
+        }));
         let (parquet, schema) = columns
             .map(|StoredColumns { parquet, schema, notes: of_columns }| {
                 notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
@@ -123,6 +136,7 @@ impl Job {
         let mut read = Counts::default();
         let mut waited = Duration::ZERO;
         let mut last_path = String::new();
+        let mut unspaced = None;
         loop {
             let asked = Instant::now();
             let batch = batches.recv_timeout(LOOK_UP);
@@ -135,6 +149,9 @@ impl Job {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            if unspaced.is_none() && self.options.profile != TokenizerProfile::Uax29 {
+                unspaced = unspaced_path(&batch);
+            }
             for part in batch.iter() {
                 // Lines of one file have one path.
                 if let Some(taken) = self.taken.as_ref().filter(|_| part.path != last_path) {
@@ -147,14 +164,54 @@ impl Job {
             read += batch.read;
             progress.advance(batch.read.disk_bytes, num_docs);
         }
-        Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
+        Ok(Built { builder, num_docs, unspaced, read_bytes: read.text_bytes, waited })
     }
+}
+
+/// Returns the path of the document at the first words of `batch` without blanks between them, if it begins with such
+/// texts.
+fn unspaced_path(batch: &Batch) -> Option<String> {
+    let sample = batch.text.get(..SAMPLE_BYTES).unwrap_or(&batch.text);
+    if sample.is_ascii() {
+        return None;
+    }
+    let mut len = 0;
+    let mut num_in_row = 0;
+    for chunk in sample.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            num_in_row = if is_unspaced(character) { num_in_row + 1 } else { 0 };
+            len += character.len_utf8();
+            if num_in_row == UNSPACED_CHARS {
+                let document = batch.documents.iter().find(|(_, end)| *end >= len);
+                return document.map(|(path, _)| path.to_string());
+            }
+        }
+        num_in_row = if chunk.invalid().is_empty() { num_in_row } else { 0 };
+        len += chunk.invalid().len();
+    }
+    None
+}
+
+/// Returns true for characters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, kana and
+/// ideographs.
+fn is_unspaced(character: char) -> bool {
+    matches!(
+        character,
+        '\u{e00}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{9fff}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
 }
 
 /// A builder that has taken all documents.
 struct Built<W: Write> {
     builder: CorpusBuilder<W>,
     num_docs: u64,
+    /// Path of a text without blanks between words, if the tokenizer needs them.
+    unspaced: Option<String>,
     /// Bytes of the inputs, after decompression.
     read_bytes: u64,
     /// Time that the builder spent waiting for input.

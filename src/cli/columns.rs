@@ -30,7 +30,7 @@ use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
 use datafusion_tadoc::check_type_depth;
-use datafusion_tadoc::user_columns::{self, join_schemas, parquet_properties, storable};
+use datafusion_tadoc::user_columns::{self, join_rows, parquet_properties, storable};
 use tadoc_documents as documents;
 use tadoc_documents::columns::leaves;
 use tadoc_documents::{ColumnSink, Documents, Numbers};
@@ -69,8 +69,6 @@ pub struct Columns {
 /// Consecutive rows with one schema.
 struct SchemaRun {
     schema: SchemaRef,
-    /// Name of the input of the first row, for messages.
-    input: String,
     /// Start of the run in the temporary file, or `None` if the run has no columns.
     offset: Option<u64>,
     num_rows: usize,
@@ -89,9 +87,9 @@ impl Columns {
         Self { narrow: Some(Guesses::default()), ..Self::default() }
     }
 
-    fn push_batch(&mut self, batch: &RecordBatch, input: &str) -> Result<(), ArrowError> {
+    fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         if self.runs.last().is_none_or(|run| run.schema != batch.schema()) {
-            self.start_run(batch.schema(), input)?;
+            self.start_run(batch.schema())?;
         }
         if let Some(run) = self.runs.last_mut() {
             run.num_rows += batch.num_rows();
@@ -102,7 +100,7 @@ impl Columns {
         }
     }
 
-    fn start_run(&mut self, schema: SchemaRef, input: &str) -> Result<(), ArrowError> {
+    fn start_run(&mut self, schema: SchemaRef) -> Result<(), ArrowError> {
         self.end_run()?;
         self.paths.extend(leaves(schema.fields()));
         let mut offset = None;
@@ -114,7 +112,7 @@ impl Columns {
             offset = Some(file.stream_position()?);
             self.writer = Some(StreamWriter::try_new(BufWriter::new(file), &schema)?);
         }
-        self.runs.push(SchemaRun { schema, input: input.to_owned(), offset, num_rows: 0 });
+        self.runs.push(SchemaRun { schema, offset, num_rows: 0 });
         Ok(())
     }
 
@@ -130,7 +128,7 @@ impl Columns {
     /// Returns all rows as Parquet, or `None` if there are no user columns.
     ///
     /// # Errors
-    /// The types of a column cannot be joined (the text names the column), or I/O fails.
+    /// A column is nested too deeply (the text names the column), or I/O fails.
     pub fn into_parquet(mut self) -> Outcome<Option<StoredColumns>> {
         self.end_run()?;
         let schema = self.joined_schema()?;
@@ -144,25 +142,11 @@ impl Columns {
         Ok(Some(StoredColumns { parquet, schema: stored, notes }))
     }
 
-    /// Formats the message for a `run` whose columns cannot be joined with earlier runs.
-    fn not_joined(&self, run: &SchemaRun, reason: &str) -> String {
-        let typed = |run: &SchemaRun| self.numbers.typed(&run.schema);
-        let differs = |earlier: &&SchemaRun| join_schemas(&typed(earlier), &typed(run)).is_err();
-        let earlier = self.runs.iter().find(differs).unwrap_or(run);
-        let inputs = if earlier.input == run.input {
-            format!("both in {}", earlier.input)
-        } else {
-            format!("{}, then {}", earlier.input, run.input)
-        };
-        format!("{reason} ({inputs}); pass --no-columns to keep the text only")
-    }
-
     /// Joins the columns of all runs by name. Each gets a type that holds all of its values.
     fn joined_schema(&self) -> Outcome<Schema> {
         let mut schema = Schema::empty();
         for run in &self.runs {
-            schema = join_schemas(&schema, &self.numbers.typed(&run.schema))
-                .map_err(|reason| Failure::new(self.not_joined(run, &reason)))?;
+            schema = join_rows(&schema, &self.numbers.typed(&run.schema));
         }
         if let Some(deep) = schema.fields().iter().find(|field| depth(field) > MAX_DEPTH) {
             return Err(Failure::new(format!(
@@ -187,12 +171,12 @@ impl ColumnSink for Columns {
     }
 
     /// Collects the rows in a temporary file.
-    fn push(&mut self, batch: &RecordBatch, input: &str) -> documents::Outcome {
+    fn push(&mut self, batch: &RecordBatch, _input: &str) -> documents::Outcome {
         match &mut self.narrow {
             Some(guesses) => guesses.observe(batch),
             None => self.numbers.observe(batch),
         }
-        let pushed = self.push_batch(batch, input);
+        let pushed = self.push_batch(batch);
         let what = "collecting columns in a temporary file";
         pushed.map_err(|error| documents::Failure::with_cause(what, &error))
     }

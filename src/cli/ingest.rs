@@ -118,9 +118,10 @@ pub struct Arguments {
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
     /// jsonl, csv, tsv, parquet, arrow, avro: a row; arrow is IPC, a stream or a file (Feather 2); for
-    /// jsonl also an element of an array, for csv and tsv also a line of a log of Zeek. The column named
-    /// after the colon is the text, a column called `path` is the path, all others become columns of the table
-    /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
+    /// jsonl also an object over several lines or an element of an array, for csv and tsv also a line of a log
+    /// of Zeek. The column named after the colon is the text, a column called `path` is the path, all others
+    /// become columns of the table (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE'). jsonl:a.b is the
+    /// field b of the object a.
     /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
     /// become columns.
     /// mbox: a message of a mailbox, or a file .eml; from, to, subject and date become columns.
@@ -139,7 +140,7 @@ pub struct Arguments {
     /// re:REGEX: the time is the group `ts` of the expression, such as 're:at=(?<ts>[^ ]+)', or its first group,
     /// or all that it finds in the first 4 KiB of the line; a text as for auto, or in --timestamp-format.
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
-    /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
+    /// FIELD: the column of rows, or a.b for a field of objects, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.
     /// A document without a timestamp, or with one that is not understood as a whole, has NULL; a FIELD has
     /// nothing behind its time. Times are stored in UTC, in microseconds. Of two hours with one name the first
@@ -176,6 +177,10 @@ pub struct Arguments {
     /// With csv and tsv: leave out lines that begin with this character
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     comment: Option<u8>,
+
+    /// With csv and tsv: leave out this number of lines before the header, or before the first row
+    #[arg(long, default_value_t = 0, value_name = "LINES")]
+    skip_rows: u64,
 
     /// With --documents lines: a document is a line that this regular expression matches, together with
     /// the lines behind it that it does not match
@@ -278,9 +283,10 @@ pub struct Arguments {
     ///
     /// A compressed file that is cut, damaged or exceeds a limit is stored up to there, and so is an archive;
     /// a cut zip file, whose list of members is missing, ends before the first member whose length stands
-    /// behind it. Files that cannot be opened are left out, and with jsonl lines that are no JSON objects.
-    /// For --documents files, lines and jsonl. A path that does not exist, a folder that cannot be read, an
-    /// error of the disk or of a store, and rows that do not fit end the ingest nevertheless.
+    /// behind it. Files that cannot be opened are left out, and so are rows that cannot be read, lack the text or
+    /// are larger than --max-row-size; their number is told. Files of rows end where no next row can be found. A
+    /// path that does not exist, a folder that cannot be read, and an error of the disk or of a store end the
+    /// ingest nevertheless.
     #[arg(long)]
     keep_going: bool,
 
@@ -519,19 +525,17 @@ impl Arguments {
             return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
         let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
-        let goes_on = matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
-        if self.charset.is_some() && !(goes_on || is_csv) {
+        let is_text = matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
+        if self.charset.is_some() && !(is_text || is_csv) {
             return Err(Failure::usage("--charset goes with --documents files, lines, jsonl, csv and tsv"));
-        }
-        if self.keep_going && !goes_on {
-            return Err(Failure::usage("--keep-going goes with --documents files, lines and jsonl"));
         }
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
         let has_dialect = self.delimiter.is_some() || self.quote.is_some() || self.no_header || self.comment.is_some();
+        let has_dialect = has_dialect || self.skip_rows > 0;
         if !is_csv && has_dialect {
-            let options = "--delimiter, --quote, --no-header and --comment";
+            let options = "--delimiter, --quote, --no-header, --comment and --skip-rows";
             return Err(Failure::usage(format!("{options} go with --documents csv:COLUMN and tsv:COLUMN")));
         }
         if let Some(Quote::Byte(quote)) = self.quote
@@ -554,6 +558,7 @@ impl Arguments {
                 has_header: !self.no_header,
                 comment: self.comment,
                 quote: self.quote,
+                skip_lines: self.skip_rows,
             },
             ..Division::from(self.documents.clone())
         })

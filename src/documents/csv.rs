@@ -8,28 +8,24 @@
 //! Every cell is first read as text. The receiver of columns gives a column a narrower type if all of its
 //! values fit. An empty cell of the text column is an empty document. Quotes are those of [`Quotes`]; between
 //! tabs a quotation mark is text by default, as the registration of text/tab-separated-values at the IANA knows
-//! no quotes. Memory is a few times [`BATCH_BYTES`], plus a row.
-//!
+//! no quotes. A first line `sep=;`, as Excel has it, names the delimiter. Memory is a few times [`BATCH_BYTES`], plus
+//! a row.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Cursor, Read};
-use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::csv::ReaderBuilder;
-use arrow::csv::reader::{Decoder, Format};
+use arrow::csv::reader::Format;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
+use crate::csv_rows::{BATCH_ROWS, BadRow, Decoder, Fault, Form};
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
 use crate::quotes::{NO_QUOTE, Quotes};
 use crate::rows::Rows;
 use crate::{BATCH_BYTES, display};
-
-/// Number of rows decoded at once. It is small because cells can be long texts.
-const BATCH_ROWS: usize = 256;
 
 /// The quotation mark around cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +47,27 @@ pub struct Dialect {
     pub comment: Option<u8>,
     /// Quotation mark. If it is not given, it is none where a tab is between cells, else `"`.
     pub quote: Option<Quote>,
+    /// Number of lines before the first row.
+    pub skip_lines: u64,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { delimiter: None, has_header: true, comment: None, quote: None }
+        Self { delimiter: None, has_header: true, comment: None, quote: None, skip_lines: 0 }
     }
 }
 
 /// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
-    let delimiter = dialect.delimiter.unwrap_or_else(|| delimiter(&rows.input.path));
+    let lines = skip_lines(&mut *opened.reader, dialect.skip_lines);
+    let lines = lines.map_err(|error| opened.failed(rows.input, &error))?;
+    let head = opened.head().map_err(|error| opened.failed(rows.input, &error))?;
+    let named = named_delimiter(&head);
+    let lines = if named.is_some() { lines + 1 } else { lines };
+    if named.is_some() {
+        skip_lines(&mut *opened.reader, 1).map_err(|error| opened.failed(rows.input, &error))?;
+    }
+    let delimiter = dialect.delimiter.or(named).unwrap_or_else(|| delimiter(&rows.input.path));
     let quote = match dialect.quote {
         Some(Quote::Byte(quote)) => quote,
         Some(Quote::None) => NO_QUOTE,
@@ -69,7 +75,7 @@ pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut R
         None => b'"',
     };
     let max_bytes = rows.options.max_row_bytes;
-    let quotes = || Quotes::new(quote, delimiter, dialect.comment);
+    let quotes = || Quotes::new(quote, delimiter, dialect.comment).after_lines(lines);
     let first = read_first_row(&mut *opened.reader, dialect.comment, quotes(), max_bytes);
     let (first, row) = first.map_err(|error| opened.failed(rows.input, &error))?;
     if first.len() as u64 > max_bytes {
@@ -78,17 +84,11 @@ pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut R
     }
     let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter).with_quote(quote);
     let schema = schema_of(&first[row..], &format).map_err(|error| bad_csv(rows, &error))?;
-    let reader = ReaderBuilder::new(Arc::new(schema.clone()))
-        .with_header(dialect.has_header)
-        .with_delimiter(delimiter)
-        .with_quote(quote);
-    let reader = match dialect.comment {
-        Some(comment) => reader.with_comment(comment),
-        None => reader,
-    };
+    let (comment, has_header) = (dialect.comment, dialect.has_header);
+    let form = Form { delimiter, quote, comment, has_header, null: String::new() };
     // The first row is decoded too, so that line numbers in errors are right.
     let (quotes, typed) = (quotes(), &|batch| Ok(batch));
-    let table = Table { column, schema: &schema, reader, first, quotes, typed };
+    let table = Table { column, schema: &schema, form, lines, first, quotes, typed };
     table.read(opened, rows)
 }
 
@@ -99,7 +99,9 @@ pub struct Table<'a> {
     /// Names of the columns, all of which are texts.
     pub schema: &'a Schema,
     /// Form of the rows.
-    pub reader: ReaderBuilder,
+    pub form: Form,
+    /// Number of lines before them.
+    pub lines: u64,
     /// Bytes before the reader of the input.
     pub first: Vec<u8>,
     /// Quotation marks before these bytes.
@@ -111,20 +113,22 @@ pub struct Table<'a> {
 impl Table<'_> {
     /// Reads all rows.
     pub fn read(self, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
-        let Self { column, schema, reader, first, quotes, typed } = self;
+        let Self { column, schema, form, lines, first, quotes, typed } = self;
         rows.check_text_column(column, schema)?;
         rows.check_num_columns(schema)?;
         rows.check_time_column(schema)?;
-        let reader = reader.with_batch_size(BATCH_ROWS);
-        let reader = if rows.options.keep_columns {
-            reader
-        } else {
-            reader.with_projection(indices(schema, |name| rows.needs(name, column)))
-        };
-        let mut feeder = Feeder::new(reader.build_decoder(), first, quotes);
+        let wanted = indices(schema, |name| rows.options.keep_columns || rows.needs(name, column));
+        let decoder = Decoder::new(&form, schema, wanted)?;
+        let (first, num_columns) = (Cursor::new(first), schema.fields().len());
+        let mut feeder = Feeder { decoder, lines, first, num_columns, quotes, row_bytes: 0 };
         let mut row_idx = 0;
         loop {
-            let is_end = feeder.feed(&mut opened, rows, row_idx)?;
+            let fed = feeder.feed(&mut opened, rows, row_idx);
+            if fed.is_err() && !rows.sink.faults.are_left_out() {
+                return fed.map(|_| ());
+            }
+            // The rows before a fault are stored.
+            let is_end = matches!(fed, Ok(true));
             rows.sink.count_read(opened.take_counts());
             let batch = feeder.decoder.flush().map_err(|error| bad_csv(rows, &error))?;
             let is_empty = batch.is_none();
@@ -133,6 +137,7 @@ impl Table<'_> {
                 take(column, &batch, rows, row_idx)?;
                 row_idx += batch.num_rows();
             }
+            fed?;
             if is_end && is_empty {
                 feeder.quotes.say(rows);
                 return Ok(());
@@ -154,7 +159,10 @@ fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usi
 /// Feeds a decoder with the first bytes and then with the rest of the input.
 struct Feeder {
     decoder: Decoder,
+    /// Number of lines before those of the decoder.
+    lines: u64,
     first: Cursor<Vec<u8>>,
+    num_columns: usize,
     quotes: Quotes,
     /// Bytes of the incomplete row. Those that were decoded together with the end of the previous
     /// row are not counted.
@@ -162,10 +170,6 @@ struct Feeder {
 }
 
 impl Feeder {
-    fn new(decoder: Decoder, first: Vec<u8>, quotes: Quotes) -> Self {
-        Self { decoder, first: Cursor::new(first), quotes, row_bytes: 0 }
-    }
-
     /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
     /// `row_idx` is the index of the first row of the batch.
     fn feed(&mut self, opened: &mut Opened<'_>, rows: &Rows<'_, '_>, row_idx: usize) -> Outcome<bool> {
@@ -184,8 +188,9 @@ impl Feeder {
             // A batch of large rows ends early. It can end only at the end of a row.
             let is_large = batch_bytes >= BATCH_BYTES;
             let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
-            let (len, num_rows) =
-                decode(&mut self.decoder, bytes).map_err(|e| self.quotes.with_hint(bad_csv(rows, &e)))?;
+            let num_before = self.decoder.num_rows();
+            let (len, bad) = self.decoder.decode(bytes);
+            let num_rows = self.decoder.num_rows() - num_before;
             self.quotes.take(&bytes[..len]);
             if let Some(line) = self.quotes.odd_byte {
                 return Err(Failure::new(format!(
@@ -200,27 +205,73 @@ impl Feeder {
                 opened.reader.consume(len)
             }
             batch_bytes += len;
-            self.row_bytes = if num_rows > 0 { 0 } else { self.row_bytes + len as u64 };
+            if let Some(bad) = bad {
+                self.leave_out(bad, rows)?;
+            }
+            self.row_bytes = if num_rows > 0 || bad.is_some() { 0 } else { self.row_bytes + len as u64 };
             if self.row_bytes > rows.options.max_row_bytes {
-                let num_decoded = BATCH_ROWS - self.decoder.capacity();
+                let num_decoded = self.decoder.num_rows();
                 if let Some(line) = self.quotes.open_line() {
                     let max = display::bytes(rows.options.max_row_bytes);
                     return Err(not_closed(rows, line, &format!("within {max} (--max-row-size)")));
                 }
                 return Err(rows.too_large(&format!("row {}", row_idx + num_decoded + 1)));
             }
-            if len == 0 || self.decoder.capacity() == 0 || is_large && num_rows > 0 {
+            if is_end && bad.is_none() || self.decoder.num_rows() == BATCH_ROWS || is_large && num_rows > 0 {
                 return Ok(is_end);
             }
         }
     }
+
+    /// Leaves out a row that does not fit.
+    fn leave_out(&self, bad: BadRow, rows: &Rows<'_, '_>) -> Outcome {
+        let faults = &rows.sink.faults;
+        let (file, line) = (rows.input.shown(), self.lines + bad.line);
+        let way_out = if faults.are_left_out() { "" } else { "; pass --keep-going to leave such rows out" };
+        let failure = match bad.fault {
+            Fault::Cells(num_cells) => self.quotes.with_hint(Failure::new(format!(
+                "{file}: no valid CSV: line {line} has {num_cells} cells, but there are {} columns{way_out}",
+                self.num_columns
+            ))),
+            Fault::NoText(cell) => Failure::new(format!(
+                "{file}: no valid CSV: cell {cell} of line {line} is no UTF-8; name its character set with --charset"
+            )),
+        };
+        if !faults.are_left_out() {
+            return Err(failure);
+        }
+        faults.note(rows.input, failure);
+        faults.add_rows(1);
+        Ok(())
+    }
 }
 
-/// Decodes a part of `bytes`. Returns the number of decoded bytes and of completed rows.
-fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(usize, usize), ArrowError> {
-    let before = decoder.capacity();
-    let len = decoder.decode(bytes)?;
-    Ok((len, before.saturating_sub(decoder.capacity())))
+/// Skips lines, and returns their number.
+fn skip_lines(reader: &mut dyn BufRead, num_lines: u64) -> io::Result<u64> {
+    let mut num_skipped = 0;
+    while num_skipped < num_lines {
+        let bytes = reader.fill_buf()?;
+        let end = memchr(b'\n', bytes);
+        let len = end.map_or(bytes.len(), |end| end + 1);
+        if len == 0 {
+            break;
+        }
+        reader.consume(len);
+        num_skipped += u64::from(end.is_some());
+    }
+    Ok(num_skipped)
+}
+
+/// Returns the delimiter that a first line such as `sep=;` names.
+fn named_delimiter(head: &[u8]) -> Option<u8> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let (name, rest) = head.split_at_checked(4)?;
+    match rest {
+        [delimiter, b'\n', ..] | [delimiter, b'\r', b'\n', ..] if delimiter.is_ascii() => {
+            name.eq_ignore_ascii_case(b"sep=").then_some(*delimiter)
+        }
+        _ => None,
+    }
 }
 
 /// Returns `bytes` up to the first line end, as a row can end only there.

@@ -4,13 +4,12 @@
 //! stream that is damaged or exceeds a limit     its text up to there is stored, as if the input ended there
 //! archive that is damaged or exceeds a limit    its members up to there are stored
 //! input that cannot be opened                   left out
-//! line of JSON that is no object                left out
+//! row that cannot be read, does not fit, or is too large    left out
 //! tar archive without a mark at its end         its members are stored, also without --keep-going
 //! ```
 //!
 //! An error of the disk or of a store ends the ingest nevertheless: the same input may be whole at the next
-//! try. So does a fault of the output, and a row that does not fit: it has options such as
-//! `--allow-missing`. Each input has one warning, for its first fault; the members of an archive are inputs
+//! try. So does a fault of the output. Each input has one warning, for its first fault; the members of an archive are inputs
 //! of their own.
 
 use std::cell::{Cell, RefCell};
@@ -69,7 +68,7 @@ struct Noted {
     latest: Option<String>,
     warnings: Vec<String>,
     num_more: u64,
-    num_lines: u64,
+    num_rows: u64,
 }
 
 impl Faults {
@@ -122,9 +121,9 @@ impl Faults {
         if noted.warnings.len() < MAX_NAMED { noted.warnings.push(failure.to_string()) } else { noted.num_more += 1 }
     }
 
-    /// Counts lines that were left out.
-    pub fn add_lines(&self, num_lines: u64) {
-        self.noted.borrow_mut().num_lines += num_lines;
+    /// Counts rows that were left out.
+    pub fn add_rows(&self, num_rows: u64) {
+        self.noted.borrow_mut().num_rows += num_rows;
     }
 
     /// Returns true if the latest fault is one of `input`.
@@ -135,9 +134,9 @@ impl Faults {
     /// Returns a warning for each of the first inputs with a fault, and one for the others.
     pub fn warnings(&self) -> Vec<String> {
         let noted = self.noted.borrow();
-        let lines = format!("{} left out", display::plural(noted.num_lines, "line"));
+        let rows = format!("{} left out", display::plural(noted.num_rows, "row"));
         let more = format!("{} with such faults", display::plural(noted.num_more, "more input"));
-        let counts = [(noted.num_lines, lines), (noted.num_more, more)];
+        let counts = [(noted.num_rows, rows), (noted.num_more, more)];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text);
         noted.warnings.iter().cloned().chain(counts).collect()
     }

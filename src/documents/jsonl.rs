@@ -1,28 +1,37 @@
-//! JSON lines: one object per line. An array of objects is read in the same way, see [`ArrayLines`].
+//! JSON lines and other objects of JSON that follow each other. An array of objects is read in the same way, see
+//! [`ArrayLines`].
 //!
-//! Lines are gathered into chunks. Each chunk is typed and decoded on its own, and the receiver
-//! of columns joins the types of all chunks. So nothing is read twice, and standard input works. Memory is a
-//! few times the size of a chunk, which is [`BATCH_BYTES`] plus a row.
+//! ```text
+//! bytes ─Objects─▶ chunk of rows ─Shape─▶ types ─┬─▶ arrow's decoder ─▶ batch ─parts─▶ rows
+//!                       ▲           │            └─ places with values of several kinds become texts
+//!                       └──mend─────┘ a row that is no JSON of the standard
+//! ```
+//!
+//! Each chunk is typed and decoded on its own, and the receiver of columns joins the types of all chunks. So nothing
+//! is read twice, and standard input works. Memory is a few times the size of a chunk, which is [`BATCH_BYTES`] plus
+//! a row; parts of one text are kept together.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
 use std::mem;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::compute::cast;
+use arrow::array::{BinaryViewArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
-use arrow::json::reader::infer_json_schema;
-use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Outcome};
-use crate::faults::Faults;
-use crate::inputs::Input;
 use crate::json_array::ArrayLines;
+use crate::json_mend::{self, Mended};
+use crate::json_objects::{Objects, SEPARATOR};
+use crate::json_parts::{self, Joined};
+use crate::json_shape::Shape;
 use crate::open::Opened;
 use crate::rows::{self, Rows};
 use crate::{BATCH_BYTES, numbers};
+
+/// Most bytes that are looked at before the size of a row is checked.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
@@ -35,264 +44,547 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
         opened.reader = Box::new(BufReader::new(ArrayLines::new(array)));
     }
     let unit = if is_array { "element" } else { "line" };
-    let mut chunk = Chunk { lines: Vec::new(), first_line: lines_before + 1, unit };
-    let max_bytes = rows.options.max_row_bytes;
+    let mut objects = Objects::new(lines_before + 1);
+    let mut chunk = Chunk { bytes: Vec::new(), rows: Vec::new(), unit };
+    let mut has_rows = false;
     loop {
-        let read = read_line(&mut opened, max_bytes, &mut chunk.lines);
-        let len_bytes = match read {
-            Ok(len_bytes) => len_bytes,
-            // An array that is cut: its whole elements are rows.
-            Err(error) if opened.budget.faults.are_left_out() => {
-                opened.budget.faults.note(rows.input, opened.failed(rows.input, &error));
-                0
-            }
-            Err(error) => return Err(opened.failed(rows.input, &error)),
-        };
-        if len_bytes > max_bytes && !chunk.lines.ends_with(b"\n") {
-            return Err(rows.too_large(&format!("{unit} {}", chunk.last_line())));
-        }
-        let is_end = len_bytes == 0;
-        if is_end || chunk.lines.len() >= BATCH_BYTES {
-            rows.sink.count_read(opened.take_counts());
-            chunk.strip_byte_order_mark();
-            take_chunk(field, &mut chunk, rows)?;
-            chunk.first_line += chunk.num_line_ends();
-            // A new vector instead of `clear`: the memory of one large row must not be kept to the
-            // end.
-            chunk.lines = Vec::new();
-        }
+        let is_end = fill(&mut chunk, &mut objects, &mut opened, rows)?;
+        rows.sink.count_read(opened.take_counts());
+        let num_taken = take_chunk(field, &mut chunk, Place { has_rows, is_end }, rows)?;
+        has_rows |= num_taken > 0;
+        // A new chunk instead of an empty one: the memory of one large row must not be kept to the end.
+        chunk = chunk.behind(num_taken);
         if is_end {
             return Ok(());
         }
     }
 }
 
-/// Appends the next line and returns its length, or 0 at the end of the input. It reads at most
-/// `max_bytes` + 1 bytes.
-fn read_line(opened: &mut Opened<'_>, max_bytes: u64, lines: &mut Vec<u8>) -> io::Result<u64> {
-    let mut limited = (&mut *opened.reader).take(max_bytes.saturating_add(1));
-    limited.read_until(b'\n', lines).map(|len| len as u64)
+/// Reads objects until the chunk is full, and returns true at the end of the input.
+fn fill(chunk: &mut Chunk, objects: &mut Objects, opened: &mut Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome<bool> {
+    let max_bytes = rows.options.max_row_bytes;
+    let faults = rows.sink.faults.clone();
+    // Rows that wait for the next parts are decoded once more.
+    let full_bytes = BATCH_BYTES.max(2 * chunk.len());
+    // True in a row that is too large.
+    let mut is_skipped = false;
+    loop {
+        let bytes = match opened.reader.fill_buf() {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => {
+                let failure = opened.failed(rows.input, &error);
+                if !faults.are_left_out() {
+                    return Err(failure);
+                }
+                // An array that is cut: its whole elements are rows.
+                faults.note(rows.input, failure);
+                &[]
+            }
+        };
+        let is_end = bytes.is_empty();
+        let (len, is_row_end) = objects.take(&bytes[..bytes.len().min(PIECE_BYTES)], &mut chunk.bytes);
+        opened.reader.consume(len);
+        if (chunk.bytes.len() - chunk.len()) as u64 > max_bytes {
+            let failure = rows.too_large(&format!("{} {}", chunk.unit, objects.first_line()));
+            if !faults.are_left_out() {
+                return Err(failure);
+            }
+            faults.note(rows.input, failure);
+            is_skipped = true;
+        }
+        if is_skipped {
+            chunk.bytes.truncate(chunk.len());
+        }
+        if is_row_end || is_end && objects.is_open() {
+            objects.end();
+            if mem::take(&mut is_skipped) {
+                faults.add_rows(1);
+            } else {
+                chunk.end_row(objects.first_line());
+            }
+        }
+        if is_end || is_row_end && chunk.len() >= full_bytes {
+            return Ok(is_end);
+        }
+    }
 }
 
+/// The place of a chunk in its input.
+#[derive(Clone, Copy)]
+struct Place {
+    /// True if there are rows before it.
+    has_rows: bool,
+    /// True if there are none behind it.
+    is_end: bool,
+}
+
+/// Rows, each with a line end behind it.
 struct Chunk {
-    lines: Vec<u8>,
-    first_line: usize,
+    bytes: Vec<u8>,
+    /// Number of the first line of each row, and the end of its bytes.
+    rows: Vec<(usize, usize)>,
     /// Name of a line in the input: a line, or an element of an array.
     unit: &'static str,
 }
 
 impl Chunk {
-    fn strip_byte_order_mark(&mut self) {
-        if self.first_line == 1 && self.lines.starts_with(b"\xef\xbb\xbf") {
-            self.lines.drain(..3);
-        }
+    /// Returns the number of bytes of all rows.
+    fn len(&self) -> usize {
+        self.rows.last().map_or(0, |(_, end)| *end)
     }
 
-    /// Returns the lines that are not blank, with their numbers.
-    fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        let numbered = self.lines.split(|&byte| byte == b'\n').enumerate();
-        let numbered = numbered.map(|(idx, line)| (self.first_line + idx, line));
-        numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
+    /// Ends the row whose bytes were appended.
+    fn end_row(&mut self, line: usize) {
+        let row = &self.bytes[self.len()..];
+        self.bytes.truncate(self.len() + row.trim_ascii_end().len());
+        self.bytes.push(b'\n');
+        self.rows.push((line, self.bytes.len()));
     }
 
-    /// Empties lines that are no JSON objects, and leaves out fields whose items have several shapes.
-    fn leave_out_faults(&mut self, input: &Input, faults: &Faults) {
-        let mut kept = Vec::new();
-        let mut num_left_out = 0;
-        for (idx, line) in self.lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
-            let Err(error) = infer_json_schema(Cursor::new(line), None) else {
-                kept.extend_from_slice(line);
-                continue;
-            };
-            let number = self.first_line + idx;
-            faults.note(input, bad_object(&input.shown(), self.unit, number, line, &error));
-            match serde_json::from_slice::<Map<String, Value>>(line) {
-                Ok(mut object) => {
-                    object.retain(|name, value| has_type(name, value));
-                    kept.extend_from_slice(Value::Object(object).to_string().as_bytes());
-                }
-                Err(_) => num_left_out += 1,
+    fn push(&mut self, line: usize, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        self.end_row(line);
+    }
+
+    /// Returns a chunk of the rows behind the first `num_rows`.
+    fn behind(&self, num_rows: usize) -> Self {
+        let mut behind = Self { bytes: Vec::new(), rows: Vec::new(), unit: self.unit };
+        self.rows().skip(num_rows).for_each(|(line, row)| behind.push(line, row));
+        behind
+    }
+
+    /// Returns the rows with the numbers of their lines.
+    fn rows(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut begin = 0;
+        self.rows.iter().map(move |&(line, end)| {
+            let row = &self.bytes[begin..end - 1];
+            begin = end;
+            (line, row)
+        })
+    }
+
+    fn line(&self, row_idx: usize) -> usize {
+        self.rows.get(row_idx).map_or(1, |(line, _)| *line)
+    }
+
+    /// Returns the shape of all rows; `None` if one of them is no object of the standard.
+    fn shape(&self, wanted: &dyn Fn(&str) -> bool) -> Option<Shape> {
+        let mut shape = Shape::default();
+        self.rows().all(|(_, row)| shape.add(row, wanted).is_ok()).then_some(shape)
+    }
+
+    /// Mends rows that are no objects of the standard, and leaves out those that are no objects at all.
+    ///
+    /// # Errors
+    /// A row is no object, and faults end the ingest.
+    fn mend(&mut self, wanted: &dyn Fn(&str) -> bool, rows: &mut Rows<'_, '_>) -> Outcome {
+        let empty = Self { bytes: Vec::with_capacity(self.bytes.len()), rows: Vec::new(), unit: self.unit };
+        let odd = mem::replace(self, empty);
+        let faults = rows.sink.faults.clone();
+        for (line, row) in odd.rows() {
+            let Err(error) = self.push_mended(line, row, wanted, rows) else { continue };
+            let way_out = if faults.are_left_out() { "" } else { "; pass --keep-going to leave it out" };
+            let failure = bad_row(&rows.input.shown(), self.unit, line, row, &error, way_out);
+            if !faults.are_left_out() {
+                return Err(failure);
             }
-            kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
-        }
-        faults.add_lines(num_left_out);
-        self.lines = kept;
-    }
-
-    /// Leaves out the fields of objects that are not `wanted`, so that their shapes do not matter.
-    fn keep_fields(&mut self, wanted: impl Fn(&str) -> bool) {
-        let mut kept = Vec::with_capacity(self.lines.len());
-        for line in self.lines.split_inclusive(|&byte| byte == b'\n') {
-            match serde_json::from_slice::<Map<String, Value>>(line) {
-                Ok(mut object) => {
-                    object.retain(|name, _| wanted(name));
-                    kept.extend_from_slice(Value::Object(object).to_string().as_bytes());
-                    kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
+            faults.note(rows.input, failure);
+            // Whole objects may stand in the lines that a cut one seems to have.
+            let is_line_end = |byte: &u8| matches!(*byte, b'\r' | SEPARATOR);
+            let lines = row.split(is_line_end).enumerate().filter(|(_, part)| !part.trim_ascii().is_empty());
+            for (idx, part) in lines {
+                if part.len() == row.len() || self.push_mended(line + idx, part, wanted, rows).is_err() {
+                    faults.add_rows(1);
                 }
-                Err(_) => kept.extend_from_slice(line),
             }
         }
-        self.lines = kept;
+        Ok(())
     }
 
-    fn num_line_ends(&self) -> usize {
-        self.lines.iter().filter(|&&byte| byte == b'\n').count()
+    /// Adds `row`, mended if it is no object of the standard.
+    fn push_mended(
+        &mut self,
+        line: usize,
+        row: &[u8],
+        wanted: &dyn Fn(&str) -> bool,
+        rows: &mut Rows<'_, '_>,
+    ) -> Result<(), serde_json::Error> {
+        if Shape::default().add(row, wanted).is_ok() {
+            self.push(line, row);
+            return Ok(());
+        }
+        let (mended, parts) = json_mend::mend(row);
+        Shape::default().add(&mended, wanted)?;
+        self.push(line, &mended);
+        note_mended(parts, line, self.unit, rows);
+        Ok(())
     }
 
-    /// Returns the number of the last line, which may be incomplete.
-    fn last_line(&self) -> usize {
-        self.first_line + self.num_line_ends()
+    /// Mends all rows.
+    fn mend_all(&mut self) {
+        let empty = Self { bytes: Vec::with_capacity(self.bytes.len()), rows: Vec::new(), unit: self.unit };
+        let odd = mem::replace(self, empty);
+        odd.rows().for_each(|(line, row)| self.push(line, &json_mend::mend(row).0));
     }
 
-    fn line_of_row(&self, row_idx: usize) -> usize {
-        self.lines().nth(row_idx).map_or(self.first_line, |(number, _)| number)
+    /// Returns the rows with texts where values are of several kinds.
+    fn with_texts(&self, shape: &Shape) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        for (_, row) in self.rows() {
+            bytes.extend_from_slice(&json_mend::with_texts(row, shape));
+            bytes.push(b'\n');
+        }
+        bytes
     }
 }
 
-fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
-    if inferred.is_err() && rows.sink.faults.are_left_out() {
-        chunk.leave_out_faults(rows.input, &rows.sink.faults);
-        inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
+fn note_mended(parts: Mended, line: usize, unit: &str, rows: &mut Rows<'_, '_>) {
+    if parts.has_bytes {
+        rows.sink.undecoded.add_damaged("UTF-8", rows.input);
     }
-    if inferred.is_err() && !rows.options.keep_columns {
-        chunk.keep_fields(|name| rows.needs(name, field));
-        inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
+    if parts.has_halves || parts.has_no_numbers {
+        let first = format!("{}, {unit} {line}", rows.input.shown());
+        rows.sink.odd_rows.add(1, || first);
     }
-    let Some((first_line, first)) = chunk.lines().next() else { return Ok(()) };
-    let file = rows.input.shown();
-    let unit = chunk.unit;
-    if first.trim_ascii_start().starts_with(b"[") {
-        return Err(Failure::new(format!(
-            "{file}: {unit} {first_line}: expected a JSON object, found an array; `jq -c '.[]'` turns arrays \
-             into lines"
-        )));
+}
+
+/// Takes rows of `chunk`, all but those with parts that may go on, and returns their number.
+fn take_chunk(field: &str, chunk: &mut Chunk, place: Place, rows: &mut Rows<'_, '_>) -> Outcome<usize> {
+    let keeps_all = rows.options.keep_columns;
+    let time_column = rows.time_column().map(str::to_owned);
+    let wanted = move |name: &str| {
+        let is_top = |path: &str| path == name || path.split('.').next() == Some(name);
+        keeps_all || is_top(field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_top)
+    };
+    let mut shape = match chunk.shape(&wanted) {
+        Some(shape) => shape,
+        None => {
+            chunk.mend(&wanted, rows)?;
+            chunk.shape(&wanted).unwrap_or_default()
+        }
+    };
+    if chunk.rows.is_empty() {
+        return Ok(0);
     }
-    let (schema, num_rows) = inferred.map_err(|error| bad_line(&file, chunk, &error))?;
-    check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
+    let path = path_of(&shape, field);
+    let texts = texts(chunk, &mut shape, &path);
+    check_field(field, &path, chunk, &shape, place.has_rows, rows)?;
+    let schema = Schema::new(shape.columns());
     rows.check_num_columns(&schema)?;
-    let schema = if rows.options.keep_columns { schema } else { only(&schema, |name| rows.needs(name, field)) };
-    let schema = Schema::new(numbers::as_texts(schema.fields()));
-    let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
-        .and_then(|batch| with_time_numbers(batch, rows.time_column()))
-        .map_err(|error| bad_value(&file, chunk, &error))?;
-    rows.take(field, &batch, &|row_idx| format!("{unit} {}", chunk.line_of_row(row_idx)))
-}
-
-fn check_field(field: &str, place: &str, schema: &Schema, rows: &Rows<'_, '_>) -> Outcome {
-    match schema.field_with_name(field) {
-        Err(_) if rows.options.allow_missing => Ok(()),
-        Err(_) => Err(Failure::new(format!(
-            "{}: {place}: there is no field `{field}`; the fields are {}",
-            rows.input.shown(),
-            rows::names(schema, |_| true)
-        ))),
-        Ok(_) => rows.check_text_column(field, schema).map_err(|failure| failure.within(place)),
+    let schema = Arc::new(Schema::new(numbers::as_texts(schema.fields())));
+    let mut decoded = decode(&schema, chunk, &shape);
+    if decoded.is_err() {
+        chunk.mend_all();
+        decoded = decode(&schema, chunk, &shape);
     }
-}
-
-fn only(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Schema {
-    let fields = schema.fields().iter().filter(|field| wanted(field.name()));
-    Schema::new(fields.cloned().collect::<Vec<_>>())
-}
-
-/// Returns `batch` with the numbers of the column of timestamps as floats, unless these round a whole one.
-fn with_time_numbers(batch: RecordBatch, column: Option<&str>) -> Result<RecordBatch, ArrowError> {
-    let schema = batch.schema();
-    let column = column.and_then(|name| schema.index_of(name).ok());
-    let Some(idx) = column.filter(|&idx| numbers::is_number(schema.field(idx))) else {
-        return Ok(batch);
+    let batch = decoded.and_then(|batch| with_column(batch, field, texts)).map_err(|error| {
+        let (file, line) = (rows.input.shown(), chunk.line(0));
+        let reason = error.to_string();
+        Failure::new(format!(
+            "{file}: from {} {line}: {reason}; where this is not the text, --no-columns leaves it out",
+            chunk.unit
+        ))
+    })?;
+    let joined = if rows.options.join_partial && json_parts::are_possible(field, &batch.schema()) {
+        let ends: Vec<usize> = chunk.rows.iter().map(|(_, end)| *end).collect();
+        json_parts::join(&batch, &ends, place.is_end, rows.options.max_row_bytes)?
+    } else {
+        None
     };
-    if numbers::are_rounded(batch.column(idx)) {
-        return Ok(batch);
+    let locate = |row_idx: usize| format!("{} {}", chunk.unit, chunk.line(row_idx));
+    match joined {
+        Some(Joined { batch, firsts, num_taken }) => {
+            rows.take(field, &batch, &|row_idx| locate(firsts[row_idx]))?;
+            Ok(num_taken)
+        }
+        None => rows.take(field, &batch, &locate).map(|()| chunk.rows.len()),
     }
-    let mut fields = schema.fields().to_vec();
+}
+
+/// Returns the names that lead to `field`: its whole name, or else those of the objects around it.
+fn path_of<'a>(shape: &Shape, field: &'a str) -> Vec<&'a str> {
+    if shape.field(field).is_some() { vec![field] } else { field.split('.').collect() }
+}
+
+/// The texts of all rows, which are no part of the columns.
+type Texts = Vec<Option<Vec<u8>>>;
+
+/// Returns the texts at `path` if a column does not have them as they are: lists of bytes, as journald writes them,
+/// and fields of objects. The shape leaves them out.
+fn texts(chunk: &Chunk, shape: &mut Shape, path: &[&str]) -> Option<Texts> {
+    let place = path.iter().try_fold(&mut *shape, |shape, name| shape.field_mut(name))?;
+    if path.len() == 1 && !place.has_lists() {
+        return None;
+    }
+    let values = || chunk.rows().map(|(_, row)| json_mend::value_at(row, path).filter(|value| *value != b"null"));
+    let is_text = match place.data_type() {
+        DataType::Utf8 | DataType::Null => true,
+        DataType::List(_) => values().flatten().all(|value| serde_json::from_slice::<Vec<u8>>(value).is_ok()),
+        _ => false,
+    };
+    if !is_text {
+        return None;
+    }
+    place.is_left_out = true;
+    Some(values().map(|value| Some(text_of(value?))).collect())
+}
+
+fn text_of(value: &[u8]) -> Vec<u8> {
+    match value.first() {
+        Some(b'"') => serde_json::from_slice::<String>(value).unwrap_or_default().into_bytes(),
+        Some(b'[') => match serde_json::from_slice::<Vec<u8>>(value) {
+            Ok(bytes) => bytes,
+            Err(_) => value.to_vec(),
+        },
+        _ => value.to_vec(),
+    }
+}
+
+/// Returns `batch` with the column `name` of `texts`.
+fn with_column(batch: RecordBatch, name: &str, texts: Option<Texts>) -> Result<RecordBatch, ArrowError> {
+    let Some(texts) = texts else { return Ok(batch) };
+    let mut fields = batch.schema().fields().to_vec();
     let mut columns = batch.columns().to_vec();
-    fields[idx] = Arc::new(Field::new(schema.field(idx).name(), DataType::Float64, true));
-    columns[idx] = cast(&columns[idx], &DataType::Float64)?;
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    fields.push(Arc::new(Field::new(name, DataType::BinaryView, true)));
+    columns.push(Arc::new(BinaryViewArray::from_iter(texts)));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
 }
 
-fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBatch, ArrowError> {
+fn check_field(
+    field: &str,
+    path: &[&str],
+    chunk: &Chunk,
+    shape: &Shape,
+    has_rows: bool,
+    rows: &Rows<'_, '_>,
+) -> Outcome {
+    let place = format!("from {} {}", chunk.unit, chunk.line(0));
+    let (mut at, mut above) = (shape, None);
+    for name in path {
+        let Some(below) = at.field(name) else {
+            // Other rows have it, or rows without it are left out.
+            if rows.options.allow_missing || has_rows && rows.sink.faults.are_left_out() {
+                return Ok(());
+            }
+            let inside = above.map_or_else(String::new, |above| format!(" in `{above}`"));
+            return Err(Failure::new(format!(
+                "{}: {place}: there is no field `{name}`{inside}; the fields{} are {}",
+                rows.input.shown(),
+                if above.is_some() { " there" } else { "" },
+                rows::names(&Schema::new(at.columns()), |_| true)
+            )));
+        };
+        (at, above) = (below, Some(*name));
+    }
+    let mut fields = shape.columns().to_vec();
+    if path.len() > 1 || at.is_left_out {
+        let kind = if at.is_left_out { DataType::Utf8 } else { at.data_type() };
+        fields.push(Arc::new(Field::new(field, kind, true)));
+    }
+    rows.check_text_column(field, &Schema::new(fields)).map_err(|failure| failure.within(place))
+}
+
+fn decode(schema: &Arc<Schema>, chunk: &Chunk, shape: &Shape) -> Result<RecordBatch, ArrowError> {
+    let num_rows = chunk.rows.len();
+    if schema.fields().is_empty() {
+        let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
+        return RecordBatch::try_new_with_options(Arc::clone(schema), Vec::new(), &options);
+    }
+    let texts;
+    let bytes = if shape.has_mixed() {
+        texts = chunk.with_texts(shape);
+        &texts
+    } else {
+        &chunk.bytes
+    };
     // Numbers and booleans in a column of texts are read as texts.
-    let reader = ReaderBuilder::new(schema.clone()).with_coerce_primitive(true);
-    let mut reader = reader.with_batch_size(num_rows.max(1)).build(Cursor::new(lines))?;
-    reader.next().unwrap_or_else(|| Ok(RecordBatch::new_empty(schema)))
+    let reader = ReaderBuilder::new(Arc::clone(schema)).with_coerce_primitive(true);
+    let mut reader = reader.with_batch_size(num_rows.max(1)).build(Cursor::new(bytes))?;
+    reader.next().unwrap_or_else(|| Ok(RecordBatch::new_empty(Arc::clone(schema))))
 }
 
-/// Builds the failure that names the first line that is not a JSON object, or whose types do not
-/// fit the lines before it.
-fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
-    for (number, line) in chunk.lines() {
-        if let Err(error) = infer_json_schema(Cursor::new(line), None) {
-            return bad_object(file, chunk.unit, number, line, &error);
+/// Builds the failure of `row`, which begins on `line` and is no object.
+fn bad_row(file: &str, unit: &str, line: usize, row: &[u8], error: &serde_json::Error, way_out: &str) -> Failure {
+    if row.trim_ascii_start().starts_with(b"[") {
+        return Failure::new(format!(
+            "{file}: {unit} {line}: expected a JSON object, found an array; `jq -c '.[]'` turns arrays into lines"
+        ));
+    }
+    // The parser counts lines from where it began, and a row has no line ends.
+    let text = error.to_string();
+    let (what, _) = text.split_once(" at line ").unwrap_or((&text, ""));
+    let column = error.column();
+    let before = row.get(..column.min(row.len())).unwrap_or_default();
+    let lines_before = before.iter().filter(|&&byte| byte == b'\r').count();
+    let place = match before.iter().rposition(|&byte| byte == b'\r') {
+        Some(begin) if unit == "line" => format!("column {} of line {}", column - begin - 1, line + lines_before),
+        _ => format!("column {column}"),
+    };
+    Failure::new(format!("{file}: {unit} {line}: no JSON object: {what} at {place}{way_out}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+    use serde_json::json;
+    use testkit::random::Random;
+
+    use crate::columns::ColumnSink;
+    use crate::inputs::{Input, Source};
+    use crate::{ArchiveOptions, Batch, Documents, ReadOptions, Sink};
+
+    use super::*;
+
+    /// Texts and numbers of rows.
+    #[derive(Default)]
+    struct Found {
+        texts: Vec<String>,
+        numbers: Vec<i64>,
+    }
+
+    struct Texts<'a>(&'a mut Vec<String>);
+
+    impl Sink for Texts<'_> {
+        fn take(&mut self, batch: Batch) -> Outcome {
+            self.0.extend(batch.iter().map(|part| String::from_utf8(part.text.to_vec()).unwrap()));
+            Ok(())
         }
     }
-    let number = first_conflict(chunk);
-    Failure::new(format!(
-        "{file}: {} {number}: a field has another shape than in the {0}s before it ({}); pass \
-         --no-columns to keep the text only",
-        chunk.unit,
-        plain(error)
-    ))
-}
 
-/// Builds the failure of `line`, which alone has no types.
-fn bad_object(file: &str, unit: &str, number: usize, line: &[u8], error: &ArrowError) -> Failure {
-    let reason = plain(error);
-    let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) else {
-        return Failure::new(format!("{file}: {unit} {number}: no JSON object: {reason}"));
-    };
-    let odd = object.iter().find(|(name, value)| !has_type(name, value));
-    let name = odd.map_or_else(String::new, |(name, _)| format!(" `{name}`"));
-    Failure::new(format!(
-        "{file}: {unit} {number}: the items of the field{name} have several shapes ({reason}); pass --no-columns \
-         to keep the text only, or --keep-going to leave the field out there"
-    ))
-}
+    struct Numbers<'a>(&'a mut Vec<i64>);
 
-/// Returns true if a field has a type as a column.
-fn has_type(name: &str, value: &Value) -> bool {
-    let object = Map::from_iter([(name.to_owned(), value.clone())]);
-    infer_json_schema(Cursor::new(Value::Object(object).to_string()), None).is_ok()
-}
+    impl ColumnSink for Numbers<'_> {
+        fn check(&self, _: &Schema, _: &str) -> Outcome {
+            Ok(())
+        }
 
-/// Returns the number of the first line that cannot be typed together with the lines before it.
-/// The search is a bisection.
-fn first_conflict(chunk: &Chunk) -> usize {
-    let lines: Vec<(usize, &[u8])> = chunk.lines().collect();
-    let fits = |num_lines: usize| {
-        let before: Vec<&[u8]> = lines[..num_lines].iter().map(|(_, line)| *line).collect();
-        infer_json_schema(Cursor::new(before.join(&b'\n')), None).is_ok()
-    };
-    let counts: Vec<usize> = (1..=lines.len()).collect();
-    let conflict_idx = counts.partition_point(|&num_lines| fits(num_lines));
-    lines.get(conflict_idx).map_or(chunk.first_line, |(number, _)| *number)
-}
+        fn push(&mut self, rows: &RecordBatch, _: &str) -> Outcome {
+            self.0.extend(rows.column_by_name("n").unwrap().as_primitive::<Int64Type>().values());
+            Ok(())
+        }
 
-/// Builds the failure that names the line with a value that does not fit its type.
-fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
-    let alone = |line: &[u8]| {
-        let (schema, num_rows) = infer_json_schema(Cursor::new(line), None)?;
-        decode(Arc::new(schema), line, num_rows)
-    };
-    let line = chunk.lines().find_map(|(number, line)| alone(line).err().map(|e| (number, e)));
-    let (place, reason) = match &line {
-        Some((number, error)) => (format!("{} {number}", chunk.unit), plain(error)),
-        None => (format!("from {} {}", chunk.unit, chunk.first_line), plain(error)),
-    };
-    Failure::new(format!("{file}: {place}: {reason}; where this is not the text, --no-columns leaves it out"))
-}
+        fn num_columns(&self) -> usize {
+            0
+        }
+    }
 
-/// Returns the text of an error without the name of its kind, and without the number of a line. The
-/// parser counts lines from where it began; the caller names the line.
-fn plain(error: &ArrowError) -> String {
-    let text = error.to_string();
-    let (kind, rest) = text.split_once(": ").unwrap_or(("", &text));
-    let text = if kind.to_ascii_lowercase().ends_with("error") { rest } else { &text };
-    let text = text.strip_prefix("Not valid JSON: ").unwrap_or(text);
-    match text.split_once(" at line ").map(|(what, place)| (what, place.split_once(" column "))) {
-        Some((what, Some((_, column)))) => format!("{what} at column {column}"),
-        _ => text.to_owned(),
+    /// Returns the rows of `bytes`, and the number of faults.
+    fn rows(bytes: &[u8], field: &str, keep_going: bool) -> Outcome<(Found, usize)> {
+        let source = Source::Text { bytes: bytes.to_vec().into(), lines_before: 0 };
+        let inputs = [Input::new(source, "a.json".to_owned(), bytes.len() as u64)];
+        let options = ReadOptions { keep_going, ..ReadOptions::default() };
+        let division = Documents::Jsonl(field.to_owned()).into();
+        let mut found = Found::default();
+        let (columns, sink) = (&mut Numbers(&mut found.numbers), &mut Texts(&mut found.texts));
+        let read = crate::read(&inputs, &division, options, &ArchiveOptions::default(), columns, sink)?;
+        Ok((found, read.faults.len()))
+    }
+
+    /// Returns a text as other programs write it, and what it means.
+    fn text(random: &mut Random) -> (Vec<u8>, String) {
+        let parts: [(&[u8], &str); 8] = [
+            (b"word ", "word "),
+            (b"\\ud83d!", "\u{fffd}!"),
+            (b"\\ud83d\\ude00", "\u{1f600}"),
+            (b"\xff ", "\u{fffd} "),
+            (b"\\\"}{", "\"}{"),
+            (b"\\n", "\n"),
+            ("é".as_bytes(), "é"),
+            (b"\t", "\t"),
+        ];
+        let chosen: Vec<_> = (0..random.below(5)).map(|_| *random.pick(&parts)).collect();
+        let odd = [b"\"", &chosen.iter().map(|part| part.0).collect::<Vec<_>>().concat()[..], b"\""].concat();
+        (odd, chosen.iter().map(|part| part.1).collect())
+    }
+
+    /// Returns a value of any shape, which must not matter to the others.
+    fn other(random: &mut Random) -> Vec<u8> {
+        let values: [&[u8]; 10] = [
+            b"NaN",
+            b"-Infinity",
+            b"1e999",
+            b"007",
+            b"[1,\n{\"x\":[]}]",
+            b"{\"y\": {\"z\":\n1}}",
+            b"null",
+            b"true",
+            b"\"\\udc00\xe2\"",
+            b"12",
+        ];
+        random.pick(&values).to_vec()
+    }
+
+    #[test]
+    fn rows_are_those_that_were_written() {
+        for case in 0..2000 {
+            let random = &mut Random(case);
+            let is_array = case % 4 == 0;
+            let (mut bytes, mut texts, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+            for number in 0..random.below(8) as i64 {
+                let (odd, text) = text(random);
+                let mut fields = vec![
+                    [b"\"t\":", &odd[..]].concat(),
+                    format!("\"n\" : {number}").into_bytes(),
+                    [b"\"o\":", &other(random)[..]].concat(),
+                ];
+                fields.rotate_left(random.below(3));
+                let between = *random.pick::<&[u8]>(&[&b","[..], b", ", b",\r\n\t", b"\n,"]);
+                let row = [b"{", &fields.join(between)[..], b"}"].concat();
+                let end = *random.pick::<&[u8]>(&[&b"\n"[..], b"", b"\r\n", b" \x1e", b"\n\n"]);
+                let end = if is_array { &b",\n"[..] } else { end };
+                bytes.extend_from_slice(&[&row[..], end].concat());
+                texts.push(text);
+                numbers.push(number);
+            }
+            if is_array {
+                bytes.truncate(bytes.len().saturating_sub(2));
+                bytes = [b"[", &bytes[..], b"]"].concat();
+            }
+            let (found, num_faults) = rows(&bytes, "t", false).unwrap_or_else(|error| panic!("{case}: {error}"));
+            let shown = String::from_utf8_lossy(&bytes);
+            assert_eq!((found.texts, found.numbers, num_faults), (texts, numbers, 0), "{case}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_leaves_the_others_whole() {
+        let junk = ["{\"t\":\"cut", "{\"t\":\"x\",\"n\":", "nope", "[1,2]", "{\"t\" \"x\"}", "{\"n\":7}", "{\"t\":7"];
+        for case in 0..2000 {
+            let random = &mut Random(case);
+            let (mut bytes, mut texts) = ("{\"t\":\"first\",\"n\":0}\n".to_owned(), vec!["first".to_owned()]);
+            let mut has_junk = false;
+            for number in 1..random.below(8) {
+                let is_junk = random.one_in(3);
+                bytes += &if is_junk {
+                    (*random.pick(&junk)).to_owned()
+                } else {
+                    texts.push(format!("text {number}"));
+                    json!({"t": format!("text {number}"), "n": number}).to_string()
+                };
+                bytes.push('\n');
+                has_junk |= is_junk;
+            }
+            let (found, num_faults) = rows(bytes.as_bytes(), "t", true).unwrap();
+            assert_eq!((found.texts, num_faults > 0), (texts, has_junk), "{case}: {bytes}");
+            assert_eq!(rows(bytes.as_bytes(), "t", false).is_err(), has_junk, "{case}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_read_without_fault() {
+        for case in 0..3000 {
+            let random = &mut Random(case);
+            let parts: [&[u8]; 12] =
+                [b"{", b"}", b"\"t\":", b"\"", b"\\", b"\n", b",", b"[", b"]", b"\x1e", b"1", b"\"a\":{\"t\":\"x\"}"];
+            let bytes: Vec<u8> = (0..random.below(30)).flat_map(|_| random.pick(&parts).to_vec()).collect();
+            for field in ["t", "a.t"] {
+                let read = rows(&[b"{\"n\":1,\"t\":\"x\",\"a\":{\"t\":\"x\"}}\n", &bytes[..]].concat(), field, true);
+                let num_rows = read.map_or(1, |(found, _)| found.texts.len());
+                assert!(num_rows > 0);
+            }
+        }
     }
 }

@@ -68,6 +68,7 @@ mod avro;
 mod charset;
 pub mod columns;
 mod csv;
+mod csv_rows;
 mod decoders;
 pub mod display;
 pub mod failure;
@@ -77,6 +78,10 @@ mod headers;
 mod html;
 mod inputs;
 mod json_array;
+mod json_mend;
+mod json_objects;
+mod json_parts;
+mod json_shape;
 mod jsonl;
 mod lines;
 mod log_lines;
@@ -240,7 +245,7 @@ pub struct ReadOptions {
     pub html_to_text: bool,
     /// Character set of the text. `None` keeps the bytes, and warns if they are UTF-16.
     pub charset: Option<Charset>,
-    /// If true, damaged inputs are left out from their damage on.
+    /// If true, damaged inputs are left out from their damage on, and rows that do not fit are left out.
     pub keep_going: bool,
     /// If true, colour codes of terminals are left out of files and lines. `None` means of lines.
     pub strip_ansi: Option<bool>,
@@ -358,8 +363,6 @@ pub fn read(
                 Documents::Files | Documents::Lines if outcome.is_err() => {
                     sink.end_open_document()?;
                 }
-                // Rows that do not fit have options of their own.
-                _ if outcome.is_err() => faults.end(),
                 _ => {}
             }
             outcome
@@ -450,6 +453,8 @@ pub struct Gather<'a> {
     colours: Mended,
     /// Parts of lines that were joined.
     joined_parts: Mended,
+    /// Rows of JSON with values that the standard does not have.
+    odd_rows: Tally,
     faults: Faults,
     /// Path of the document that has bytes and no end yet.
     open: Option<Arc<str>>,
@@ -466,6 +471,7 @@ impl<'a> Gather<'a> {
             odd_cells: Tally::default(),
             colours: Mended::default(),
             joined_parts: Mended::default(),
+            odd_rows: Tally::default(),
             faults: faults.clone(),
             open: None,
             sink,
@@ -575,6 +581,13 @@ impl<'a> Gather<'a> {
                 display::plural(count, "cell")
             )
         });
+        let odd_rows = self.odd_rows.first().map(|(count, first)| {
+            format!(
+                "{} with NaN, Infinity or half a character (\\ud83d), which JSON does not have ({first}): NULL and \
+                 U+FFFD stand for them; write null and whole characters if they matter",
+                display::plural(count, "row")
+            )
+        });
         let colours = Some(self.colours.get()).filter(|&num_codes| num_codes > 0).map(|num_codes| {
             format!("{} left out of the text; --strip-ansi=never keeps them", display::plural(num_codes, "colour code"))
         });
@@ -582,7 +595,7 @@ impl<'a> Gather<'a> {
             let parts = display::plural(num_parts, "part");
             format!("{parts} of lines of containers joined; --join-partial never keeps them apart")
         });
-        let notes = odd_cells.into_iter().chain(colours).chain(joined).chain(self.undecoded.notes());
+        let notes = odd_cells.into_iter().chain(odd_rows).chain(colours).chain(joined).chain(self.undecoded.notes());
         notes.chain(self.unsearchable.notes()).collect()
     }
 

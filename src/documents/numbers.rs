@@ -14,7 +14,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type, Schema};
+use arrow::error::ArrowError;
 
 /// Key in the metadata of a field whose texts are numbers.
 const MARK: &str = "tadoc.number";
@@ -47,6 +49,17 @@ pub fn as_texts(fields: &Fields) -> Fields {
 /// Returns true for a field of texts that are numbers.
 pub fn is_number(field: &Field) -> bool {
     field.metadata().contains_key(MARK)
+}
+
+/// Returns the values of `field` as floats if they are marked texts and no float rounds a whole one.
+///
+/// # Errors
+/// A text is no number.
+pub fn without_mark(field: &Field, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    if !is_number(field) || are_rounded(values) {
+        return Ok(Arc::clone(values));
+    }
+    cast(values, &DataType::Float64)
 }
 
 /// Returns true if a float rounds one of `texts`, which are numbers, and it is whole.

@@ -73,6 +73,11 @@ impl Quotes {
         }
     }
 
+    /// Returns the state behind `num_lines` lines.
+    pub fn after_lines(self, num_lines: u64) -> Self {
+        Self { line: self.line + num_lines, ..self }
+    }
+
     /// Takes the next bytes.
     pub fn take(&mut self, bytes: &[u8]) {
         if self.quote == NO_QUOTE {

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
+use arrow::compute::{cast, filter_record_batch};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 
 use crate::columns::{ColumnSink, leaves};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 use crate::timestamps::{self, Clock};
-use crate::{Gather, ReadOptions, display};
+use crate::{Gather, ReadOptions, display, numbers};
 
 /// Name of the column with the path of a row's document.
 pub const PATH_COLUMN: &str = "path";
@@ -34,21 +34,12 @@ impl Rows<'_, '_> {
     /// Adds the rows of `batch`, or none of them. `locate` names a row by its index in the batch, such as
     /// `line 17`.
     pub fn take(&mut self, text_column: &str, batch: &RecordBatch, locate: &dyn Fn(usize) -> String) -> Outcome {
-        let texts = match batch.column_by_name(text_column) {
-            Some(column) => text_bytes(column)?,
-            None => new_null_array(&DataType::BinaryView, batch.num_rows()),
-        };
+        let fitting = self.fitting(text_column, batch, locate)?;
+        let batch = fitting.as_ref().unwrap_or(batch);
+        let texts = texts(text_column, batch)?;
         let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
         let kept = if self.options.keep_columns { other_columns(text_column, batch)? } else { batch.project(&[])? };
-        for row_idx in 0..batch.num_rows() {
-            if texts.is_null(row_idx) && !self.options.allow_missing {
-                return Err(self.missing_text(text_column, &locate(row_idx)));
-            }
-            if texts.is_valid(row_idx) && texts.value(row_idx).len() as u64 > self.options.max_row_bytes {
-                return Err(self.too_large(&locate(row_idx)));
-            }
-        }
         self.push_kept(kept, batch)?;
         let file_path: Arc<str> = Arc::from(self.input.path.as_str());
         for row_idx in 0..batch.num_rows() {
@@ -60,6 +51,40 @@ impl Rows<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns `batch` without the rows whose text is missing or too large; `None` if it has none of them.
+    fn fitting(
+        &self,
+        text_column: &str,
+        batch: &RecordBatch,
+        locate: &dyn Fn(usize) -> String,
+    ) -> Outcome<Option<RecordBatch>> {
+        let texts = texts(text_column, batch)?;
+        let texts = texts.as_binary_view();
+        let mut fits = vec![true; batch.num_rows()];
+        for (row_idx, fits) in fits.iter_mut().enumerate() {
+            let failure = if texts.is_null(row_idx) {
+                if self.options.allow_missing {
+                    continue;
+                }
+                self.missing_text(text_column, &locate(row_idx))
+            } else if texts.value(row_idx).len() as u64 > self.options.max_row_bytes {
+                self.too_large(&locate(row_idx))
+            } else {
+                continue;
+            };
+            if !self.sink.faults.are_left_out() {
+                return Err(failure);
+            }
+            self.sink.faults.note(self.input, failure);
+            self.sink.faults.add_rows(1);
+            *fits = false;
+        }
+        if fits.iter().all(|&fits| fits) {
+            return Ok(None);
+        }
+        Ok(Some(filter_record_batch(batch, &BooleanArray::from(fits))?))
     }
 
     /// Adds columns of documents that were passed on already.
@@ -84,7 +109,8 @@ impl Rows<'_, '_> {
 
     /// Returns true if the column `name` is needed for documents whose text is in `text_column`.
     pub fn needs(&self, name: &str, text_column: &str) -> bool {
-        let of_times = self.time_column() == Some(name);
+        let top = |path: &str| path == name || path.split('.').next() == Some(name);
+        let of_times = self.time_column().is_some_and(top);
         self.options.keep_columns || of_times || [text_column, PATH_COLUMN].contains(&name)
     }
 
@@ -102,7 +128,7 @@ impl Rows<'_, '_> {
     /// Checks that `schema` has the column with the timestamps.
     pub fn check_time_column(&self, schema: &Schema) -> Outcome {
         match self.time_column() {
-            Some(name) if schema.field_with_name(name).is_err() => Err(Failure::new(format!(
+            Some(name) if field_at(schema.fields(), name).is_none() => Err(Failure::new(format!(
                 "{}: --timestamp {name}: there is no such column; the columns are {}",
                 self.input.shown(),
                 names(schema, |_| true)
@@ -120,8 +146,10 @@ impl Rows<'_, '_> {
     fn with_times(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome<RecordBatch> {
         let name = self.time_column().map(str::to_owned);
         let (Some(name), Some(clock)) = (name, &mut self.clock) else { return Ok(kept) };
-        let missing = || new_null_array(&DataType::Null, batch.num_rows());
-        let times = batch.column_by_name(&name).cloned().unwrap_or_else(missing);
+        let times = match column_at(batch, &name) {
+            Some((field, times)) => numbers::without_mark(&field, &times)?,
+            None => new_null_array(&DataType::Null, batch.num_rows()),
+        };
         let times = clock.for_column(&times).map_err(|error| {
             let column = format!("{}: --timestamp {name}", self.input.shown());
             Failure::with_cause(column, &error)
@@ -214,6 +242,42 @@ pub fn is_text(data_type: &DataType) -> bool {
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | Null => true,
         Dictionary(_, values) => is_text(values),
         _ => false,
+    }
+}
+
+/// Returns the field at `path`: its whole name, or the names of the structures around it and its own.
+fn field_at<'a>(fields: &'a Fields, path: &str) -> Option<&'a FieldRef> {
+    if let Some((_, field)) = fields.find(path) {
+        return Some(field);
+    }
+    let (first, below) = path.split_once('.')?;
+    match fields.find(first)?.1.data_type() {
+        DataType::Struct(inner) => field_at(inner, below),
+        _ => None,
+    }
+}
+
+/// Returns the values at `path`, as [`field_at`] finds them.
+fn column_at(batch: &RecordBatch, path: &str) -> Option<(FieldRef, ArrayRef)> {
+    let schema = batch.schema();
+    let field = Arc::clone(field_at(schema.fields(), path)?);
+    let (mut columns, mut fields, mut path) = (batch.columns().to_vec(), schema.fields().clone(), path);
+    loop {
+        if let Some((idx, _)) = fields.find(path) {
+            return Some((field, Arc::clone(&columns[idx])));
+        }
+        let (first, below) = path.split_once('.')?;
+        let inner = Arc::clone(&columns[fields.find(first)?.0]);
+        let inner = inner.as_struct_opt()?;
+        (columns, fields, path) = (inner.columns().to_vec(), inner.fields().clone(), below);
+    }
+}
+
+/// Returns the texts of `batch`, all of which are null without the column.
+pub fn texts(text_column: &str, batch: &RecordBatch) -> Outcome<ArrayRef> {
+    match batch.column_by_name(text_column) {
+        Some(column) => text_bytes(column),
+        None => Ok(new_null_array(&DataType::BinaryView, batch.num_rows())),
     }
 }
 

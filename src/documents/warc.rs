@@ -40,10 +40,22 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
     let failed = |error: io::Error| budget.failed(codec, input, &error);
     let mut columns = RecordColumns::new(["type", "content_type"]);
+    // First line of the next record, if it was read.
+    let mut ahead = Vec::new();
     for number in 1u64.. {
         let wrong = |reason: String| Failure::new(format!("{}: record {number}: {reason}", input.shown()));
-        let Some(head) = read_record_head(&mut *opened.reader).map_err(failed)? else { break };
-        let record = Record::parse(&head).map_err(wrong)?;
+        let ahead_line = std::mem::take(&mut ahead);
+        let Some(head) = read_record_head(ahead_line, &mut *opened.reader).map_err(failed)? else { break };
+        let record = match Record::parse(&head) {
+            Ok(record) => record,
+            Err(reason) if rows.sink.faults.are_left_out() => {
+                rows.sink.faults.note(input, wrong(reason));
+                rows.sink.faults.add_rows(u64::from(head.starts_with(b"WARC/")));
+                skip_to_record(&mut *opened.reader, &mut ahead).map_err(failed)?;
+                continue;
+            }
+            Err(reason) => return Err(wrong(reason)),
+        };
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
             let path = Arc::from(record.path.as_deref().unwrap_or(&input.path));
@@ -60,12 +72,18 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
             };
             let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
             let form = Form::from_type(content_type.as_deref(), http.get("content-encoding"));
-            match form.filter(|_| rows.options.html_to_text) {
+            let appended = match form.filter(|_| rows.options.html_to_text) {
                 Some(form) => {
                     let given = Given::ContentType(content_type.as_deref());
-                    html::append_text(form, given, &path, &mut *body, rows, &failed)?;
+                    html::append_text(form, given, &path, &mut *body, rows, &failed)
                 }
-                None => rows.sink.append_from(&path, &mut *body, &failed)?,
+                None => rows.sink.append_from(&path, &mut *body, &failed),
+            };
+            if !rows.sink.faults.are_left_out() {
+                appended?;
+            } else if let Err(failure) = appended {
+                // The text up to there is stored.
+                rows.sink.faults.note(input, failure);
             }
             rows.sink.end_document(&path)?;
             drop(body);
@@ -74,7 +92,11 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
         }
         io::copy(&mut block, &mut io::sink()).map_err(failed)?;
         if block.limit() > 0 {
-            return Err(wrong(format!("it is cut: {} bytes are missing", block.limit())));
+            let failure = wrong(format!("it is cut: {} bytes are missing", block.limit()));
+            if !rows.sink.faults.are_left_out() {
+                return Err(failure);
+            }
+            rows.sink.faults.note(input, failure);
         }
         rows.sink.count_read(opened.take_counts());
     }
@@ -82,14 +104,30 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     columns.store(rows)
 }
 
-/// Reads the header lines of the next record, behind blank lines. Returns none at the end.
-fn read_record_head(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+/// Reads the header lines of the next record, behind its first line or behind blank lines. Returns none at the end.
+fn read_record_head(first: Vec<u8>, reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+    if !first.is_empty() {
+        return Ok(Some([first, read_head(reader)?].concat()));
+    }
     loop {
         match reader.fill_buf()?.first() {
             None => return Ok(None),
             Some(b'\r' | b'\n') => reader.consume(1),
             Some(_) => return read_head(reader).map(Some),
         }
+    }
+}
+
+/// Skips to the first line of a record, and reads it into `line`, which stays empty at the end.
+fn skip_to_record(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+    let mut is_start = true;
+    loop {
+        line.clear();
+        reader.take(MAX_HEADER_BYTES).read_until(b'\n', line)?;
+        if line.is_empty() || is_start && line.starts_with(b"WARC/") {
+            return Ok(());
+        }
+        is_start = line.ends_with(b"\n");
     }
 }
 

@@ -22,12 +22,12 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use arrow::error::ArrowError;
-use regex::Regex;
+use memchr::memchr_iter;
 
 use crate::csv::{self, Table};
+use crate::csv_rows::Form;
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
 use crate::quotes::{NO_QUOTE, Quotes};
@@ -49,22 +49,22 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     if header.len() as u64 > max_bytes {
         return Err(rows.too_large("the header"));
     }
+    let lines = memchr_iter(b'\n', &header).count() as u64;
     let header = Header::parse(&header)
         .map_err(|reason| Failure::new(format!("{}: no valid log of Zeek: {reason}", rows.input.shown())))?;
     let schema = csv::texts(header.names.iter().map(String::as_str));
-    let unset = Regex::new(&format!("^{}$", regex::escape(&header.unset)));
-    let unset = unset.map_err(|error| Failure::with_cause("#unset_field", &error))?;
-    let reader = ReaderBuilder::new(Arc::new(schema.clone()))
-        .with_header(false)
-        .with_delimiter(header.separator)
-        .with_quote(NO_QUOTE)
-        .with_comment(b'#')
-        .with_null_regex(unset);
-    let mut quotes = Quotes::new(NO_QUOTE, header.separator, Some(b'#'));
+    let form = Form {
+        delimiter: header.separator,
+        quote: NO_QUOTE,
+        comment: Some(b'#'),
+        has_header: false,
+        null: header.unset.clone(),
+    };
+    let mut quotes = Quotes::new(NO_QUOTE, header.separator, Some(b'#')).after_lines(lines);
     quotes.may_be_chosen = false;
     let typed = |batch: RecordBatch| header.typed(column, &schema, &batch);
     let (first, typed) = (Vec::new(), &typed);
-    let table = Table { column, schema: &schema, reader, first, quotes, typed };
+    let table = Table { column, schema: &schema, form, lines, first, quotes, typed };
     table.read(opened, rows)
 }
 

@@ -145,21 +145,71 @@ fn lines_that_are_no_objects_are_left_out() {
     folder.write("b.jsonl", "{\"t\":\"three\",\"n\":3}\n");
     let ran = ingest(&folder, &["a.jsonl", "b.jsonl", "--documents", "jsonl:t"]);
     assert!(ran.stderr.contains("warning: a.jsonl: line 2: no JSON object"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("warning: 3 lines left out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 3 rows left out"), "{}", ran.stderr);
     let rows = folder.table_rows("c.tadoc", "SELECT text, n FROM d ORDER BY n");
     assert_eq!(rows, ["one,1", "two,2", "three,3"]);
     let cut = "[{\"t\":\"one\"},\n{\"t\":\"two\"},\n{\"t";
     folder.write("array.json", cut);
     ingest(&folder, &["array.json", "--documents", "jsonl:t"]);
     assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"), ["one", "two"]);
-    // A row that does not fit is no damage, and has an option of its own.
-    folder.write("missing.jsonl", "{\"t\":\"one\"}\n{\"n\":2}\n");
-    let missing = ["ingest", "--keep-going", "missing.jsonl", "a.jsonl", "--documents", "jsonl:t"];
-    let refused = folder.run(&[&missing[..], &["-o", "d.tadoc"]].concat());
-    assert_eq!(refused.status, 1);
-    assert!(refused.stderr.contains("pass --allow-missing"), "{}", refused.stderr);
-    let usage = folder.run(&["ingest", "--keep-going", "a.jsonl", "--documents", "csv:t", "-o", "d.tadoc"]);
-    assert_eq!(usage.status, 2, "{}", usage.stderr);
+    // So are rows that do not fit, and files without any that does.
+    folder.write("missing.jsonl", "{\"t\":\"one\"}\n{\"n\":2}\n{\"t\":\"12345678901234567890\"}\n");
+    folder.write("other.jsonl", "{\"u\":1}\n");
+    let options = ["--documents", "jsonl:t", "--max-row-size", "24"];
+    let ran = ingest(&folder, &[&["missing.jsonl", "other.jsonl", "b.jsonl"], &options[..]].concat());
+    assert!(ran.stderr.contains("warning: missing.jsonl: line 3 is larger than 24 bytes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: other.jsonl: from line 1: there is no field `t`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 2 rows left out"), "{}", ran.stderr);
+    assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"), ["one", "three"]);
+}
+
+#[test]
+fn rows_of_every_format_are_left_out() {
+    let folder = new_folder();
+    let texts = || folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id");
+    for (format, ending) in [("PARQUET", "parquet"), ("ARROW", "arrow")] {
+        let name = format!("a.{ending}");
+        let copy = format!(
+            "COPY (SELECT t FROM (VALUES ('one'), (NULL), ('three'), ('longer than eight')) AS v(t)) TO '{name}' \
+             STORED AS {format}"
+        );
+        folder.ok(&["sql", "-q", "-c", &copy]);
+        let bytes = std::fs::read(folder.join(&name)).unwrap();
+        folder.write("cut", half(&bytes));
+        let documents = format!("{ending}:t");
+        let ran = ingest(&folder, &["cut", &name, "--documents", &documents, "--max-row-size", "8"]);
+        let expected = [
+            "warning: cut: ".to_owned(),
+            format!("warning: {name}: row 2: `t` is missing or null"),
+            "warning: 2 rows left out".to_owned(),
+        ];
+        let warnings: Vec<&str> = ran.stderr.lines().collect();
+        let are_told = expected.iter().zip(&warnings).all(|(expected, warning)| warning.starts_with(expected));
+        assert!(warnings.len() == 3 && are_told, "{}", ran.stderr);
+        assert_eq!(texts(), ["one", "three"], "{format}");
+    }
+    let record = |len: usize, body: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://x/{body}\r\nContent-Length: {len}\r\n\r\n\
+             {body}\r\n\r\n"
+        )
+    };
+    let crawl = [record(3, "one"), record(2, "cut"), "WARC/1.0\r\nno type\r\n\r\n".into(), record(99, "end")];
+    folder.write("a.warc", crawl.concat());
+    let ran = ingest(&folder, &["a.warc", "--documents", "warc"]);
+    assert!(ran.stderr.starts_with("warning: a.warc: record 3: expected a line WARC/1.0"), "{}", ran.stderr);
+    assert_eq!(
+        folder.table_rows("c.tadoc", "SELECT text, type FROM d ORDER BY doc_id LIMIT 2"),
+        ["one,resource", "cu,resource"]
+    );
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "http://x/one\nhttp://x/cut\nhttp://x/end\n");
+    let mail = |text: &str| format!("From a@x Mon May  6 07:08:09 2024\nSubject: s\n\n{text}\n\n");
+    folder.write("a.mbox", [mail("one"), mail(&"too long ".repeat(20)), mail("three")].concat());
+    let options = ["--documents", "mbox", "--html", "text", "--max-row-size", "100"];
+    let ran = ingest(&folder, &[&["a.mbox"], &options[..]].concat());
+    assert!(ran.stderr.starts_with("warning: a.mbox: message 2 is larger than 100 bytes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 1 row left out"), "{}", ran.stderr);
+    assert_eq!(folder.table_rows("c.tadoc", "SELECT subject FROM d"), ["s", "s"]);
 }
 
 #[test]

@@ -33,7 +33,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 pub use merge::merge_columns;
 pub(crate) use overlay::{Overlay, check_tables, table_schema};
 pub(crate) use types::join_types;
-pub use types::{conform, join_schemas, storable};
+pub use types::{conform, join_rows, join_schemas, storable};
 
 /// Returns the Parquet properties with which user columns are written.
 ///

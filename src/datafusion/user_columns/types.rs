@@ -2,14 +2,18 @@
 //!
 //! Null combines with every type. Integers and floats widen, decimals too if they have the same number of decimals.
 //! Other scalars become text, so that `1.10` beside `1.9` stays what it is. Lists and structs combine recursively.
-//! A scalar and a list (or struct) have no common type. Limit: an integer above 2^53 is rounded beside floats.
+//! A scalar and a list (or struct) have no common type, but for rows that are read ([`join_rows`]), whose lists and
+//! structs become texts of JSON. Limit: an integer above 2^53 is rounded beside floats.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ListArray, StringArray, StringBuilder, StructArray, new_null_array,
+};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 /// Returns the columns of both schemas, matched by name, in order of first appearance.
@@ -17,15 +21,29 @@ use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 /// # Errors
 /// A message that names the column whose types have no common type.
 pub fn join_schemas(left: &Schema, right: &Schema) -> Result<Schema, String> {
-    Ok(Schema::new(join_fields(left.fields(), right.fields())?))
+    Ok(Schema::new(join_fields(left.fields(), right.fields(), &join_types)?))
 }
 
-fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
+/// Returns the columns of both schemas, as [`join_schemas`] does, with texts where a scalar, a list and a struct meet.
+pub fn join_rows(left: &Schema, right: &Schema) -> Schema {
+    let joined = join_fields(left.fields(), right.fields(), &|left, right| Some(join_types_of_rows(left, right)));
+    joined.map_or_else(|_| left.clone(), Schema::new)
+}
+
+fn join_types_of_rows(left: &DataType, right: &DataType) -> DataType {
+    let join = |left: &DataType, right: &DataType| Some(join_types_of_rows(left, right));
+    join_with(left, right, &join).unwrap_or(DataType::Utf8)
+}
+
+/// A function that returns the type that values of both types fit.
+type Join<'a> = &'a dyn Fn(&DataType, &DataType) -> Option<DataType>;
+
+fn join_fields(left: &Fields, right: &Fields, join: Join<'_>) -> Result<Vec<Field>, String> {
     let mut joined: Vec<Field> = left.iter().map(|field| field.as_ref().clone()).collect();
     for field in right {
         match joined.iter_mut().find(|known| known.name() == field.name()) {
             Some(known) => {
-                let data_type = join_types(known.data_type(), field.data_type()).ok_or_else(|| {
+                let data_type = join(known.data_type(), field.data_type()).ok_or_else(|| {
                     format!("column `{}` is {} first and {} later", field.name(), known.data_type(), field.data_type())
                 })?;
                 *known = Field::new(field.name(), data_type, true);
@@ -38,14 +56,19 @@ fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
 
 /// Returns the type that values of both types fit, or `None` for a scalar and a list or struct.
 pub(crate) fn join_types(left: &DataType, right: &DataType) -> Option<DataType> {
+    join_with(left, right, &join_types)
+}
+
+/// Joins types whose parts `join` joins.
+fn join_with(left: &DataType, right: &DataType, join: Join<'_>) -> Option<DataType> {
     match (left, right) {
         _ if left == right => Some(left.clone()),
         (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
         (DataType::Struct(left), DataType::Struct(right)) => {
-            Some(DataType::Struct(join_fields(left, right).ok()?.into()))
+            Some(DataType::Struct(join_fields(left, right, join).ok()?.into()))
         }
         (DataType::List(left), DataType::List(right)) => {
-            let item = join_types(left.data_type(), right.data_type())?;
+            let item = join(left.data_type(), right.data_type())?;
             Some(DataType::List(Arc::new(Field::new(left.name(), item, true))))
         }
         _ if is_nested(left) || is_nested(right) => None,
@@ -104,10 +127,62 @@ pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Arro
             let (offsets, nulls) = (from.offsets().clone(), from.nulls().cloned());
             Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
         }
+        (from, DataType::Utf8) if is_nested(from) => json_texts(column),
         _ => {
             let options = CastOptions { safe: false, ..CastOptions::default() };
             cast_with_options(column, data_type, &options)
         }
+    }
+}
+
+/// Returns lists or structs as texts of JSON.
+fn json_texts(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let field = Arc::new(Field::new("value", column.data_type().clone(), true));
+    let options = EncoderOptions::default().with_encoder_factory(Arc::new(Numbers));
+    let mut encoder = make_encoder(&field, column, &options)?;
+    let mut texts = StringBuilder::new();
+    let mut text = Vec::new();
+    for row in 0..column.len() {
+        if column.is_null(row) {
+            texts.append_null();
+            continue;
+        }
+        text.clear();
+        encoder.encode(row, &mut text);
+        texts.append_value(String::from_utf8_lossy(&text));
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+/// Key in the metadata of a field whose texts are numbers, as the readers of rows mark them.
+const NUMBER: &str = "tadoc.number";
+
+/// Writes numbers that are texts as they are.
+#[derive(Debug)]
+struct Numbers;
+
+impl EncoderFactory for Numbers {
+    fn make_default_encoder<'a>(
+        &self,
+        field: &'a FieldRef,
+        array: &'a dyn Array,
+        _options: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        // Items of lists come with the field of the list.
+        let mut field = field;
+        while let DataType::List(item) = field.data_type() {
+            field = item;
+        }
+        let texts = array.as_string_opt::<i32>().filter(|_| field.metadata().contains_key(NUMBER));
+        Ok(texts.map(|texts| NullableEncoder::new(Box::new(NumberEncoder(texts)), texts.nulls().cloned())))
+    }
+}
+
+struct NumberEncoder<'a>(&'a StringArray);
+
+impl Encoder for NumberEncoder<'_> {
+    fn encode(&mut self, idx: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.value(idx).as_bytes());
     }
 }
 
@@ -142,6 +217,23 @@ mod tests {
         assert_eq!(join_types(&Binary, &BinaryView), Some(BinaryView));
         assert_eq!(join_types(&list(Null), &list(Int64)), Some(list(Int64)));
         assert_eq!(join_types(&list(Int64), &Int64), None);
+    }
+
+    #[test]
+    fn rows_of_several_shapes_are_texts() {
+        let mark = [(NUMBER.to_owned(), String::new())];
+        let number = Field::new("n", DataType::Utf8, true).with_metadata(mark.into());
+        let numbers = Arc::new(StringArray::from(vec![Some("1.10"), None, Some("1e5")])) as ArrayRef;
+        let rows: ArrayRef = Arc::new(StructArray::from(vec![(Arc::new(number), numbers)]));
+        let schema = |kind: &DataType| Schema::new(vec![Field::new("x", kind.clone(), true)]);
+        assert!(join_schemas(&schema(rows.data_type()), &schema(&DataType::Int64)).is_err());
+        let joined = join_rows(&schema(rows.data_type()), &schema(&DataType::Int64));
+        assert_eq!(joined, schema(&DataType::Utf8));
+        let texts = conform(&rows, &DataType::Utf8).unwrap();
+        assert_eq!(
+            texts.as_string::<i32>().iter().flatten().collect::<Vec<_>>(),
+            ["{\"n\":1.10}", "{}", "{\"n\":1e5}"]
+        );
     }
 
     #[test]

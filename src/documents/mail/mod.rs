@@ -119,6 +119,8 @@ struct Messages<'a, 'r, 's> {
     is_line_start: bool,
     /// A blank line that belongs to the message unless the next line begins another one.
     blank: Vec<u8>,
+    /// True in a message that is too large and is left out.
+    is_left_out: bool,
     /// A line `From ` that begins a message if a header line is next.
     start: Option<Vec<u8>>,
 }
@@ -147,6 +149,7 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             is_alone,
             is_line_start: true,
             blank: Vec::new(),
+            is_left_out: false,
             start: None,
         }
     }
@@ -214,12 +217,23 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         let Some(message) = &mut self.message else {
             return self.rows.sink.append(&self.path, bytes);
         };
+        if self.is_left_out {
+            return Ok(());
+        }
         message.extend_from_slice(bytes);
         if message.len() as u64 <= self.rows.options.max_row_bytes {
-            Ok(())
-        } else {
-            Err(self.rows.too_large(&format!("message {}", self.num_ended + 1)))
+            return Ok(());
         }
+        let failure = self.rows.too_large(&format!("message {}", self.num_ended + 1));
+        let faults = &self.rows.sink.faults;
+        if !faults.are_left_out() {
+            return Err(failure);
+        }
+        message.clear();
+        self.is_left_out = true;
+        faults.note(self.rows.input, failure);
+        faults.add_rows(1);
+        Ok(())
     }
 
     /// Ends the input, and the message in it.
@@ -242,6 +256,10 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             return Ok(());
         }
         let head = std::mem::take(&mut self.head);
+        if std::mem::take(&mut self.is_left_out) {
+            self.num_ended += 1;
+            return Ok(());
+        }
         if let Some(message) = &mut self.message {
             let message = std::mem::take(message);
             text::append_text(&self.path, &message, head.len(), self.rows)?;

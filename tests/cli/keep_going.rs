@@ -190,7 +190,7 @@ fn rows_of_every_format_are_left_out() {
     }
     let record = |len: usize, body: &str| {
         format!(
-            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://x/{body}\r\nContent-Length: {len}\r\n\r\n\
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://name.invalid/{body}\r\nContent-Length: {len}\r\n\r\n\
              {body}\r\n\r\n"
         )
     };
@@ -202,7 +202,10 @@ fn rows_of_every_format_are_left_out() {
         folder.table_rows("c.tadoc", "SELECT text, type FROM d ORDER BY doc_id LIMIT 2"),
         ["one,resource", "cu,resource"]
     );
-    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "http://x/one\nhttp://x/cut\nhttp://x/end\n");
+    assert_eq!(
+        folder.ok(&["ls", "c.tadoc"]),
+        "http://name.invalid/one\nhttp://name.invalid/cut\nhttp://name.invalid/end\n"
+    );
     let mail = |text: &str| format!("From a@x Mon May  6 07:08:09 2024\nSubject: s\n\n{text}\n\n");
     folder.write("a.mbox", [mail("one"), mail(&"too long ".repeat(20)), mail("three")].concat());
     let options = ["--documents", "mbox", "--html", "text", "--max-row-size", "100"];

@@ -2,8 +2,9 @@
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `foreign_archives` (joined, wrapped, old),
 //!   `zip_forms`, `kinds_of_files` (names, links, devices), `input_lengths` (any length, in little memory), `limits`,
-//!   `rows` (documents with columns), `avro`, `timestamps`, `web_and_mail` (WARC and mbox), `parquet_faults`,
-//!   `keep_going` (damage that is left out), `log_lines` (colours, parts of lines), `taken` (files that are there already).
+//!   `rows` and `json_rows` (documents with columns), `avro`, `timestamps`, `log_lines` (colours, parts of lines),
+//!   `web_and_mail` (WARC and mbox), `parquet_faults`, `keep_going` (damage that is left out), `taken` (files that are
+//!   there already).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
@@ -30,6 +31,7 @@ mod grep;
 mod harness;
 mod ingest;
 mod input_lengths;
+mod json_rows;
 mod keep_going;
 mod killed;
 mod kinds_of_files;

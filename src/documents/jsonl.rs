@@ -295,6 +295,8 @@ fn take_chunk(field: &str, chunk: &mut Chunk, place: Place, rows: &mut Rows<'_, 
     let locate = |row_idx: usize| format!("{} {}", chunk.unit, chunk.line(row_idx));
     match joined {
         Some(Joined { batch, firsts, num_taken }) => {
+            let joined_parts = &rows.sink.joined_parts;
+            joined_parts.set(joined_parts.get() + (num_taken - firsts.len()) as u64);
             rows.take(field, &batch, &|row_idx| locate(firsts[row_idx]))?;
             Ok(num_taken)
         }

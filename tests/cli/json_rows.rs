@@ -295,3 +295,21 @@ fn rows_without_text_may_be_allowed() {
     folder.ok(&[command.as_slice(), &["--allow-missing"]].concat());
     assert_eq!(folder.cat("c.tadoc", "a.jsonl"), b"a\n\n\n");
 }
+
+#[test]
+fn statements_read_json_behind_a_byte_order_mark() {
+    let folder = new_folder();
+    for (name, rows) in [("a.jsonl", "{\"n\":1}\r\n{\"n\":2}\r\n"), ("a.ndjson", "{\"n\":1}\n{\"n\":2}")] {
+        for mark in ["", "\u{feff}"] {
+            folder.write(name, format!("{mark}{rows}"));
+            assert_eq!(folder.rows(&format!("SELECT n FROM '{name}' ORDER BY n")), ["1", "2"], "{name}");
+            let table = format!("CREATE EXTERNAL TABLE t (n DECIMAL(5, 2)) STORED AS JSONL LOCATION '{name}'");
+            let sum = folder.ok(&["sql", "-q", "--format", "csv", "-c", &table, "-c", "SELECT sum(n) AS n FROM t"]);
+            assert_eq!(sum, "n\n3.00\n", "{name}");
+        }
+    }
+    // Parts of a large file are read at the same time.
+    let rows: String = (0..20_000).map(|n| format!("{{\"n\":{n},\"text\":\"{}\"}}\n", "word ".repeat(30))).collect();
+    folder.write("b.jsonl", format!("\u{feff}{rows}"));
+    assert_eq!(folder.rows("SELECT sum(n), count(*) FROM 'b.jsonl'"), ["199990000,20000"]);
+}

@@ -41,6 +41,7 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion::scalar::ScalarValue;
 
 use super::json::JsonTexts;
+use super::marks::with_marked_json;
 use crate::planner::has_type;
 use crate::type_depth::inner_types;
 
@@ -65,9 +66,9 @@ impl PhysicalOptimizerRule for DeclaredDecimals {
     }
 }
 
-/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts.
+/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts, and marks as blanks.
 pub(crate) fn with_exact_json(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    exact_scans(plan, config, exact_json)
+    with_marked_json(exact_scans(plan, config, exact_json)?)
 }
 
 /// A function that returns a source of texts for another source; `None` for sources of other formats.

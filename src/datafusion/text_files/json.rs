@@ -27,6 +27,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetOptions, ObjectStore};
 
+use super::marks::WithoutMarks;
+
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {
     /// DataFusion's source of the same columns.
@@ -54,6 +56,7 @@ impl FileSource for JsonTexts {
         let file_schema = self.inner.table_schema().file_schema();
         let projection = SplitProjection::new(file_schema, projection);
         let schema = Arc::new(file_schema.project(&projection.file_indices)?);
+        let store = Arc::new(WithoutMarks(store));
         let opener = TextOpener { store, schema, compression: scan.file_compression_type, batch_size };
         ProjectionOpener::try_new(projection, Arc::new(opener), file_schema)
     }

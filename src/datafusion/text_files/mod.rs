@@ -2,7 +2,8 @@
 //!
 //! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON
 //! value in each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`)
-//! follow from them. Declared decimals in these files are read exactly ([`decimals`]).
+//! follow from them. Declared decimals in these files are read exactly ([`decimals`]), and a byte order mark before
+//! JSON is skipped ([`marks`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use std::sync::Arc;
 use datafusion::catalog::Session;
 use datafusion::common::GetExt;
 use datafusion::datasource::file_format::csv::{CsvFormat, CsvFormatFactory};
-use datafusion::datasource::file_format::json::JsonFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::error::Result;
 
 mod decimals;
 mod json;
+mod marks;
 
 pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals, with_exact_json};
 
@@ -48,7 +49,7 @@ impl GetExt for TextFile {
 impl FileFormatFactory for TextFile {
     fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         match self {
-            Self::Jsonl | Self::Ndjson => JsonFormatFactory::new().create(session, format_options),
+            Self::Jsonl | Self::Ndjson => marks::json_format(session, format_options),
             Self::Tsv => {
                 let mut format_options = format_options.clone();
                 let delimiter = format_options.entry("format.delimiter".into());
@@ -60,7 +61,7 @@ impl FileFormatFactory for TextFile {
 
     fn default(&self) -> Arc<dyn FileFormat> {
         match self {
-            Self::Jsonl | Self::Ndjson => JsonFormatFactory::new().default(),
+            Self::Jsonl | Self::Ndjson => marks::default_json_format(),
             Self::Tsv => Arc::new(CsvFormat::default().with_delimiter(b'\t')),
         }
     }

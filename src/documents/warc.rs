@@ -32,6 +32,8 @@ use crate::timestamps;
 
 /// Types of records that become documents.
 const KEPT_TYPES: [&str; 3] = ["response", "resource", "conversion"];
+/// The way out of records that are damaged, for messages.
+const WAY_OUT: &str = "; pass --keep-going to store what can be read";
 /// Maximum bytes of the line in front of a chunk.
 const MAX_CHUNK_LINE: u64 = 1 << 10;
 
@@ -54,7 +56,7 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
                 skip_to_record(&mut *opened.reader, &mut ahead).map_err(failed)?;
                 continue;
             }
-            Err(reason) => return Err(wrong(reason)),
+            Err(reason) => return Err(wrong(format!("{reason}{WAY_OUT}"))),
         };
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
@@ -92,11 +94,11 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
         }
         io::copy(&mut block, &mut io::sink()).map_err(failed)?;
         if block.limit() > 0 {
-            let failure = wrong(format!("it is cut: {} bytes are missing", block.limit()));
+            let reason = format!("it is cut: {} bytes are missing", block.limit());
             if !rows.sink.faults.are_left_out() {
-                return Err(failure);
+                return Err(wrong(format!("{reason}{WAY_OUT}")));
             }
-            rows.sink.faults.note(input, failure);
+            rows.sink.faults.note(input, wrong(reason));
         }
         rows.sink.count_read(opened.take_counts());
     }

@@ -136,7 +136,7 @@ fn appending_is_refused_with_reasons() {
     folder.fails(&empty, "the inputs hold no document; pass --allow-empty to write an empty corpus");
     let ran = folder.run(&[empty.as_slice(), &["--allow-empty"]].concat());
     assert!(ran.stderr.starts_with("notes: nothing to add\n"), "{}", ran.stderr);
-    folder.write("bad.jsonl", "{\"body\":\"x\"}\n{\"body\":[1]}\n");
+    folder.write("bad.jsonl", "{\"body\":\"x\"}\n{\"body\":\n");
     let bad = ["ingest", "bad.jsonl", "--documents", "jsonl:body", "-o", "notes", "--append"];
     assert_eq!(folder.run(&bad).status, 1);
     assert_eq!(std::fs::read_dir(folder.join("notes/segments")).unwrap().count(), 1);

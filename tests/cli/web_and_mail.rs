@@ -53,9 +53,16 @@ fn responses_of_a_crawl_are_documents() {
     let cut = record("resource", "http://a.example/", "text/plain", "0123456789");
     folder.write("cut.warc", &cut[..cut.len() - 7]);
     let ingest = |name| ["ingest", name, "--documents", "warc", "-o", "d.tadoc"];
-    folder.fails(&ingest("cut.warc"), "cut.warc: record 1: it is cut: 3 bytes are missing");
+    folder.fails(
+        &ingest("cut.warc"),
+        "cut.warc: record 1: it is cut: 3 bytes are missing; pass --keep-going to store what can be read",
+    );
     folder.write("no.warc", "From ann\n");
-    folder.fails(&ingest("no.warc"), "no.warc: record 1: expected a line WARC/1.0 or WARC/1.1, found \"From ann\\n\"");
+    folder.fails(
+        &ingest("no.warc"),
+        "no.warc: record 1: expected a line WARC/1.0 or WARC/1.1, found \"From ann\\n\"; pass --keep-going to store \
+         what can be read",
+    );
 }
 
 const MAIL: &str = "From ann@example.com Mon May  6 07:08:09 2024\n\

@@ -28,7 +28,7 @@ impl Scene {
     pub async fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let texts = sources();
-        write_corpus(&dir.path().join("many.tadoc"), 20_000, &texts);
+        write_corpus(&dir.path().join("many.tadoc"), SEGMENT_BYTES, &texts);
         fs::create_dir(dir.path().join("notes")).unwrap();
         fs::write(dir.path().join("notes/one.md"), "one line\nand another\n").unwrap();
         fs::write(dir.path().join("notes/two.md"), "two\n").unwrap();
@@ -76,7 +76,11 @@ impl Scene {
     }
 }
 
-/// Returns names and texts of some sources of this package.
+/// Bytes of text of a segment.
+const SEGMENT_BYTES: usize = 20_000;
+
+/// Returns names and texts of some sources of this package. Each fits into a segment: the memory for runs of segments
+/// is limited in tests, and a document in two segments needs room for both.
 fn sources() -> Vec<(String, Vec<u8>)> {
     let root = testkit::root().join("src/datafusion/planning");
     let files = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
@@ -86,7 +90,8 @@ fn sources() -> Vec<(String, Vec<u8>)> {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read(&path).unwrap())
     };
-    files.into_iter().map(text).collect()
+    let fits = |(_, text): &(String, Vec<u8>)| text.len() < SEGMENT_BYTES;
+    files.into_iter().map(text).filter(fits).collect()
 }
 
 /// Writes a corpus with a segment for each `block_bytes` of text.

@@ -77,12 +77,14 @@ pub(super) fn peak_bytes<'a>(
     let parallel = parallel.min(segments.len()) as u64;
     let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
     let decoded = segments.clone().map(kept).fold(0, u64::saturating_add);
-    let in_flight = |s: &SegmentMeta| {
-        let stored = sections.range(s);
-        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
-    };
-    let most_in_flight = segments.map(in_flight).max().unwrap_or(0);
+    let most_in_flight = segments.map(|segment| in_flight_bytes(segment, sections)).max().unwrap_or(0);
     decoded.saturating_add(most_in_flight.saturating_mul(parallel))
+}
+
+/// Returns the bytes that a segment needs only while it is decoded, with those that are stored.
+fn in_flight_bytes(segment: &SegmentMeta, sections: Sections) -> u64 {
+    let stored = sections.range(segment);
+    sections.decoding_bytes(segment).saturating_add(stored.end - stored.start)
 }
 
 /// Data of segments that a scan uses.
@@ -104,7 +106,7 @@ pub(crate) enum Uses {
 pub(crate) struct MemoryWhenUsed {
     /// Bytes of the segments, including the data that queries may derive from them.
     held_bytes: u64,
-    /// Maximum bytes for decoding one segment.
+    /// Maximum bytes for decoding one segment, with those that are stored.
     decoding_bytes: u64,
     num_segments: u64,
 }
@@ -114,9 +116,9 @@ impl MemoryWhenUsed {
         let held = segments.iter().map(|segment| held_when_used(segment, uses));
         let held_bytes = held.fold(0, u64::saturating_add);
         let decoding = segments.iter().map(|segment| match uses {
-            Uses::Words => segment.words_decoding_bytes(),
+            Uses::Words => in_flight_bytes(segment, Sections::Words),
             Uses::Facts => 0,
-            Uses::Text | Uses::Positions => segment.decoding_bytes(),
+            Uses::Text | Uses::Positions => in_flight_bytes(segment, Sections::All),
         });
         let decoding_bytes = decoding.max().unwrap_or(0);
         Self { held_bytes, decoding_bytes, num_segments: segments.len() as u64 }

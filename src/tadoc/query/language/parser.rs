@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
 use super::words::{
-    Budget, Character, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid, meant_otherwise, quoted,
+    Budget, Character, Marks, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid, meant_otherwise, quoted,
     regex_end, shown, words_from,
 };
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
@@ -425,7 +425,12 @@ impl Parser<'_> {
         let (item, end) = quoted(self.text, start)?;
         self.at = end;
         let star = self.star_behind();
-        let words = self.words(start, &item, star.is_none())?;
+        let marks = match star {
+            Some(_) => Marks::Characters,
+            None if self.is_exact => Marks::Text,
+            None => Marks::Either,
+        };
+        let words = self.words(start, &item, marks)?;
         let Some(star) = star else { return Ok(words) };
         self.at = star + 1;
         ending_in_prefix(words, star, &mut self.budget)
@@ -441,10 +446,9 @@ impl Parser<'_> {
         (self.char_at(star) == Some('*') && is_alone).then_some(star)
     }
 
-    /// Cuts an item that starts at character `start` into words, and notes its punctuation. A question mark at the
-    /// end of a quoted one is text.
-    fn words(&mut self, start: usize, item: &[Character], is_quoted: bool) -> Result<Words> {
-        let words = words_from(self.profile, start, item, is_quoted, &mut self.budget)?;
+    /// Cuts an item that starts at character `start` into words, and notes its punctuation.
+    fn words(&mut self, start: usize, item: &[Character], marks: Marks) -> Result<Words> {
+        let words = words_from(self.profile, start, item, marks, &mut self.budget)?;
         self.punctuation.extend(punctuation_for(&words).map(str::to_owned));
         Ok(words)
     }
@@ -472,7 +476,7 @@ impl Parser<'_> {
         if word_at == start {
             self.refuse_other_languages(start, item)?;
         }
-        self.words(start, item, false)
+        self.words(start, item, Marks::Characters)
     }
 
     /// Refuses an item without quotes, from character `start`, that means something in the language

@@ -74,6 +74,14 @@ impl WordPattern {
         Self { kind: Kind::Wildcard(wildcard), fold: Fold::NONE }
     }
 
+    /// Returns the wildcard, if it is one.
+    pub(in crate::query) fn as_wildcard(&self) -> Option<&Wildcard> {
+        match &self.kind {
+            Kind::Wildcard(wildcard) => Some(wildcard),
+            _ => None,
+        }
+    }
+
     pub(in crate::query) fn fuzzy(word: FuzzyWord) -> Self {
         Self { kind: Kind::Fuzzy(word), fold: Fold::NONE }
     }

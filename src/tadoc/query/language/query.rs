@@ -20,14 +20,15 @@
 //! /err(or)?s?/         words that fit a regular expression, from their first character to the last
 //! "power pl* /st.*n/"  all as parts of a phrase
 //! 2\*3  \/usr/          a backslash before * ? / ~ \ makes it a character like others
-//! "what?"  /usr/bin    text: a question mark before the closing quote, a slash that opens no expression
+//! "what?"              a question mark before the closing quote is one character or text
+//! /usr/bin  x.org/p?q= text: a slash that opens no expression, a question mark in front of a parameter
 //! ```
 //!
 //! The grammar is that of SQLite's FTS5 with more kinds of words; [`parser`](super::parser) has it.
 //! The tokenizer profile of the corpus cuts items into words, so a word means the same in a query
 //! as in the text. Separators of an item do not have to agree with those of the text. A slash
 //! begins a regular expression only at the start of a word, after white space or a quote, and only if the
-//! next one is at the end of a word. A question mark is text in front of a parameter, as in `x.org/p?q=1`. A
+//! next one is at the end of a word. A
 //! [folded](Query::folded) query asks for words of any case.
 //!
 //! The hits of a query are the occurrences of its leaves (phrases, NEAR lists, phrases with gaps)
@@ -271,7 +272,8 @@ mod tests {
             ("/a|\\/b/", "\"/a|\\/b/\""),
             ("/usr/bin \"/usr/local/lib\" \"/etc\"", "\"usr bin\" \"usr local lib\" \"etc\""),
             ("\"sum= /\" /a", "\"sum\" \"a\""),
-            ("\"what?\" \"who is on first??\"", "\"what\" \"who is on first\""),
+            ("\"what?\" \"who is on first??\"", "\"/what.?/\" \"who is on /first.?.?/\""),
+            ("\"b*-w?t?\"", "\"b* /w.t.?/\""),
             ("https://x.org/p?q=1 \"a?b-c=\"", "\"https x org p q 1\" \"a b c\""),
             ("a?b ?a a? \"a? b\" /a?/", "\"a?b\" \"?a\" \"a? \" \"a? b\" \"/a?/\""),
         ];

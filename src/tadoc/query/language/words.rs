@@ -183,16 +183,49 @@ fn is_of_regexes(character: char) -> bool {
     matches!(character, '(' | ')' | '[' | ']' | '{' | '}' | '|' | '+' | '^' | '$' | '\\')
 }
 
-/// Returns true if the question mark at `at` is text: behind a word at the end of a quoted item, as in
-/// `"who is on first?"`, and in front of a parameter, as in `x.org/p?q=1`.
-fn is_question(item: &[Character], at: usize, is_quoted: bool) -> bool {
-    let is_mark = |&&(_, character): &&Character| character == '?';
-    let num_before = item[..at].iter().rev().take(MAX_MARKS).take_while(is_mark).count();
-    let behind = &item[at + 1..];
-    let num_behind = behind.iter().take(MAX_MARKS).take_while(is_mark).count();
-    let is_behind_word = num_before < at && item[at - 1 - num_before].1.is_alphanumeric();
-    let is_at_end = num_behind == behind.len();
-    is_behind_word && (is_quoted && is_at_end || begins_parameter(behind))
+/// Meaning of question marks behind a word at the end of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum Marks {
+    /// One character each.
+    Characters,
+    /// One character each, or text: `"who is on first?"`.
+    Either,
+    /// Text.
+    Text,
+}
+
+/// Returns true if the question mark at `at` is text: in front of a parameter, as in `x.org/p?q=1`, and at the end of
+/// the item if `marks` are text there.
+fn is_question(item: &[Character], at: usize, marks: Marks) -> bool {
+    begins_parameter(&item[at + 1..]) && at > 0 && item[at - 1].1.is_alphanumeric()
+        || marks == Marks::Text && at >= item.len() - num_final_marks(item)
+}
+
+/// Returns the number of question marks behind a word at the end of `item`, at most [`MAX_MARKS`].
+fn num_final_marks(item: &[Character]) -> usize {
+    let num_marks = item.iter().rev().take(MAX_MARKS).take_while(|(_, character)| *character == '?').count();
+    let is_behind_word = num_marks < item.len() && item[item.len() - 1 - num_marks].1.is_alphanumeric();
+    if is_behind_word { num_marks } else { 0 }
+}
+
+/// Returns the pattern of `pieces`, whose last `num_marks` may be missing.
+fn with_optional_end(pieces: impl Iterator<Item = PatternChar>, num_marks: usize) -> Option<WordPattern> {
+    let pieces: Vec<PatternChar> = pieces.collect();
+    let is_end = |pieces: &[PatternChar]| pieces.iter().all(|piece| *piece == PatternChar::One);
+    let (word, end) = pieces.split_at_checked(pieces.len().checked_sub(num_marks)?)?;
+    if !is_end(end) || literals(word).next().is_none() {
+        return None;
+    }
+    let mut source = String::new();
+    for piece in word {
+        match piece {
+            PatternChar::Literal(character) => source += &regex_syntax::escape(&character.to_string()),
+            PatternChar::One => source.push('.'),
+            PatternChar::Many => source += ".*",
+        }
+    }
+    source += &".?".repeat(num_marks);
+    WordRegex::new(&source.replace('/', "\\/")).ok().map(WordPattern::regex)
 }
 
 /// Returns true for a name and a sign of equality, as in the query of a URL.
@@ -236,13 +269,12 @@ impl Words {
     }
 }
 
-/// Returns the words of an item that starts at character `start` of the query. A question mark at the end of a
-/// quoted one is text.
+/// Returns the words of an item that starts at character `start` of the query.
 pub(in crate::query) fn words_from(
     profile: TokenizerProfile,
     start: usize,
     item: &[Character],
-    is_quoted: bool,
+    marks: Marks,
     budget: &mut Budget,
 ) -> Result<Words> {
     let mut words = Words::default();
@@ -276,7 +308,7 @@ pub(in crate::query) fn words_from(
             _ => {
                 plain.push(match character {
                     '*' => PatternChar::Many,
-                    '?' if !is_question(item, at, is_quoted) => PatternChar::One,
+                    '?' if !is_question(item, at, marks) => PatternChar::One,
                     other => PatternChar::Literal(other),
                 });
                 at += 1;
@@ -285,6 +317,12 @@ pub(in crate::query) fn words_from(
     }
     plain.cut(profile, &mut words);
     words.push_gap("");
+    let num_marks = if marks == Marks::Either { num_final_marks(item) } else { 0 };
+    if let Some(last) = words.patterns.last_mut().filter(|_| num_marks > 0)
+        && let Some(pattern) = last.as_wildcard().and_then(|wildcard| with_optional_end(wildcard.pieces(), num_marks))
+    {
+        *last = pattern;
+    }
     budget.add(&words.patterns[num_counted..], start)?;
     if words.patterns.is_empty() {
         let item = shown(item);

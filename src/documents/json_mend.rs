@@ -279,7 +279,8 @@ mod tests {
         match random.below(if depth == 0 { 6 } else { 9 }) {
             0 => {
                 let forms = ["NaN", "Infinity", "-Infinity", "-NaN", "null"];
-                (bytes(*random.pick(&forms)), Value::Null)
+                let form = *random.pick(&forms);
+                (bytes(form), Value::Null)
             }
             1 => {
                 let text = *random.pick(&["1e999", "007", "+1", ".5", "-", "1.", "0x1f"]);

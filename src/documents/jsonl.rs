@@ -527,7 +527,7 @@ mod tests {
             let (mut bytes, mut texts, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
             for number in 0..random.below(8) as i64 {
                 let (odd, text) = text(random);
-                let mut fields = vec![
+                let mut fields = [
                     [b"\"t\":", &odd[..]].concat(),
                     format!("\"n\" : {number}").into_bytes(),
                     [b"\"o\":", &other(random)[..]].concat(),

@@ -36,7 +36,7 @@ fn parts_of_lines_of_containers_are_joined() {
     let lines = ["ingest", "c.log", "--documents", "lines", "--timestamp", "auto", "-o", "c.tadoc"];
     let ran = folder.run(&lines);
     assert!(ran.stderr.contains("2 parts of lines of containers joined"), "{}", ran.stderr);
-    let rows = folder.rows("SELECT ts, text FROM documents('c.tadoc') ORDER BY doc_id");
+    let rows = folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id");
     assert_eq!(
         rows,
         [

@@ -77,11 +77,15 @@ pub(super) fn check_external_table(table: &CreateExternalTable) -> Outcome {
 
 /// Returns true for a decimal, whose long numbers Arrow reads wrongly, and for a type with types inside.
 fn is_decimal(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_) => true,
-        DataType::Array(_) | DataType::Struct(..) | DataType::Map(..) => true,
-        _ => false,
-    }
+    matches!(
+        data_type,
+        DataType::Decimal(_)
+            | DataType::Numeric(_)
+            | DataType::Dec(_)
+            | DataType::Array(_)
+            | DataType::Struct(..)
+            | DataType::Map(..)
+    )
 }
 
 /// Refuses a type in a cast whose length or precision would not change the value.

@@ -17,8 +17,6 @@ use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::exec_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
@@ -26,6 +24,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
+use crate::file_scans::file_scan;
 use crate::plan_methods::passing_methods;
 
 /// Returns `plan` with a check above each scan of files that declares an order.
@@ -43,14 +42,10 @@ pub(crate) fn check_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
 
 /// Returns the order that a scan of files declares; `None` for other nodes, and where no column tells it.
 fn declared_order(node: &Arc<dyn ExecutionPlan>) -> Option<LexOrdering> {
-    scan_of(node).filter(|scan| !scan.output_ordering.is_empty())?;
+    file_scan(node).filter(|scan| !scan.output_ordering.is_empty())?;
     let ordering = node.output_ordering()?;
     fields_of(ordering, node).filter(|fields| RowConverter::supports_fields(fields))?;
     Some(ordering.clone())
-}
-
-fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
-    node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
 fn fields_of(ordering: &LexOrdering, node: &Arc<dyn ExecutionPlan>) -> Option<Vec<SortField>> {
@@ -102,7 +97,7 @@ impl ExecutionPlan for CheckedOrderExec {
 
 /// Returns the names of the files of a partition, for errors.
 fn files_of(node: &Arc<dyn ExecutionPlan>, partition: usize) -> String {
-    let group = scan_of(node).and_then(|scan| scan.file_groups.get(partition));
+    let group = file_scan(node).and_then(|scan| scan.file_groups.get(partition));
     let files = group.into_iter().flat_map(|group| group.iter());
     let files = files.map(|file| file.object_meta.location.to_string()).collect::<Vec<_>>();
     files.join(", ")

@@ -55,6 +55,7 @@ mod corpora;
 mod declared_orders;
 mod disk_paths;
 mod errors;
+mod file_scans;
 pub mod functions;
 mod gsst;
 mod multiplied;

@@ -39,6 +39,7 @@ const ROOMS: &[&str] = &[
     "errors",
     "options",
     "plan_methods",
+    "file_scans",
     "stop",
     "type_depth",
     "recipes",

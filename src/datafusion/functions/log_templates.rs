@@ -228,7 +228,7 @@ impl LogTemplates {
 
     /// Returns true if `scan` uses columns with times.
     fn uses_times(&self, scan: &ScanSpec) -> bool {
-        let names: &[&str] = if self.by_doc { &["ts"] } else { &["first_ts", "last_ts"] };
+        let names: &[&str] = if self.by_doc { &[TS] } else { &["first_ts", "last_ts"] };
         names.iter().any(|name| scan.uses(name))
     }
 

@@ -9,23 +9,17 @@
 //! The last rule of the physical optimizer puts [`NamingSource`] around the source of each scan, so
 //! no later rule looks for DataFusion's own source. Plans are displayed unchanged.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileScanConfigBuilder, FileSource};
-use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::table_schema::TableSchema;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::error::Result;
-use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, PhysicalExpr};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -33,6 +27,7 @@ use object_store::ObjectStore;
 
 use super::{contain, contain_future};
 use crate::declared_orders::check_orders;
+use crate::file_scans::{passing_source_methods, with_sources};
 use crate::text_files::with_exact_json;
 
 /// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, those of JSON
@@ -42,13 +37,8 @@ pub struct NameParquetFiles;
 
 impl PhysicalOptimizerRule for NameParquetFiles {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let named = plan.transform_up(|node| {
-            Ok(match naming(&node) {
-                Some(named) => Transformed::yes(named),
-                None => Transformed::no(node),
-            })
-        });
-        check_orders(with_exact_json(named.data()?, config)?)
+        let named = with_sources(plan, |source| Ok(naming(source)))?;
+        check_orders(with_exact_json(named, config)?)
     }
 
     fn name(&self) -> &str {
@@ -60,18 +50,10 @@ impl PhysicalOptimizerRule for NameParquetFiles {
     }
 }
 
-/// Returns the scan `node` with a source that names files; `None` if it is not a scan of Parquet
-/// files, or already has such a source.
-fn naming(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
-    let exec = node.downcast_ref::<DataSourceExec>()?;
-    let scan = exec.data_source().downcast_ref::<FileScanConfig>()?;
-    let source = scan.file_source();
-    if source.file_type() != "parquet" || source.is::<NamingSource>() {
-        return None;
-    }
-    let source = Arc::new(NamingSource(Arc::clone(source)));
-    let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
-    Some(Arc::new(exec.clone().with_data_source(Arc::new(scan))))
+/// Returns a source that names files for `source`; `None` if it has no Parquet files, or already is such a source.
+fn naming(source: &Arc<dyn FileSource>) -> Option<Arc<dyn FileSource>> {
+    let is_plain = source.file_type() == "parquet" && !source.is::<NamingSource>();
+    is_plain.then(|| Arc::new(NamingSource(Arc::clone(source))) as _)
 }
 
 /// Source of Parquet files in a finished plan. It supports only reading.
@@ -92,9 +74,7 @@ impl FileSource for NamingSource {
         Ok(Box::new(NamingMorselizer(inner)))
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.0.table_schema()
-    }
+    passing_source_methods!(0);
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         Arc::new(Self(self.0.with_batch_size(batch_size)))
@@ -104,35 +84,12 @@ impl FileSource for NamingSource {
         self.0.filter()
     }
 
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.0.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.0.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.0.file_type()
-    }
-
-    fn fmt_extra(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_extra(kind, f)
-    }
-
     fn supports_repartitioning(&self) -> bool {
         self.0.supports_repartitioning()
     }
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
         self.0.reorder_files(files)
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.0.apply_expressions(f)
     }
 }
 

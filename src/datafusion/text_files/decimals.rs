@@ -23,11 +23,10 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::config::CsvOptions;
 use datafusion::common::exec_err;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::take_function_args;
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileScanConfigBuilder, FileSource, JsonSource};
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::physical_plan::{CsvSource, FileSource, JsonSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::functions::core::input_file_name;
@@ -42,6 +41,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::json::JsonTexts;
 use super::marks::with_marked_json;
+use crate::file_scans::with_sources;
 use crate::planner::has_type;
 use crate::type_depth::inner_types;
 
@@ -80,29 +80,13 @@ fn exact_scans(
     of_texts: SourceOfTexts,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let config = Arc::new(config.clone());
-    let exact = |node: Arc<dyn ExecutionPlan>| {
-        Ok(match exact_scan(&node, &config, of_texts)? {
-            Some(exact) => Transformed::yes(exact),
-            None => Transformed::no(node),
-        })
-    };
-    plan.transform_up(exact).data()
-}
-
-/// Returns the scan `node` with its decimals read as texts; `None` if it has none, or is another node.
-fn exact_scan(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &Arc<ConfigOptions>,
-    of_texts: SourceOfTexts,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let Some(exec) = node.downcast_ref::<DataSourceExec>() else { return Ok(None) };
-    let Some(scan) = exec.data_source().downcast_ref::<FileScanConfig>() else { return Ok(None) };
-    let source = scan.file_source();
-    let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
-    let Some(projection) = exact_projection(projection, declared.file_schema(), config)? else { return Ok(None) };
-    let Some(source) = of_texts(source.as_ref(), table_of_texts(declared), &projection)? else { return Ok(None) };
-    let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
-    Ok(Some(Arc::new(exec.clone().with_data_source(Arc::new(scan)))))
+    with_sources(plan, |source| {
+        let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
+        match exact_projection(projection, declared.file_schema(), &config)? {
+            Some(projection) => of_texts(source.as_ref(), table_of_texts(declared), &projection),
+            None => Ok(None),
+        }
+    })
 }
 
 fn exact_csv(

@@ -13,20 +13,14 @@ use bytes::Bytes;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::json::JsonFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{
-    FileOpener, FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource, JsonSource,
-};
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSinkConfig, FileSource, JsonSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::LexRequirement;
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, PhysicalExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
@@ -34,6 +28,8 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
+
+use crate::file_scans::{passing_source_methods, with_sources};
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 const BLANKS: &[u8] = b"   ";
@@ -50,25 +46,10 @@ pub(super) fn default_json_format() -> Arc<dyn FileFormat> {
 
 /// Returns `plan`, which runs here, with scans of JSON that read byte order marks as blanks.
 pub(super) fn with_marked_json(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let marked = |node: Arc<dyn ExecutionPlan>| {
-        Ok(match marked_scan(&node) {
-            Some(marked) => Transformed::yes(marked),
-            None => Transformed::no(node),
-        })
-    };
-    plan.transform_up(marked).data()
-}
-
-fn marked_scan(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
-    let exec = node.downcast_ref::<DataSourceExec>()?;
-    let scan = exec.data_source().downcast_ref::<FileScanConfig>()?;
-    let source = scan.file_source();
-    if !source.is::<JsonSource>() {
-        return None;
-    }
-    let source = Arc::new(MarkedSource(Arc::clone(source)));
-    let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
-    Some(Arc::new(exec.clone().with_data_source(Arc::new(scan))))
+    with_sources(plan, |source| {
+        let is_plain = source.is::<JsonSource>();
+        Ok(is_plain.then(|| Arc::new(MarkedSource(Arc::clone(source))) as _))
+    })
 }
 
 /// DataFusion's format of JSON, whose files may begin with a mark.
@@ -145,35 +126,10 @@ impl FileSource for MarkedSource {
         self.0.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.0.table_schema()
-    }
+    passing_source_methods!(0);
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         Arc::new(Self(self.0.with_batch_size(batch_size)))
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.0.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.0.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.0.file_type()
-    }
-
-    fn fmt_extra(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_extra(kind, f)
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.0.apply_expressions(f)
     }
 }
 

@@ -171,7 +171,7 @@ impl ColumnSink for Columns {
     }
 
     /// Collects the rows in a temporary file.
-    fn push(&mut self, batch: &RecordBatch, _input: &str) -> documents::Outcome {
+    fn push(&mut self, batch: &RecordBatch) -> documents::Outcome {
         match &mut self.narrow {
             Some(guesses) => guesses.observe(batch),
             None => self.numbers.observe(batch),
@@ -482,9 +482,9 @@ mod tests {
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         let floats: ArrayRef = Arc::new(datafusion::arrow::array::Float64Array::from(vec![0.5]));
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
-        columns.push(&batch(vec![("n", ints)]), "a").unwrap();
-        columns.push(&batch(vec![("text", names), ("n", floats)]), "b").unwrap();
-        columns.push(&RecordBatch::new_empty(Arc::new(Schema::empty())), "c").unwrap();
+        columns.push(&batch(vec![("n", ints)])).unwrap();
+        columns.push(&batch(vec![("text", names), ("n", floats)])).unwrap();
+        columns.push(&RecordBatch::new_empty(Arc::new(Schema::empty()))).unwrap();
         let stored = columns.into_parquet().unwrap().unwrap();
         assert_eq!(stored.notes, ["column `text` is stored as `text_1`, as the name is taken"]);
         let rows = read_back(stored);
@@ -499,7 +499,7 @@ mod tests {
         let mut columns = Columns::from_texts();
         let column = |values: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(values)) };
         let rows = batch(vec![("year", column(vec!["1999", "-2000"])), ("zip", column(vec!["01234", "99999"]))]);
-        columns.push(&rows, "a").unwrap();
+        columns.push(&rows).unwrap();
         let rows = read_back(columns.into_parquet().unwrap().unwrap());
         let years = rows.column_by_name("year").unwrap().as_primitive::<Int64Type>();
         assert_eq!(years.values(), &[1999, -2000]);
@@ -513,7 +513,7 @@ mod tests {
         let options = RecordBatchOptions::new().with_row_count(Some(3));
         let schema = Arc::new(Schema::empty());
         let rows = RecordBatch::try_new_with_options(schema, Vec::new(), &options).unwrap();
-        columns.push(&rows, "a").unwrap();
+        columns.push(&rows).unwrap();
         assert!(columns.into_parquet().unwrap().is_none());
     }
 

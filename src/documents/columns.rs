@@ -15,11 +15,11 @@ pub trait ColumnSink {
     /// The text names `input`, the column and the bound.
     fn check(&self, schema: &Schema, input: &str) -> Outcome;
 
-    /// Adds rows of `input`.
+    /// Adds rows.
     ///
     /// # Errors
     /// The rows cannot be kept.
-    fn push(&mut self, rows: &RecordBatch, input: &str) -> Outcome;
+    fn push(&mut self, rows: &RecordBatch) -> Outcome;
 
     /// Returns the number of columns so far, with the fields of structures.
     fn num_columns(&self) -> usize;
@@ -63,7 +63,7 @@ impl ColumnSink for NoColumns {
         Ok(())
     }
 
-    fn push(&mut self, _rows: &RecordBatch, _input: &str) -> Outcome {
+    fn push(&mut self, _rows: &RecordBatch) -> Outcome {
         Ok(())
     }
 

@@ -237,12 +237,7 @@ impl Feeder {
                 "{file}: no valid CSV: cell {cell} of line {line} is no UTF-8; name its character set with --charset"
             )),
         };
-        if !faults.are_left_out() {
-            return Err(failure);
-        }
-        faults.note(rows.input, failure);
-        faults.add_rows(1);
-        Ok(())
+        faults.pass_row(rows.input, failure)
     }
 }
 

@@ -110,6 +110,16 @@ impl Faults {
         }
     }
 
+    /// Leaves out a row of `input` for its `failure`, if the ingest goes on.
+    ///
+    /// # Errors
+    /// The failure.
+    pub fn pass_row(&self, input: &Input, failure: Failure) -> Outcome {
+        self.pass(input, Err(failure))?;
+        self.add_rows(1);
+        Ok(())
+    }
+
     /// Notes a fault of `input`.
     pub fn note(&self, input: &Input, failure: Failure) {
         let noted = &mut *self.noted.borrow_mut();

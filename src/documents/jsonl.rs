@@ -74,11 +74,8 @@ fn fill(chunk: &mut Chunk, objects: &mut Objects, opened: &mut Opened<'_>, rows:
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => {
                 let failure = opened.failed(rows.input, &error);
-                if !faults.are_left_out() {
-                    return Err(failure);
-                }
                 // An array that is cut: its whole elements are rows.
-                faults.note(rows.input, failure);
+                faults.pass(rows.input, Err(failure))?;
                 &[]
             }
         };
@@ -87,10 +84,7 @@ fn fill(chunk: &mut Chunk, objects: &mut Objects, opened: &mut Opened<'_>, rows:
         opened.reader.consume(len);
         if (chunk.bytes.len() - chunk.len()) as u64 > max_bytes {
             let failure = rows.too_large(&format!("{} {}", chunk.unit, objects.first_line()));
-            if !faults.are_left_out() {
-                return Err(failure);
-            }
-            faults.note(rows.input, failure);
+            faults.pass(rows.input, Err(failure))?;
             is_skipped = true;
         }
         if is_skipped {
@@ -186,10 +180,7 @@ impl Chunk {
             let Err(error) = self.push_mended(line, row, wanted, rows) else { continue };
             let way_out = if faults.are_left_out() { "" } else { "; pass --keep-going to leave it out" };
             let failure = bad_row(&rows.input.shown(), self.unit, line, row, &error, way_out);
-            if !faults.are_left_out() {
-                return Err(failure);
-            }
-            faults.note(rows.input, failure);
+            faults.pass(rows.input, Err(failure))?;
             // Whole objects may stand in the lines that a cut one seems to have.
             let is_line_end = |byte: &u8| matches!(*byte, b'\r' | SEPARATOR);
             let lines = row.split(is_line_end).enumerate().filter(|(_, part)| !part.trim_ascii().is_empty());
@@ -254,8 +245,8 @@ fn take_chunk(field: &str, chunk: &mut Chunk, place: Place, rows: &mut Rows<'_, 
     let keeps_all = rows.options.keep_columns;
     let time_column = rows.time_column().map(str::to_owned);
     let wanted = move |name: &str| {
-        let is_top = |path: &str| path == name || path.split('.').next() == Some(name);
-        keeps_all || is_top(field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_top)
+        let is_there = |path: &str| rows::leads_to(name, path);
+        keeps_all || is_there(field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
     };
     let mut shape = match chunk.shape(&wanted) {
         Some(shape) => shape,
@@ -463,7 +454,7 @@ mod tests {
             Ok(())
         }
 
-        fn push(&mut self, rows: &RecordBatch, _: &str) -> Outcome {
+        fn push(&mut self, rows: &RecordBatch) -> Outcome {
             self.0.extend(rows.column_by_name("n").unwrap().as_primitive::<Int64Type>().values());
             Ok(())
         }

@@ -41,7 +41,7 @@
 //! # struct NoColumns;
 //! # impl ColumnSink for NoColumns {
 //! #     fn check(&self, _: &Schema, _: &str) -> Outcome { Ok(()) }
-//! #     fn push(&mut self, _: &RecordBatch, _: &str) -> Outcome { Ok(()) }
+//! #     fn push(&mut self, _: &RecordBatch) -> Outcome { Ok(()) }
 //! #     fn num_columns(&self) -> usize { 0 }
 //! # }
 //!

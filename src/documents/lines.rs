@@ -216,7 +216,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
     fn store_times(&mut self) -> Outcome {
         let times = timestamps::array(self.times.drain(..));
         let batch = RecordBatch::try_from_iter_with_nullable([(timestamps::COLUMN, times, true)])?;
-        self.rows.columns.push(&batch, &self.rows.input.shown())
+        self.rows.columns.push(&batch)
     }
 
     fn finish(mut self) -> Outcome {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
-use arrow::compute::{cast, filter_record_batch};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, RecordBatch, new_null_array};
+use arrow::compute::{cast, filter, filter_record_batch};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 
 use crate::columns::{ColumnSink, leaves};
@@ -34,9 +34,12 @@ impl Rows<'_, '_> {
     /// Adds the rows of `batch`, or none of them. `locate` names a row by its index in the batch, such as
     /// `line 17`.
     pub fn take(&mut self, text_column: &str, batch: &RecordBatch, locate: &dyn Fn(usize) -> String) -> Outcome {
-        let fitting = self.fitting(text_column, batch, locate)?;
-        let batch = fitting.as_ref().unwrap_or(batch);
-        let texts = texts(text_column, batch)?;
+        let all_texts = texts(text_column, batch)?;
+        let fitting = match self.fitting(text_column, all_texts.as_binary_view(), locate)? {
+            Some(fits) => Some((filter_record_batch(batch, &fits)?, filter(&all_texts, &fits)?)),
+            None => None,
+        };
+        let (batch, texts) = fitting.as_ref().map_or((batch, &all_texts), |(batch, texts)| (batch, texts));
         let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
         let kept = if self.options.keep_columns { other_columns(text_column, batch)? } else { batch.project(&[])? };
@@ -53,16 +56,14 @@ impl Rows<'_, '_> {
         Ok(())
     }
 
-    /// Returns `batch` without the rows whose text is missing or too large; `None` if it has none of them.
+    /// Returns which rows stay where some texts are missing or too large; `None` if all stay.
     fn fitting(
         &self,
         text_column: &str,
-        batch: &RecordBatch,
+        texts: &BinaryViewArray,
         locate: &dyn Fn(usize) -> String,
-    ) -> Outcome<Option<RecordBatch>> {
-        let texts = texts(text_column, batch)?;
-        let texts = texts.as_binary_view();
-        let mut fits = vec![true; batch.num_rows()];
+    ) -> Outcome<Option<BooleanArray>> {
+        let mut fits = vec![true; texts.len()];
         for (row_idx, fits) in fits.iter_mut().enumerate() {
             let failure = if texts.is_null(row_idx) {
                 if self.options.allow_missing {
@@ -74,17 +75,11 @@ impl Rows<'_, '_> {
             } else {
                 continue;
             };
-            if !self.sink.faults.are_left_out() {
-                return Err(failure);
-            }
-            self.sink.faults.note(self.input, failure);
-            self.sink.faults.add_rows(1);
+            self.sink.faults.pass_row(self.input, failure)?;
             *fits = false;
         }
-        if fits.iter().all(|&fits| fits) {
-            return Ok(None);
-        }
-        Ok(Some(filter_record_batch(batch, &BooleanArray::from(fits))?))
+        let are_all = fits.iter().all(|&fits| fits);
+        Ok((!are_all).then(|| BooleanArray::from(fits)))
     }
 
     /// Adds columns of documents that were passed on already.
@@ -102,15 +97,14 @@ impl Rows<'_, '_> {
         let file = self.input.shown();
         let pushed = self
             .columns
-            .push(&rows, &file)
+            .push(&rows)
             .and_then(|()| check_num_columns(self.columns.num_columns(), self.options.max_columns, &file));
         pushed.inspect_err(|_| self.sink.faults.end())
     }
 
     /// Returns true if the column `name` is needed for documents whose text is in `text_column`.
     pub fn needs(&self, name: &str, text_column: &str) -> bool {
-        let top = |path: &str| path == name || path.split('.').next() == Some(name);
-        let of_times = self.time_column().is_some_and(top);
+        let of_times = self.time_column().is_some_and(|path| leads_to(name, path));
         self.options.keep_columns || of_times || [text_column, PATH_COLUMN].contains(&name)
     }
 
@@ -243,6 +237,11 @@ pub fn is_text(data_type: &DataType) -> bool {
         Dictionary(_, values) => is_text(values),
         _ => false,
     }
+}
+
+/// Returns true if the column `name` has the values at `path`: under this name, or in its structures.
+pub fn leads_to(name: &str, path: &str) -> bool {
+    path == name || path.split('.').next() == Some(name)
 }
 
 /// Returns the field at `path`: its whole name, or the names of the structures around it and its own.

@@ -81,12 +81,8 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
                 }
                 None => rows.sink.append_from(&path, &mut *body, &failed),
             };
-            if !rows.sink.faults.are_left_out() {
-                appended?;
-            } else if let Err(failure) = appended {
-                // The text up to there is stored.
-                rows.sink.faults.note(input, failure);
-            }
+            // The text up to a fault is stored.
+            rows.sink.faults.pass(input, appended)?;
             rows.sink.end_document(&path)?;
             drop(body);
             let texts = [Some(record.kind), content_type];

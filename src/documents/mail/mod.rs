@@ -225,14 +225,9 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             return Ok(());
         }
         let failure = self.rows.too_large(&format!("message {}", self.num_ended + 1));
-        let faults = &self.rows.sink.faults;
-        if !faults.are_left_out() {
-            return Err(failure);
-        }
+        self.rows.sink.faults.pass_row(self.rows.input, failure)?;
         message.clear();
         self.is_left_out = true;
-        faults.note(self.rows.input, failure);
-        faults.add_rows(1);
         Ok(())
     }
 

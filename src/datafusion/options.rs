@@ -128,6 +128,8 @@ pub struct TadocOptions {
     /// Permission for `CREATE EXTERNAL TABLE` to create a living corpus at a location without
     /// files.
     pub create: bool,
+    /// If true, `INSERT` into a living corpus refuses documents whose path is there already.
+    pub unique_paths: bool,
     /// Text that the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
     /// If true, workers write the segments of a `COPY` to a living corpus themselves, where its query is
@@ -173,6 +175,7 @@ impl Default for TadocOptions {
             overwrite: false,
             allow_empty: false,
             create: false,
+            unique_paths: false,
             edit_mode: EditMode::default(),
             workers_write: false,
             recompress_ratio: RECOMPRESS_RATIO,
@@ -288,6 +291,7 @@ impl ExtensionOptions for TadocOptions {
             "overwrite" => self.overwrite = parse_flag(name, value)?,
             "allow_empty" => self.allow_empty = parse_flag(name, value)?,
             "create" => self.create = parse_flag(name, value)?,
+            "unique_paths" => self.unique_paths = parse_flag(name, value)?,
             "edit_mode" => self.edit_mode = parse(name, value)?,
             "workers_write" => self.workers_write = parse_flag(name, value)?,
             "recompress_ratio" => {
@@ -341,6 +345,7 @@ impl ExtensionOptions for TadocOptions {
             self.overwrite.to_string(),
             self.allow_empty.to_string(),
             self.create.to_string(),
+            self.unique_paths.to_string(),
             self.edit_mode.to_string(),
             self.workers_write.to_string(),
             self.recompress_ratio.to_string(),
@@ -361,7 +366,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 26] = [
+pub(crate) const OPTIONS: [(&str, &str); 27] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -379,6 +384,7 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("overwrite", "Whether COPY may replace a corpus that is there."),
     ("allow_empty", "Whether COPY writes a file without rows."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
+    ("unique_paths", "Whether INSERT refuses documents whose path a living corpus has already."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     ("workers_write", "Whether workers write the segments of COPY to a living corpus: true or false."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),

@@ -4,6 +4,8 @@ import io
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -262,6 +264,22 @@ def test_a_path_is_stored_once(con, folder):
     corpus.append([("7.txt", "again")])
     with pytest.raises(TypeError):
         corpus.append(7)
+
+
+def test_appends_at_the_same_time_store_a_path_once():
+    corpus = tadoc.open("living", create=True)
+    started = threading.Barrier(4)
+
+    def append(at):
+        started.wait()
+        corpus.append((f"{n}.txt", f"text {at}") for n in range(50 * (at % 2 + 1)))
+
+    with ThreadPoolExecutor(4) as pool:
+        errors = [future.exception() for future in [pool.submit(append, at) for at in range(4)]]
+    assert sorted(error is None for error in errors) == [False, False, False, True]
+    assert all("is there already; nothing was added" in str(error) for error in errors if error is not None)
+    paths = [row[1] for row in corpus.documents()]
+    assert len(paths) == len(set(paths))
 
 
 def test_documents_that_are_not_there_are_not_dropped(folder):

@@ -6,6 +6,7 @@
 //! predicate in a query on the version before.
 
 mod columns;
+mod unique;
 
 use datafusion::arrow::array::{Array, Int64Array, RecordBatch, UInt64Array};
 use datafusion::error::{DataFusionError, Result};

@@ -30,7 +30,7 @@ from datafusion_tadoc._living import Living
 from datafusion_tadoc._notices import Notice, warn_of
 from datafusion_tadoc._output import CORPUS, check_written, one_file
 from datafusion_tadoc._progress import Progress
-from datafusion_tadoc._sql_text import identifier, quoted, setting
+from datafusion_tadoc._sql_text import external_table, identifier, quoted, setting
 
 if TYPE_CHECKING:
     import pandas
@@ -716,13 +716,12 @@ def open(
     """
     con = connection or connect()
     table = f"living_{uuid.uuid4().hex}"
-    options = " OPTIONS ('tadoc.create' 'true')" if create else ""
+    options = {"create": "true"} if create else {}
     declared = ", ".join(f"{identifier(name)} {kind}" for name, kind in (columns or {}).items())
     declared = f" ({declared})" if declared else ""
-    target = quoted(os.fspath(location))
     with errors_in_python():
-        con.sql(f"CREATE EXTERNAL TABLE {table}{declared} STORED AS TADOC LOCATION {target}{options}")
-    return Living(location, con, table)
+        con.sql(external_table(table, declared, location, options))
+    return Living(location, con, table, declared)
 
 
 def _paths(source: Any) -> list[str] | None:

@@ -14,6 +14,7 @@ OPTIONS = {
     "OPTIONS ('tadoc.allow_empty' 'true')": "allow_empty=True",
     "OPTIONS ('tadoc.overwrite' 'true')": "overwrite=True",
     "OPTIONS ('tadoc.create' 'true')": "create=True",
+    "UPDATE or DELETE it; without tadoc.unique_paths it is stored": "edit or drop it, or pass duplicate=True to store it",
 }
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from datafusion_tadoc._command import run_command
+from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._native import Error
-from datafusion_tadoc._sql_text import identifier
+from datafusion_tadoc._sql_text import external_table, identifier
 
 if TYPE_CHECKING:
     from datafusion_tadoc import Connection, Location, Result
@@ -31,17 +32,20 @@ class Living:
     ['create', 'insert', 'edit', 'delete']
     """
 
-    def __init__(self, location: Location, connection: Connection, table: str) -> None:
+    def __init__(self, location: Location, connection: Connection, table: str, declared: str = "") -> None:
         #: The folder or URL of the corpus.
         self.location = location
         #: The session of the corpus. Its statements see the corpus as the table `table`.
         self.connection = connection
         self.table = table
+        self._declared = declared
+        self._unique: str | None = None
 
     def append(self, source: Any, *, duplicate: bool = False) -> None:
         """Adds documents, from pairs of path and text or from an Arrow object.
 
-        A path that the corpus has already is an error, and nothing is added, unless `duplicate` is true.
+        A path that the corpus has already is an error, and nothing is added, unless `duplicate` is true. That holds
+        for appends at the same time, too.
 
         >>> corpus = tadoc.open("appended", create=True)
         >>> corpus.append([("a.txt", "to be")])
@@ -54,45 +58,29 @@ class Living:
 or pass duplicate=True to store it once more
         >>> corpus.append([("a.txt", "to be")], duplicate=True)
         """
-        if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        table = self.table if duplicate else self._unique_table()
+        with errors_in_python():
+            if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
+                insert = f"INSERT INTO {table} (path, content) SELECT path, content FROM {{rows}}"
+                self.connection._feed(source, insert)
+                return
             # INSERT matches columns by position, so they are named.
             name = f"tadoc_columns_{uuid.uuid4().hex}"
             self.connection.register(name, source)
             try:
                 columns = self.connection.sql(f"SELECT * FROM {name}").columns
-                if "path" in columns and not duplicate:
-                    self._check_paths(path for (path,) in self.connection.sql(f"SELECT path FROM {name}").rows())
                 names = ", ".join(identifier(column) for column in columns)
-                self.connection.sql(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {name}")
+                self.connection.sql(f"INSERT INTO {table} ({names}) SELECT {names} FROM {name}")
             finally:
                 self.connection.unregister(name)
-            return
-        insert = f"INSERT INTO {self.table} (path, content) SELECT path, content FROM {{rows}}"
-        self.connection._feed(source if duplicate else self._unless_taken(source), insert)
 
-    def _taken(self) -> set[str]:
-        """Returns the paths of the documents that are there."""
-        return {path for (path,) in self.connection.sql(f"SELECT DISTINCT path FROM {self.table}").rows()}
-
-    def _unless_taken(self, source: Iterable[Any]) -> Iterable[Any]:
-        """Yields the pairs of `source`, up to one whose path is there."""
-        taken = self._taken()
-        for pair in source:
-            if isinstance(pair, (tuple, list)) and len(pair) == 2:
-                self._refuse_taken(pair[0], taken)
-            yield pair
-
-    def _check_paths(self, paths: Iterable[Any]) -> None:
-        taken = self._taken()
-        for path in paths:
-            self._refuse_taken(path, taken)
-
-    def _refuse_taken(self, path: Any, taken: set[str]) -> None:
-        if isinstance(path, (str, os.PathLike)) and os.fspath(path) in taken:
-            raise Error(
-                f"{os.fspath(self.location)}: a document {os.fspath(path)} is there already; nothing was added: "
-                "edit or drop it, or pass duplicate=True to store it once more"
-            )
+    def _unique_table(self) -> str:
+        """Returns the table of the corpus that refuses documents whose path is there."""
+        if self._unique is None:
+            name = f"{self.table}_unique"
+            self.connection.sql(external_table(name, self._declared, self.location, {"unique_paths": "true"}))
+            self._unique = name
+        return self._unique
 
     def edit(
         self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None

@@ -59,6 +59,7 @@ pub(crate) async fn copy_into(
         copied: Some(roles),
         location: location.into(),
         store: found.store,
+        unique: None,
         options: options.clone(),
         metrics: ExecutionPlanMetricsSet::new(),
     };

@@ -39,6 +39,7 @@ use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::building::{Building, Roles, contents, feed, show_building};
 use crate::write::living::recompress::recompress_if_due;
+use crate::write::living::unique::{PathCheck, UniquePaths};
 use tadoc::edits::{Edit, EditBatch};
 use tadoc_store::{Change, CommitKind, LivingStore, PartWriter, WrittenPart};
 
@@ -72,6 +73,7 @@ pub(crate) fn insert_into<'a>(
             copied: None,
             location: table.location().into(),
             store,
+            unique: if options.unique_paths { Some(UniquePaths::new(table, session)?) } else { None },
             options,
             metrics: ExecutionPlanMetricsSet::new(),
         };
@@ -96,6 +98,8 @@ pub(super) struct InsertSink {
     pub(super) copied: Option<Roles>,
     pub(super) location: String,
     pub(super) store: LivingStore,
+    /// Refuses paths that are there already.
+    pub(super) unique: Option<UniquePaths>,
     pub(super) options: TadocOptions,
     pub(super) metrics: ExecutionPlanMetricsSet,
 }
@@ -139,7 +143,7 @@ impl InsertSink {
         Ok((cast(column("path")?, &DataType::Utf8View)?, contents))
     }
 
-    async fn add_as_edits(&self, documents: &[RecordBatch]) -> Result<()> {
+    async fn add_as_edits(&self, documents: &[RecordBatch], check: Option<&PathCheck<'_>>) -> Result<()> {
         let mut edits = Vec::new();
         for batch in documents {
             let paths = as_string_view_array(batch.column(0))?;
@@ -150,17 +154,18 @@ impl InsertSink {
             }
         }
         let batch = EditBatch { edits, ..EditBatch::default() };
-        self.commit(&Change::edit(CommitKind::Insert, &batch)).await
+        self.commit(&Change::edit(CommitKind::Insert, &batch), check).await
     }
 
     async fn add_as_file(
         &self,
         documents: impl Stream<Item = Result<RecordBatch>> + Unpin,
         context: &Arc<TaskContext>,
+        check: Option<&PathCheck<'_>>,
     ) -> Result<u64> {
         let written = self.write_file(documents, context, true).await?;
         let num_docs = written.part.num_docs();
-        self.commit(&Change::append(CommitKind::Insert, &[written])).await?;
+        self.commit(&Change::append(CommitKind::Insert, &[written]), check).await?;
         Ok(num_docs)
     }
 
@@ -196,9 +201,14 @@ impl InsertSink {
         written.map_err(datafusion_error)
     }
 
-    async fn commit(&self, change: &Change) -> Result<()> {
-        let committing = async { self.store.commit(&self.store.latest().await?, change).await };
-        let version = committing.await.map_err(datafusion_error)?;
+    async fn commit(&self, change: &Change, check: Option<&PathCheck<'_>>) -> Result<()> {
+        let version = match check {
+            Some(check) => check.commit(change).await?,
+            None => {
+                let committing = async { self.store.commit(&self.store.latest().await?, change).await };
+                committing.await.map_err(datafusion_error)?
+            }
+        };
         recompress_if_due(&self.store, &version, &self.options).await;
         Ok(())
     }
@@ -248,13 +258,24 @@ impl DataSink for InsertSink {
     }
 
     async fn write_all(&self, data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> Result<u64> {
-        let mut data = data.map(|rows| self.documents(&rows?));
+        let check = match &self.unique {
+            Some(unique) => Some(unique.begin(&self.store, context).await?),
+            None => None,
+        };
+        let check = check.as_ref();
+        let mut data = data.map(|rows| {
+            let documents = self.documents(&rows?)?;
+            if let Some(check) = check {
+                check.check(&documents)?;
+            }
+            Ok(documents)
+        });
         let mut first = Vec::new();
         while are_few(&first)? {
             let Some(batch) = data.next().await.transpose()? else {
                 let num_docs: usize = first.iter().map(RecordBatch::num_rows).sum();
                 if num_docs > 0 {
-                    self.add_as_edits(&first).await?;
+                    self.add_as_edits(&first, check).await?;
                 }
                 MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs);
                 return Ok(num_docs as u64);
@@ -264,7 +285,7 @@ impl DataSink for InsertSink {
             }
         }
         let all = futures::stream::iter(first.into_iter().map(Ok)).chain(data);
-        let num_docs = self.add_as_file(all, context).await?;
+        let num_docs = self.add_as_file(all, context, check).await?;
         MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
         Ok(num_docs)
     }

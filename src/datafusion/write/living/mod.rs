@@ -10,8 +10,8 @@
 //!
 //! `corpora/living` reads versions. Reading order: `columns` (rows of the tables beside the documents), `tables`
 //! and `catalog` (these tables), `read_together` (one reading for all tables of a plan). Then the files that change
-//! a corpus: `create`, `recompress`, `insert`, `spread_copy`, `copy`, `write`, `delete`, `update`, `edits_sink`,
-//! `statement`.
+//! a corpus: `create`, `recompress`, `unique`, `insert`, `spread_copy`, `copy`, `write`, `delete`, `update`,
+//! `edits_sink`, `statement`.
 
 mod catalog;
 mod columns;
@@ -25,6 +25,7 @@ mod recompress;
 mod spread_copy;
 mod statement;
 mod tables;
+mod unique;
 mod update;
 mod write;
 

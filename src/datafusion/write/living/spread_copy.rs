@@ -168,6 +168,7 @@ impl WriteSegmentsExec {
             schema: Arc::clone(schema),
             location: location.clone(),
             store: found.store,
+            unique: None,
             options: options.clone(),
             metrics: self.metrics.clone(),
         };

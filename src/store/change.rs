@@ -81,7 +81,8 @@ impl Change {
     }
 
     /// Adds the documents of `files` in the same commit, before the documents that edits add.
-    pub(crate) fn with_files(mut self, files: &[WrittenPart]) -> Self {
+    #[must_use]
+    pub fn with_files(mut self, files: &[WrittenPart]) -> Self {
         for WrittenPart { part, text_bytes } in files {
             let counts = &mut self.counts;
             counts.docs_added = counts.docs_added.saturating_add(part.num_docs());

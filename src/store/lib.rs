@@ -46,7 +46,7 @@
 //! that survive power loss, object stores, and the choice between them), `retry` (also threads),
 //! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
 //! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew, and when
-//! that is due), `clean_up`.
+//! that is due), `clean_up`, `known` (what a program keeps for its next run).
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
@@ -55,6 +55,7 @@ mod assemble;
 mod change;
 mod clean_up;
 mod commit;
+mod known;
 mod local;
 mod location;
 mod manifest;

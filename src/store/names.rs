@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! versions/00000000000000000007.tadoc-version    version 7
+//! versions/known-00000000000000000007-<id>.tadoc-known
+//!                                                what a program knows of version 7
 //! segments/<id>.tadoc                            a segment file
 //! segments/<id>.unfinished                       its mark while its writer is alive
 //! ```
@@ -17,7 +19,10 @@ pub(super) const VERSIONS: &str = "versions";
 pub(super) const SEGMENTS: &str = "segments";
 /// Ending of a file's name while it is written, on disks that show unfinished files.
 pub(super) const UNFINISHED: &str = ".unfinished";
+/// Beginning of the names of files with what a program knows of a version.
+pub(super) const KNOWN: &str = "versions/known-";
 const VERSION_EXTENSION: &str = ".tadoc-version";
+const KNOWN_EXTENSION: &str = ".tadoc-known";
 const SEGMENT_EXTENSION: &str = ".tadoc";
 
 /// Returns the name of the file of version `number`, relative to the location of the corpus.
@@ -30,6 +35,20 @@ pub(super) fn version_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("versions/")?.strip_suffix(VERSION_EXTENSION)?;
     let number = number.parse().ok()?;
     (version_name(number) == name).then_some(number)
+}
+
+/// Returns the name of the file `id` with what a program knows of version `number`, relative to the location of the
+/// corpus.
+pub(super) fn known_name(number: u64, id: CommitId) -> String {
+    format!("{KNOWN}{number:020}-{id}{KNOWN_EXTENSION}")
+}
+
+/// Returns the number of the version that the file `name` tells about, if the name has the form of such a file's.
+pub(super) fn known_number(name: &str) -> Option<u64> {
+    let (number, id) = name.strip_prefix(KNOWN)?.strip_suffix(KNOWN_EXTENSION)?.split_once('-')?;
+    let number = number.parse().ok()?;
+    let id: CommitId = id.parse().ok()?;
+    (known_name(number, id) == name).then_some(number)
 }
 
 /// Returns the name of the segment file `id`, relative to the location of the corpus.

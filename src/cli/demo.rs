@@ -83,6 +83,7 @@ fn job() -> Job {
         heeds_interrupts: true,
         notes: Vec::new(),
         taken: None,
+        filter: None,
     }
 }
 
@@ -193,7 +194,8 @@ fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outco
     let mut room = max_bytes;
     for folder in folders {
         let (mut part, mut part_room) = (String::new(), max_part_bytes);
-        inputs::walk(folder, Wanted::default(), None, &mut |file, relative, len_bytes| {
+        inputs::walk(folder, Wanted::default(), None, &mut |file, relative, metadata| {
+            let len_bytes = metadata.len();
             let is_text = TEXT_ENDINGS.iter().any(|ending| relative.ends_with(ending));
             let (this_part, _) = relative.split_once('/').unwrap_or(("", relative));
             if this_part != part {

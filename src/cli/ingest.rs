@@ -10,50 +10,29 @@
 mod append;
 mod follow;
 mod job;
+mod left_out;
+mod options;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use regex::bytes::Regex;
-use tadoc::build::{BuilderKind, IngestOptions};
-use tadoc::format::SegmentLayout;
-use tadoc::grammar::Effort;
-use tadoc::text::TokenizerProfile;
 use tadoc_documents::pattern::Pattern;
-use tadoc_documents::{
-    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS, Quote, ReadOptions,
-    Timestamps, display,
-};
+use tadoc_documents::{Dialect, Division, Documents, MAX_COLUMNS, Quote, ReadOptions, Timestamps, display};
 use tadoc_session::location::{check_living_location, is_living_folder, local_path};
 use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::RECOMPRESS_RATIO;
 
 use self::append::{Appending, append};
+pub use self::append::{Shapes, Written, write};
 use self::follow::{Follow, follow};
 pub use self::job::{Job, Machine};
+pub use self::left_out::{Filter as DocumentFilter, LeftOut};
+use self::options::Html;
+pub use self::options::{Building, Forms, Packed, When};
 use crate::inputs::{self, Filter, Found};
 use crate::living::{Living, parse_share};
 use crate::output::Output;
-
-/// The form in which HTML is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Html {
-    /// Its bytes
-    Keep,
-    /// Its text
-    Text,
-}
-
-/// The inputs that are mended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// Lines
-    Auto,
-    /// Lines and files
-    Always,
-    /// None
-    Never,
-}
 
 /// Compress text into a corpus
 ///
@@ -202,40 +181,8 @@ pub struct Arguments {
     #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, hide_possible_values = true)]
     join_partial: When,
 
-    /// Tokenizer that finds words: word (runs of letters, digits and _), uax29 or whitespace
-    /// [default: word, or that of the living corpus]
-    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
-    tokenizer: Option<TokenizerProfile>,
-
-    /// Builder of the grammar: rounds (fast, parallel) or sequitur (the published baseline)
-    #[arg(long, default_value = "rounds", value_name = "NAME")]
-    builder: BuilderKind,
-
-    /// Layout of the file: small, or fast (opens faster, 1.1 to 1.7 times as large)
-    #[arg(long, default_value = "small", value_name = "NAME")]
-    layout: SegmentLayout,
-
-    /// Time for a smaller file: fast (0.7 to 0.9 of the time, 1.01 to 1.15 times as large), balanced, or
-    /// small (1.2 to 1.7 times as long for 0.97 to 0.999 of the size)
-    ///
-    /// It chooses how the grammar is built, in either layout. `tadoc optimize --effort small` makes a file
-    /// smaller later.
-    #[arg(long, default_value = "balanced", value_name = "NAME")]
-    effort: Effort,
-
-    /// Amount of text that is compressed together; memory grows with it
-    ///
-    /// With --layout fast, a block becomes segments of up to 16 MiB if its documents share few lines, because
-    /// statements decode whole segments. Versions of a text stay together.
-    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
-    block_size: u64,
-
-    /// Number of threads (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-
     #[command(flatten)]
-    machine: Machine,
+    building: Building,
 
     /// Replace FILE if it exists
     #[arg(long)]
@@ -249,31 +196,8 @@ pub struct Arguments {
     #[arg(long)]
     allow_empty: bool,
 
-    /// Follow symbolic links inside folders
-    ///
-    /// Without this option, links inside folders are skipped and counted: a folder gives only its
-    /// own contents. A link that is named on the command line is always followed. A link back to a
-    /// folder on the current path is not followed. A link that leads nowhere is named in a note.
-    #[arg(long)]
-    follow_links: bool,
-
-    /// The form of HTML that is stored: keep (its bytes) or text (as a reader of the page sees it)
-    ///
-    /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, for the bodies of WARC
-    /// whose type is HTML, and for messages of mail, whose parts are decoded. Scripts and styles are left
-    /// out, a block is a line, cells of tables have a tab between them. The path stays. A page or message may
-    /// have --max-row-size bytes.
-    #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
-    html: Html,
-
-    /// The character set of files, lines, JSON and CSV, which are stored in UTF-8 without a byte order
-    /// mark: auto (UTF-16 by that mark), or a name such as windows-1252 or shift_jis
-    /// [default: keep, the bytes as they are]
-    ///
-    /// U+FFFD stands for bytes that mean nothing. Names are those of the WHATWG's standard of encodings.
-    /// Pages with --html text say themselves which one they have.
-    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
-    charset: Option<Charset>,
+    #[command(flatten)]
+    forms: Forms,
 
     /// Keep only text and path of rows
     #[arg(long)]
@@ -300,35 +224,8 @@ pub struct Arguments {
     #[arg(long, default_value_t = MAX_COLUMNS, value_name = "N")]
     max_columns: usize,
 
-    /// Store compressed files and archives as they are
-    ///
-    /// Without this option, files compressed by gzip, zstd, bzip2, xz, lzip or lz4 are decompressed, and
-    /// members of tar and zip archives (.tar.gz, .jar, .whl, .epub, .docx and so on) become documents of
-    /// their own. Files packed by compress, 7z and rar are stored packed, with a warning.
-    #[arg(long)]
-    no_decompress: bool,
-
-    /// Maximum number of archives that lie in each other
-    #[arg(long, default_value_t = ArchiveOptions::MAX_DEPTH, value_name = "N")]
-    max_depth: u32,
-
-    /// Maximum number of members of an archive, with those of archives in it
-    #[arg(long, default_value_t = ArchiveOptions::MAX_MEMBERS, value_name = "N")]
-    max_members: u64,
-
-    /// Maximum number of bytes that one byte of a compressed file may expand to; the first 64 MiB
-    /// are always allowed
-    #[arg(long, default_value_t = ExpansionLimits::DEFAULT.max_ratio, value_name = "RATIO",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    max_expansion: u64,
-
-    /// Maximum total size that a compressed file or an archive may expand to
-    #[arg(long, default_value = "256GiB", value_name = "SIZE", value_parser = display::parse_size)]
-    max_expanded_size: u64,
-
-    /// Maximum memory for the window of a zstd, xz or lzip file (zstd --long=31 takes 2GiB)
-    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
-    max_window: u64,
+    #[command(flatten)]
+    packed: Packed,
 
     /// Say nothing unless something fails
     #[arg(short, long)]
@@ -359,10 +256,7 @@ Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if let Some(num_threads) = arguments.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
-        pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
-    }
+    arguments.building.start_threads()?;
     refuse_standard_output(&arguments.output, &arguments.paths)?;
     let mut job = arguments.job()?;
     let filter = arguments.filter();
@@ -440,49 +334,33 @@ fn corpus_name(inputs: &[PathBuf]) -> String {
 
 impl Arguments {
     fn job(&self) -> Outcome<Job> {
-        if self.builder == BuilderKind::Sequitur && self.effort != Effort::Balanced {
-            return Err(Failure::usage("--effort goes with --builder rounds; sequitur has one effort"));
-        }
+        let read = ReadOptions {
+            max_row_bytes: self.max_row_size,
+            allow_missing: self.allow_missing,
+            keep_columns: !self.no_columns,
+            max_columns: self.max_columns,
+            keep_going: self.keep_going,
+            strip_ansi: self.strip_ansi.strips_ansi(),
+            join_partial: self.join_partial != When::Never,
+            ..ReadOptions::default()
+        };
         Ok(Job {
-            options: self.options(),
+            options: self.building.options()?,
             division: self.division()?,
-            read: ReadOptions {
-                decompress: !self.no_decompress,
-                expansion: ExpansionLimits {
-                    max_ratio: self.max_expansion,
-                    max_bytes: self.max_expanded_size,
-                    max_window_bytes: self.max_window,
-                },
-                max_row_bytes: self.max_row_size,
-                allow_missing: self.allow_missing,
-                keep_columns: !self.no_columns,
-                max_columns: self.max_columns,
-                html_to_text: self.html == Html::Text,
-                charset: self.charset,
-                keep_going: self.keep_going,
-                strip_ansi: match self.strip_ansi {
-                    When::Auto => None,
-                    when => Some(when == When::Always),
-                },
-                join_partial: self.join_partial != When::Never,
-            },
-            archives: ArchiveOptions {
-                is_opened: !self.no_decompress,
-                globs: self.glob.clone(),
-                max_depth: self.max_depth,
-                max_members: self.max_members,
-            },
-            machine: self.machine.clone(),
+            read: self.packed.limit(self.forms.with(read)),
+            archives: self.packed.archives(&self.glob),
+            machine: self.building.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
             heeds_interrupts: true,
             notes: Vec::new(),
             taken: None,
+            filter: None,
         })
     }
 
     fn with_living(&self, work: impl FnOnce(&Living) -> Outcome) -> Outcome {
-        Living::with_open_or_created(&self.output, self.tokenizer, work)
+        Living::with_open_or_created(&self.output, self.building.tokenizer, work)
     }
 
     fn follow(&self, job: Job) -> Outcome {
@@ -521,12 +399,12 @@ impl Arguments {
 
     fn division(&self) -> Outcome<Division> {
         let has_pages = matches!(self.documents, Documents::Files | Documents::Warc | Documents::Mbox);
-        if self.html == Html::Text && !has_pages {
+        if self.forms.html == Html::Text && !has_pages {
             return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
         let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
         let is_text = matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
-        if self.charset.is_some() && !(is_text || is_csv) {
+        if self.forms.charset.is_some() && !(is_text || is_csv) {
             return Err(Failure::usage("--charset goes with --documents files, lines, jsonl, csv and tsv"));
         }
         if self.record_start.is_some() && self.documents != Documents::Lines {
@@ -571,21 +449,10 @@ impl Arguments {
                 Ok(Some(path)) => path.canonicalize().ok(),
                 _ => Some(self.output.clone()),
             },
-            follow_links: self.follow_links,
+            follow_links: self.forms.follow_links,
             may_be_empty: self.allow_empty,
             may_be_repeated: self.duplicate,
             wants_files: self.append,
-        }
-    }
-
-    fn options(&self) -> IngestOptions {
-        IngestOptions {
-            profile: self.tokenizer.unwrap_or_default(),
-            builder: self.builder,
-            layout: self.layout,
-            effort: self.effort,
-            block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
-            ..IngestOptions::default()
         }
     }
 }

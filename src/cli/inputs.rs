@@ -275,10 +275,10 @@ fn clean(path: &str) -> String {
 }
 
 fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -> Outcome {
-    let skipped = walk(folder, filter.wanted(false), None, &mut |file, relative, len_bytes| {
+    let skipped = walk(folder, filter.wanted(false), None, &mut |file, relative, metadata| {
         if filter.takes(file, relative) {
             let source = Source::File(file.to_owned());
-            found.inputs.push(Input::new(source, format!("{prefix}{relative}"), len_bytes));
+            found.inputs.push(Input::new(source, format!("{prefix}{relative}"), metadata.len()));
         }
     })?;
     found.skipped.add(skipped);
@@ -336,11 +336,11 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
         // Below the folder as it is written, whose names may have a backslash.
         let folders = Folders::from_glob(glob.strip_prefix(&base).unwrap_or(glob));
         let wanted = filter.wanted(hidden);
-        skipped = walk(&folder, wanted, Some(&folders), &mut |file, relative, len_bytes| {
+        skipped = walk(&folder, wanted, Some(&folders), &mut |file, relative, metadata| {
             let path = format!("{base}{relative}");
             if pattern.matches_path(&path) && filter.takes(file, relative) {
                 let source = Source::File(file.strip_prefix(".").unwrap_or(file).to_owned());
-                found.inputs.push(Input::new(source, clean(&path), len_bytes));
+                found.inputs.push(Input::new(source, clean(&path), metadata.len()));
             }
         })?;
     }
@@ -365,7 +365,7 @@ pub struct Wanted {
     pub links: bool,
 }
 
-/// Calls `found(file, path relative to folder, size)` for each file below `folder`, by name. If
+/// Calls `found(file, path relative to folder, metadata)` for each file below `folder`, by name. If
 /// `folders` are given, other folders are left out.
 ///
 /// # Errors
@@ -374,7 +374,7 @@ pub fn walk(
     folder: &Path,
     wanted: Wanted,
     folders: Option<&Folders>,
-    found: &mut dyn FnMut(&Path, &str, u64),
+    found: &mut dyn FnMut(&Path, &str, &Metadata),
 ) -> Outcome<Skipped> {
     let mut walk = Walk { wanted, folders, above: Vec::new(), skipped: Skipped::default(), found };
     walk.folder(folder, "")?;
@@ -387,7 +387,7 @@ struct Walk<'a> {
     /// Real paths of the folders on the current path, kept only if links are followed.
     above: Vec<PathBuf>,
     skipped: Skipped,
-    found: &'a mut dyn FnMut(&Path, &str, u64),
+    found: &'a mut dyn FnMut(&Path, &str, &Metadata),
 }
 
 impl Walk<'_> {
@@ -438,7 +438,7 @@ impl Walk<'_> {
             };
         }
         if metadata.is_file() {
-            (self.found)(&path, &format!("{relative}{name}"), metadata.len())
+            (self.found)(&path, &format!("{relative}{name}"), &metadata)
         } else {
             self.skipped.special += 1
         }

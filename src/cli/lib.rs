@@ -12,6 +12,7 @@
 //! restore   documents as files below a folder
 //! grep      lines that match a regular expression
 //! demo      a tour on text that is already on this machine
+//! sync      keeps a living corpus in step with a folder
 //! edit      changes documents of a living corpus
 //! optimize  compresses a living corpus anew
 //! history   versions of a living corpus
@@ -47,6 +48,7 @@ mod output;
 mod plot;
 mod restore;
 mod sql;
+mod sync;
 mod taken;
 mod tasks;
 mod verify;
@@ -84,6 +86,7 @@ enum Command {
     Worker(workers::Worker),
     Info(info::Arguments),
     Verify(verify::Arguments),
+    Sync(sync::Arguments),
     Edit(edit::Arguments),
     Optimize(optimize::Arguments),
     CleanUp(clean_up::Arguments),
@@ -109,6 +112,7 @@ Examples:
   tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
   tadoc serve notes.tadoc                     for SQL clients (Flight SQL) and browsers
   tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
+  tadoc sync notes/ living/                   documents added, changed and dropped as the files are
   tadoc edit living/ --append 7 'one more line'
 
 Exit status:
@@ -157,6 +161,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Worker(arguments) => workers::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Sync(arguments) => sync::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),
         Command::Optimize(arguments) => optimize::run(&arguments),
         Command::CleanUp(arguments) => clean_up::run(&arguments),

@@ -4,6 +4,7 @@
 //! statements   parsed one by one, planned with parameters, started ─▶ rows
 //!     │
 //! session      DataFusion with all table functions
+//!     ├─ procedures  what CALL runs
 //!     ├─ memory      the limit of the process, and freed memory that goes back to the system (heap)
 //!     ├─ remote      the stores that statements name (stores)
 //!     └─ leave       the end of a process that is opening a GPU
@@ -38,6 +39,7 @@ pub mod leave;
 pub mod location;
 mod memory;
 mod parameters;
+mod procedures;
 mod remote;
 mod resolver;
 mod session;
@@ -49,6 +51,7 @@ pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
+pub use self::procedures::{CallArgument, Procedure};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};

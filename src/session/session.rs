@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::failure::{self, Failure, Outcome};
 use crate::memory::ResidentPool;
 use crate::parameters::Prepared;
+use crate::procedures::Procedure;
 use crate::{heap, leave};
 
 /// Makes `COPY` to Parquet end a row group at an eighth of `limit`, as the default is a million
@@ -74,6 +75,8 @@ pub struct Session {
     /// Prepared statements that DataFusion cannot plan before they have values.
     pub(crate) prepared: Prepared,
     engine: Option<Box<dyn Engine>>,
+    /// What statements may call.
+    pub(crate) procedures: &'static [Procedure],
 }
 
 impl Session {
@@ -97,7 +100,8 @@ impl Session {
         }
         let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self { context: context.enable_url_table(), memory, sandbox, prepared: Prepared::default(), engine: None })
+        let (context, prepared) = (context.enable_url_table(), Prepared::default());
+        Ok(Self { context, memory, sandbox, prepared, engine: None, procedures: &[] })
     }
 
     /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
@@ -130,6 +134,11 @@ impl Session {
     /// Lets statements run on `engine`, if there is one. Call it before [`prepare`](Self::prepare).
     pub fn on_engine(self, engine: Option<Box<dyn Engine>>) -> Self {
         Self { engine, ..self }
+    }
+
+    /// Lets statements call `procedures`.
+    pub fn with_procedures(self, procedures: &'static [Procedure]) -> Self {
+        Self { procedures, ..self }
     }
 
     /// Registers catalogs and table functions.

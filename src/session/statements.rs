@@ -28,6 +28,7 @@ use futures::StreamExt;
 use crate::failure::{self, Failure, Outcome};
 use crate::memory::Statement as LimitedStatement;
 use crate::parameters::{Parameters, parameter_names};
+use crate::procedures::call;
 use crate::session::Session;
 
 /// The statements of a script, parsed on demand.
@@ -237,6 +238,13 @@ impl Session {
                         Err(Failure::new(text))
                     }
                 };
+            }
+            ast::Statement::Call(function) if !self.procedures.is_empty() => {
+                if self.sandbox.is_some() {
+                    let name = &function.name;
+                    return Err(Failure::new(format!("CALL {name}: safe mode reads only, and a procedure may write")));
+                }
+                return call(self.procedures, function).await.map(Some);
             }
             ast::Statement::Execute { name: Some(name), parameters, .. } => {
                 match self.executed(&name.to_string(), parameters)? {

@@ -31,11 +31,11 @@ use self::proxy::Proxy;
 use crate::harness::{Folder, Ran, new_folder};
 
 /// Time-out that no answer reaches.
-const PATIENT: Duration = Duration::from_secs(60);
+pub const PATIENT: Duration = Duration::from_secs(60);
 /// Number of attempts that `object_store` makes after the first.
 const RETRIES: usize = 2;
 
-fn client(address: SocketAddr, timeout: Duration) -> AmazonS3 {
+pub fn client(address: SocketAddr, timeout: Duration) -> AmazonS3 {
     let backoff =
         BackoffConfig { init_backoff: Duration::from_millis(1), max_backoff: Duration::from_millis(2), base: 2.0 };
     let retry = RetryConfig { backoff, max_retries: RETRIES, retry_timeout: PATIENT };
@@ -58,7 +58,7 @@ fn prefix(address: SocketAddr, timeout: Duration, name: &str) -> ObjectPrefix {
 }
 
 /// Runs a future on a runtime of its own, and ends the connections that it opened.
-fn block_on<F: Future>(future: F) -> F::Output {
+pub fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(future)
 }

@@ -8,7 +8,8 @@
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
-//!   `leftovers` (`kill -9`), `follow` (sources that grow), `full_disk` (no free space).
+//!   `leftovers` (`kill -9`), `follow` (sources that grow), `sync` (folders that
+//!   change), `full_disk` (no free space).
 //! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit),
 //!   `recursion` (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
@@ -61,6 +62,8 @@ mod safe;
 #[cfg(feature = "stores")]
 mod secrets;
 mod sql;
+#[cfg(unix)]
+mod sync;
 mod taken;
 mod timestamps;
 mod web_and_mail;

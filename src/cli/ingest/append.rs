@@ -120,14 +120,18 @@ pub fn add(
 }
 
 /// A part that no version has yet.
-enum Written {
+pub enum Written {
     /// The inputs have no documents.
     Nothing(Done),
+    /// The part, and the facts of its file.
     Part(WrittenPart, Done),
 }
 
 /// Writes the documents of `inputs` as a part.
-fn write(living: &Living, job: Job, inputs: Vec<Input>, base: &Version, shapes: &mut Shapes) -> Outcome<Written> {
+///
+/// # Errors
+/// An input cannot be read, the part cannot be written, or its columns do not fit those of `base`.
+pub fn write(living: &Living, job: Job, inputs: Vec<Input>, base: &Version, shapes: &mut Shapes) -> Outcome<Written> {
     let outcome = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&outcome);
     let file = living.store.location();

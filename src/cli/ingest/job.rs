@@ -11,8 +11,8 @@
 
 use std::io::{BufWriter, IsTerminal, Write, stderr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use tadoc_documents as documents;
 use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
 
+use super::left_out::Filter;
 use crate::columns::{Columns, StoredColumns};
 use crate::output::Output;
 use crate::taken::TakenPaths;
@@ -61,6 +62,8 @@ pub struct Job {
     pub notes: Vec<String>,
     /// Paths that no document may have.
     pub taken: Option<Arc<TakenPaths>>,
+    /// Documents that are read and not stored.
+    pub filter: Option<Arc<Mutex<Filter>>>,
 }
 
 impl Job {
@@ -84,11 +87,12 @@ impl Job {
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, division, read) = (inputs.to_vec(), self.division.clone(), self.read);
         let archives = self.archives.clone();
+        let filter = self.filter.clone();
         // If the builder fails, the reader is not joined, as it may wait for input that never
         // comes.
         let reading = move || -> Outcome<(Read, Option<StoredColumns>)> {
             let mut columns = Columns::for_documents(&division.documents);
-            let sink = &mut Sender(sender);
+            let sink = &mut Sender { batches: sender, filter };
             let read = documents::read(&inputs, &division, read, &archives, &mut columns, sink)?;
             Ok((read, columns.into_parquet()?))
         };
@@ -218,11 +222,18 @@ struct Built<W: Write> {
     waited: Duration,
 }
 
-struct Sender(SyncSender<Batch>);
+struct Sender {
+    batches: SyncSender<Batch>,
+    filter: Option<Arc<Mutex<Filter>>>,
+}
 
 impl Sink for Sender {
     fn take(&mut self, batch: Batch) -> documents::Outcome {
-        let sent = self.0.send(batch);
+        let batch = match &self.filter {
+            Some(filter) => filter.lock().unwrap_or_else(PoisonError::into_inner).apply(batch),
+            None => batch,
+        };
+        let sent = self.batches.send(batch);
         sent.map_err(|_| documents::Failure::new("the builder has stopped"))
     }
 }
@@ -242,6 +253,11 @@ pub struct Done {
 }
 
 impl Done {
+    /// Returns the notes and warnings about the inputs.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Formats the result: notes, the sizes of the corpus `name`, then the times.
     pub fn summary(&self, name: &str) -> String {
         let mut lines = self.notes.clone();

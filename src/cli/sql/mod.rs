@@ -17,12 +17,12 @@ use datafusion_tadoc::safety::{Permission, Sandbox};
 use datafusion_tadoc::{contain_panics_of, notices};
 use tadoc_documents::display;
 use tadoc_session::{
-    Failure, MaxWidth, Outcome, Session, Statements, interrupt, is_shown_whole, note, remember_secrets, runtime,
-    sandbox_over,
+    Failure, MaxWidth, Outcome, Procedure, Session, Statements, interrupt, is_shown_whole, note, remember_secrets,
+    runtime, sandbox_over,
 };
 
 use self::print::{Format, MaxRows, PrintOptions};
-use crate::workers;
+use crate::{sync, workers};
 
 /// Ask questions in SQL
 ///
@@ -180,6 +180,7 @@ impl Console {
     fn new(arguments: &Arguments) -> Outcome<Self> {
         let options = PrintOptions { format: arguments.format, max_rows: arguments.maxrows, quiet: arguments.quiet };
         let session = Session::new(arguments.memory_limit, arguments.safe.sandbox()?)?;
+        let session = session.with_procedures(&PROCEDURES);
         let console = Self { session, options, max_width: arguments.maxwidth };
         console.on_workers(&arguments.workers)
     }
@@ -236,6 +237,9 @@ impl SafeArguments {
         Ok(Some(self.permit.iter().copied().fold(sandbox, Sandbox::permit)))
     }
 }
+
+/// What statements call.
+const PROCEDURES: [Procedure; 1] = [sync::PROCEDURE];
 
 /// A session whose statements print their rows.
 pub struct Console {

@@ -1,0 +1,340 @@
+//! `tadoc sync`: keeps a living corpus in step with a folder.
+//!
+//! ```text
+//! folder: paths, sizes, times ─┐
+//!                              ├─ round ─▶ one commit: documents added, changed and dropped
+//! corpus: paths, texts ────────┘             │
+//!          ▲ what the last round knew ◀──────┘
+//! ```
+//!
+//! Each round lists the folder and compares it with what the last one has kept of each file: its size and the time of
+//! its last change. Only files that differ are read, and only documents with other bytes are stored. A killed sync
+//! leaves the version before it, or its own.
+
+mod documents;
+mod folder;
+mod known;
+mod prints;
+mod round;
+
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Parser};
+use serde_json::json;
+use tadoc::Error;
+use tadoc_documents::pattern::Pattern;
+use tadoc_documents::{Documents, ReadOptions, display};
+use tadoc_session::location::{check_living_location, local_path};
+use tadoc_session::{BlockingResolver, CallArgument, Failure, Outcome, Procedure, interrupt, note};
+use tadoc_store::{LivingStore, RECOMPRESS_RATIO, StoreOptions};
+
+use self::folder::Folder;
+use self::round::{Kind, Report, Round, told};
+use crate::ingest::{Building, Forms, Job, Packed, When};
+use crate::living::{Living, parse_share};
+use crate::output::say;
+
+/// Time between two looks for an interrupt.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Keep a living corpus in step with a folder
+///
+/// Adds the documents of new files, stores changed ones anew, and drops those whose files are gone, all in one
+/// commit. Files are those that tadoc ingest takes from a folder; members of archives are documents of their own.
+/// A file with the size and time that the last sync saw is not read; another one is read, and stored only if its
+/// bytes differ. A changed document gets another number.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// The folder, or a URL of one in a store
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+
+    /// The living corpus: a folder or URL, which is created if it does not exist. Its documents are those of
+    /// tadoc ingest --append or of an earlier sync; the ones that FOLDER does not have are dropped
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    /// Change nothing; print what would be done. New files are read, as archives have several documents
+    #[arg(short = 'n', long, conflicts_with = "watch")]
+    dry_run: bool,
+
+    /// Go on until Ctrl-C: look for changes again and again, and commit those of each look
+    #[arg(long)]
+    watch: bool,
+
+    /// With --watch: time between two looks, such as 500ms, 10s or 5m
+    #[arg(long, requires = "watch", default_value = "2s", value_name = "AGE", value_parser = parse_interval)]
+    interval: Duration,
+
+    /// Let the corpus lose all of its documents
+    ///
+    /// Without this option, an empty folder, or one that has none of the documents, is an error.
+    #[arg(long)]
+    drop_all: bool,
+
+    /// Take only files, and members of archives, that match this glob (may be given several times); documents
+    /// of others are dropped
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
+    glob: Vec<Pattern>,
+
+    #[command(flatten)]
+    forms: Forms,
+
+    /// Leave out colour codes of terminals (ESC[31m): always or never [default: never]
+    #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "always", hide_possible_values = true, hide_default_value = true,
+          verbatim_doc_comment)]
+    strip_ansi: When,
+
+    /// Maximum size of a page with --html text, which is held in memory
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_row_size: u64,
+
+    #[command(flatten)]
+    packed: Packed,
+
+    #[command(flatten)]
+    building: Building,
+
+    /// Compress the corpus anew once its edits exceed this share of its bytes (and 1 MiB), or once
+    /// 64 small files lie side by side; 0 means never
+    #[arg(long, default_value_t = RECOMPRESS_RATIO, value_name = "SHARE", value_parser = parse_share)]
+    recompress_ratio: f64,
+
+    /// Print the path of each document that differs; --dry-run always does
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Print one JSON object a round
+    #[arg(long, conflicts_with_all = ["verbose", "quiet"])]
+    json: bool,
+
+    /// Say nothing unless something fails
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc sync notes/ corpus/
+  tadoc sync notes/ corpus/ --dry-run         what would be added, changed and dropped
+  tadoc sync src/ corpus/ --glob '*.rs' --watch
+  tadoc sync notes/ s3://bucket/corpus
+
+A sync that is killed or fails leaves the corpus as it was, or as the folder is. With --watch a folder that is
+away, or empty, is waited for.
+
+Exit status: 0 done, 1 failed and nothing changed, 2 usage, 130 interrupted.";
+
+/// Options that are none of a statement: it runs one round, and its answer is a row.
+const OF_COMMAND: [&str; 9] =
+    ["watch", "interval", "verbose", "json", "quiet", "threads", "blocks_at_once", "device", "help"];
+
+/// `CALL sync(…)`.
+pub const PROCEDURE: Procedure = Procedure { name: "sync", usage: USAGE, run: call };
+const USAGE: &str = "CALL sync('folder/', 'corpus/', dry_run => true)";
+
+/// A call as a command line.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// Runs one round with the arguments of a statement, and returns its counts.
+fn call(arguments: &[CallArgument]) -> Outcome<Vec<(&'static str, u64)>> {
+    let option = |argument: &CallArgument| match (&argument.name, argument.value.as_str()) {
+        (Some(name), _) if OF_COMMAND.contains(&name.as_str()) => {
+            Some(Err(Failure::usage(format!("CALL sync has no option {name}; as in {USAGE}"))))
+        }
+        (Some(_), "false") | (None, _) => None,
+        (Some(name), "true") => Some(Ok(format!("--{}", name.replace('_', "-")))),
+        (Some(name), value) => Some(Ok(format!("--{}={value}", name.replace('_', "-")))),
+    };
+    let options = arguments.iter().filter_map(option).collect::<Outcome<Vec<String>>>()?;
+    let places = arguments.iter().filter(|argument| argument.name.is_none());
+    let places = places.map(|argument| argument.value.clone());
+    let line = options.into_iter().chain(["--quiet".to_owned(), "--".to_owned()]).chain(places);
+    let parsed = Line::try_parse_from(line).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("CALL sync: {first}; expected {USAGE}"))
+    })?;
+    let report = parsed.arguments.once()?;
+    let version = report.version.as_ref().map_or(0, |version| version.number);
+    Ok(vec![
+        ("version", version),
+        ("added", report.count(Kind::Added)),
+        ("changed", report.count(Kind::Changed)),
+        ("dropped", report.count(Kind::Dropped)),
+        ("unchanged", report.unchanged),
+    ])
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    arguments.building.start_threads()?;
+    if arguments.watch {
+        interrupt::ask_twice();
+    } else {
+        interrupt::ask_first();
+    }
+    if !arguments.watch {
+        return arguments.once().map(|_| ());
+    }
+    let (folder, job) = arguments.prepared()?;
+    Living::with_open_or_created(&arguments.corpus, arguments.building.tokenizer, |living| {
+        arguments.round(&folder, Some(living), &job)?;
+        let mut told = String::new();
+        while arguments.wait() {
+            match arguments.round(&folder, Some(living), &job) {
+                Ok(_) => told.clear(),
+                Err(_) if interrupt::is_asked() => break,
+                // The folder may be away for a while, and so may a store.
+                Err(failure) => {
+                    let text = failure.into_text();
+                    if text != told {
+                        note(format!("note: {text}; trying again"));
+                        told = text;
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+impl Arguments {
+    /// Runs one round.
+    fn once(&self) -> Outcome<Report> {
+        let (folder, job) = self.prepared()?;
+        if self.dry_run {
+            return self.round(&folder, self.open_if_there()?.as_ref(), &job);
+        }
+        let mut report = Report::default();
+        Living::with_open_or_created(&self.corpus, self.building.tokenizer, |living| {
+            report = self.round(&folder, Some(living), &job)?;
+            Ok(())
+        })?;
+        Ok(report)
+    }
+
+    /// Returns the folder, and how its files are read.
+    fn prepared(&self) -> Outcome<(Folder, Job)> {
+        self.check_corpus()?;
+        let folder = Folder::new(&self.folder, &self.glob, self.forms.follow_links, &self.corpus)?;
+        Ok((folder, self.job()?))
+    }
+
+    /// Refuses a corpus that cannot be one.
+    fn check_corpus(&self) -> Outcome {
+        let shown = display::path(&self.corpus);
+        match local_path(&self.corpus)? {
+            Some(path) if path.is_file() => Err(Failure::new(format!(
+                "{shown} is a file and does not change; name a folder or URL for a living corpus, such as corpus/"
+            ))),
+            _ => check_living_location(&self.corpus),
+        }
+    }
+
+    fn job(&self) -> Outcome<Job> {
+        let read = ReadOptions {
+            max_row_bytes: self.max_row_size,
+            strip_ansi: self.strip_ansi.strips_ansi(),
+            ..ReadOptions::default()
+        };
+        Ok(Job {
+            options: self.building.options()?,
+            division: Documents::Files.into(),
+            read: self.packed.limit(self.forms.with(read)),
+            archives: self.packed.archives(&self.glob),
+            machine: self.building.machine.clone(),
+            allow_empty: true,
+            quiet: self.quiet || self.watch,
+            heeds_interrupts: true,
+            notes: Vec::new(),
+            taken: None,
+            filter: None,
+        })
+    }
+
+    /// Opens the corpus, if there is one.
+    fn open_if_there(&self) -> Outcome<Option<Living>> {
+        let resolver = BlockingResolver::new()?;
+        let storage = resolver.inner.storage(&self.corpus)?;
+        match resolver.wait(LivingStore::open(storage, StoreOptions::default())) {
+            Ok(store) => Ok(Some(Living { store, resolver })),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Runs one round, and tells what it did.
+    fn round(&self, folder: &Folder, living: Option<&Living>, job: &Job) -> Outcome<Report> {
+        let start = Instant::now();
+        let round =
+            Round { folder, living, location: &self.corpus, job, may_drop_all: self.drop_all, is_dry: self.dry_run };
+        let report = round.run()?;
+        // Recompression runs even if nobody reads the output.
+        let said = self.tell(&report, start.elapsed());
+        if let (Some(living), Some(version), true) = (living, &report.version, report.is_committed) {
+            let done = living.recompress(version, self.recompress_ratio, job.options);
+            if let Some(done) = done.filter(|_| !self.quiet) {
+                note(done);
+            }
+        }
+        said.map(|()| report)
+    }
+
+    fn tell(&self, report: &Report, elapsed: Duration) -> Outcome {
+        if self.quiet || self.watch && report.differences.is_empty() && !self.verbose {
+            return Ok(());
+        }
+        let number = report.version.as_ref().map(|version| version.number);
+        if self.json {
+            return say(json!({
+                "version": number,
+                "added": report.count(Kind::Added),
+                "changed": report.count(Kind::Changed),
+                "dropped": report.count(Kind::Dropped),
+                "unchanged": report.unchanged,
+            }));
+        }
+        report.notes.iter().for_each(note);
+        if self.verbose || self.dry_run {
+            for (path, kind) in &report.differences {
+                say(format_args!("{kind:<8} {}", display::plain(path)))?;
+            }
+        }
+        let corpus = display::path(&self.corpus);
+        let done = match number {
+            _ if self.dry_run => "would be".to_owned(),
+            Some(number) => format!("version {number}"),
+            None => "no version".to_owned(),
+        };
+        say(format_args!("{corpus}: {done}: {} ({})", told(report), display::seconds(elapsed)))
+    }
+
+    /// Waits until the next look. Returns false if the user has interrupted.
+    fn wait(&self) -> bool {
+        let until = Instant::now() + self.interval;
+        while !interrupt::is_asked() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            sleep(left.min(LOOK));
+        }
+        false
+    }
+}
+
+/// Parses the time between two looks.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let millis = text.strip_suffix("ms").and_then(|number| number.parse().ok());
+    millis.map_or_else(|| display::parse_age(text), |millis| Ok(Duration::from_millis(millis)))
+}

@@ -375,7 +375,7 @@ pub(crate) const OPTIONS: [(&str, &str); 27] = [
     ("max_query_bytes", "Longest text of one query of search, term_count and kwic."),
     ("max_statement_depth", "Deepest chain of operators, UNIONs and subqueries in tadoc sql."),
     ("max_memory_bytes", "Memory for the decoded form of the corpora a session keeps open."),
-    ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
+    ("tokenizer", "What a word is in corpora written by COPY: auto, word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("layout", "Layout of corpora written by COPY: small, or fast to open."),
     ("effort", "Time that COPY spends on a smaller file: fast, balanced or small."),

@@ -120,7 +120,7 @@ mod tests {
         let num_files = || std::fs::read_dir(dir.path().join(SEGMENTS)).unwrap().count();
         let open = async || LivingStore::open(location(), StoreOptions::default()).await.unwrap();
         futures::executor::block_on(async {
-            let profile = TokenizerProfile::Word;
+            let profile = TokenizerProfile::default();
             let options = StoreOptions::default();
             LivingStore::create(location(), profile, options).await.unwrap();
             let commit = async |store: &LivingStore, parts: &[WrittenPart]| {

@@ -200,7 +200,7 @@ mod tests {
         ];
         let prefix = ObjectPrefix::new(std::sync::Arc::new(object_store::memory::InMemory::new()), "c".into());
         futures::executor::block_on(async {
-            let made = LivingStore::create(prefix, TokenizerProfile::Word, StoreOptions::default());
+            let made = LivingStore::create(prefix, TokenizerProfile::default(), StoreOptions::default());
             let store = made.await.unwrap();
             for (mode, edits) in batches {
                 let base = store.latest().await.unwrap();

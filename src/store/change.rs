@@ -111,7 +111,7 @@ impl Change {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let root = dir.path().join("logs");
     /// # futures::executor::block_on(async {
-    /// let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+    /// let (profile, options) = (TokenizerProfile::default(), StoreOptions::default());
     /// let store = LivingStore::create(LocalFolder::new(root), profile, options).await?;
     /// let up_to = |place: &str| Bookmark { source: "app.log".into(), place: place.into() };
     /// let nothing = || Change::append(CommitKind::Append, &[]);

@@ -91,7 +91,7 @@ impl LivingStore {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let root = dir.path().join("notes");
     /// # futures::executor::block_on(async {
-    /// let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+    /// let (profile, options) = (TokenizerProfile::default(), StoreOptions::default());
     /// let store = LivingStore::create(LocalFolder::new(&root), profile, options).await?;
     /// assert!(store.remove_unused().await?);
     /// assert!(LivingStore::open(LocalFolder::new(&root), options).await.is_err());

@@ -123,7 +123,7 @@ impl LivingStore {
     /// # futures::executor::block_on(async {
     /// let prefix = ObjectPrefix::new(std::sync::Arc::new(InMemory::new()), "notes".into());
     /// let store =
-    ///     LivingStore::create(prefix, TokenizerProfile::Word, StoreOptions::default()).await?;
+    ///     LivingStore::create(prefix, TokenizerProfile::default(), StoreOptions::default()).await?;
     /// let version = store
     ///     .update(async |latest| {
     ///         let path = format!("{}.txt", latest.num_doc_ids());
@@ -363,7 +363,7 @@ mod tests {
         futures::executor::block_on(async {
             for hears_the_answer in [true, false] {
                 let inner = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
-                let profile = TokenizerProfile::Word;
+                let profile = TokenizerProfile::default();
                 let options = StoreOptions::default();
                 LivingStore::create(inner.clone(), profile, options).await.unwrap();
                 let has_slept = AtomicBool::new(false);

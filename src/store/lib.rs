@@ -27,7 +27,7 @@
 //! # futures::executor::block_on(async {
 //! let folder = LocalFolder::new(notes);
 //! let store =
-//!     LivingStore::create(folder, TokenizerProfile::Word, StoreOptions::default()).await?;
+//!     LivingStore::create(folder, TokenizerProfile::default(), StoreOptions::default()).await?;
 //! let add = Edit::AddDocument { path: "a.txt".into(), content: b"to be".to_vec() };
 //! let batch = EditBatch { edits: vec![add], ..EditBatch::default() };
 //! let first = store.latest().await?;

@@ -29,7 +29,7 @@ use tadoc::error::{Error, Result};
 /// # let location = dir.path().join("notes");
 /// # futures::executor::block_on(async {
 /// let options = StoreOptions::default();
-/// LivingStore::create(storage_at(&location)?, TokenizerProfile::Word, options).await?;
+/// LivingStore::create(storage_at(&location)?, TokenizerProfile::default(), options).await?;
 /// let store = LivingStore::open(storage_at(&location)?, options).await?;
 /// assert_eq!(store.latest().await?.number, 1);
 /// # Ok::<(), tadoc::Error>(())

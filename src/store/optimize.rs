@@ -141,7 +141,7 @@ impl LivingStore {
     /// # let folder = LocalFolder::new(dir.path().join("notes"));
     /// # futures::executor::block_on(async {
     /// let options = StoreOptions::default();
-    /// let store = LivingStore::create(folder, TokenizerProfile::Word, options).await?;
+    /// let store = LivingStore::create(folder, TokenizerProfile::default(), options).await?;
     /// let content = b"to be or not to be".to_vec();
     /// let edits = vec![Edit::AddDocument { path: "a.txt".into(), content }];
     /// let change = Change::edit(CommitKind::Edit, &EditBatch { edits, ..Default::default() });

@@ -63,7 +63,7 @@ pub struct VersionEdits {
 /// # futures::executor::block_on(async {
 /// let folder = LocalFolder::new(root);
 /// let store =
-///     LivingStore::create(folder, TokenizerProfile::Word, StoreOptions::default()).await?;
+///     LivingStore::create(folder, TokenizerProfile::default(), StoreOptions::default()).await?;
 ///
 /// // Many documents: a file of segments, then the commit that names it.
 /// let written = store

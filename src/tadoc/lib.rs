@@ -49,7 +49,7 @@
 //! | token | a unit that the tokenizer emits; the tokens of a text tile its bytes |
 //! | word | a token of the word class; a dictionary entry of that class |
 //! | separator | a token that is no word; the single blank between two words is implied |
-//! | profile | the rule by which the tokenizer finds words: `word`, `uax29` or `whitespace` |
+//! | profile | the rule by which the tokenizer finds words: `auto`, `word`, `uax29` or `whitespace` |
 //! | dictionary | the distinct words and separators of a segment, sorted, with their ids |
 //! | vocabulary | the distinct words of all segments of a corpus, or their folds |
 //! | fold | a map from words to words that a query applies, such as lower case |

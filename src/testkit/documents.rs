@@ -8,8 +8,7 @@ use tadoc::text::TokenizerProfile;
 /// Path and bytes of a document.
 pub type Document = (String, Vec<u8>);
 
-pub const PROFILES: [TokenizerProfile; 3] =
-    [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
+pub const PROFILES: [TokenizerProfile; 4] = TokenizerProfile::ALL;
 
 pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequitur];
 

@@ -181,7 +181,7 @@ impl Ledger {
     /// Creates a corpus in `storage` and runs `steps` up to the first failure.
     pub async fn write(&mut self, storage: impl Storage, steps: &[Step]) -> Result<()> {
         self.in_flight = Some(Texts::new());
-        let store = LivingStore::create(storage, TokenizerProfile::Word, eager()).await?;
+        let store = LivingStore::create(storage, TokenizerProfile::default(), eager()).await?;
         self.acknowledged.extend(self.in_flight.take());
         for step in steps {
             self.has_cleaned |= matches!(step, Step::CleanUp);
@@ -203,7 +203,7 @@ impl Ledger {
     pub async fn check(&self, storage: impl Storage + Clone) -> Result<()> {
         let store = match LivingStore::open(storage.clone(), eager()).await {
             Err(Error::Missing { .. }) if self.acknowledged.is_empty() => {
-                LivingStore::create(storage, TokenizerProfile::Word, eager()).await?
+                LivingStore::create(storage, TokenizerProfile::default(), eager()).await?
             }
             store => store?,
         };

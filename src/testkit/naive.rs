@@ -35,13 +35,29 @@ pub struct Hit {
 pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
     // Neither pattern matches invalid UTF-8, as the Unicode classes of the `regex` crate never do.
     static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\w+").unwrap());
+    static AUTO: LazyLock<Regex> = LazyLock::new(|| Regex::new(&auto_pattern()).unwrap());
     static NOT_BLANK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[^\s\x00]+").unwrap());
     let runs: Vec<(usize, &[u8])> = match profile {
+        TokenizerProfile::Auto => AUTO.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
         TokenizerProfile::Word => WORD.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
         TokenizerProfile::Whitespace => NOT_BLANK.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
         TokenizerProfile::Uax29 => uax29_runs(text),
     };
     runs.into_iter().flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap())).collect()
+}
+
+/// Returns the pattern of the words of profile `auto`: a character of a script without blanks and its marks, or other
+/// characters of words, also with invisible marks between them.
+fn auto_pattern() -> String {
+    let scripts =
+        ["Han", "Hira", "Kana", "Bopo", "Hang", "Thai", "Laoo", "Khmr", "Mymr", "Tale", "Talu", "Lana", "Tavt", "Ahom"];
+    let scripts: String = scripts.iter().map(|script| format!(r"\p{{sc={script}}}")).collect();
+    let alone = format!(r"[[{scripts}ーｰﾞﾟ〱-〵〼]&&\w--[\p{{M}}\p{{Nd}}\x{{1160}}-\x{{11FF}}\x{{D7B0}}-\x{{D7FF}}]]");
+    let letter = format!(r"[\w--{alone}]");
+    let invisible = r"[\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]";
+    format!(
+        r"{alone}[\p{{M}}\p{{Join_Control}}\x{{1160}}-\x{{11FF}}\x{{D7B0}}-\x{{D7FF}}]*|{letter}+(?:{invisible}+{letter}+)*"
+    )
 }
 
 /// Returns the parts between word boundaries that have a letter or digit, of each run of valid

@@ -75,8 +75,7 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
             .prop_map(move |picks| picks.iter().flat_map(|&pick| sentences[pick].clone()).collect::<Vec<usize>>());
         prop::collection::vec(doc, 0..7)
     });
-    let profile =
-        prop::sample::select(vec![TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]);
+    let profile = prop::sample::select(TokenizerProfile::ALL.to_vec());
     let cuts = prop::collection::vec((0usize..7, any::<u8>()), 0..4);
     (profile, texts, cuts, any::<u64>()).prop_map(|(profile, docs, mut cuts, seed)| {
         cuts.retain(|&(doc, _)| doc < docs.len());

@@ -21,19 +21,71 @@ fn texts_without_blanks_are_told_once() {
     folder.write("th.txt", "สวัสดีชาวโลก");
     let note = "note: texts in Chinese, Japanese, Thai or the like (zh.txt): the tokenizer word takes";
     let inputs = ["ingest", "a.txt", "zh.txt", "th.txt", "-o"];
-    let ran = folder.run(&[&inputs[..], &["w.tadoc"]].concat());
+    let ran = folder.run(&[&inputs[..], &["w.tadoc", "--tokenizer", "word"]].concat());
     assert_eq!(ran.stderr.matches(note).count(), 1, "{}", ran.stderr);
-    let ran = folder.run(&[&inputs[..], &["u.tadoc", "--tokenizer", "uax29"]].concat());
-    assert!(!ran.stderr.contains("Chinese"), "{}", ran.stderr);
-    assert_eq!(folder.rows("SELECT count(*) FROM search('u.tadoc', '审批流程')"), ["1"]);
+    for options in [&[][..], &["--tokenizer", "uax29"]] {
+        let ran = folder.run(&[&inputs[..], &["u.tadoc", "--overwrite"], options].concat());
+        assert!(!ran.stderr.contains("Chinese"), "{}", ran.stderr);
+        assert_eq!(folder.rows("SELECT count(*) FROM search('u.tadoc', '审批流程')"), ["1"]);
+    }
     // A name of two characters is a word.
     folder.write("b.txt", "Tokyo is 東京 in Japan");
-    assert!(!folder.run(&["ingest", "b.txt", "-o", "b.tadoc"]).stderr.contains("Chinese"));
+    let ran = folder.run(&["ingest", "b.txt", "-o", "b.tadoc", "--tokenizer", "word"]);
+    assert!(!ran.stderr.contains("Chinese"), "{}", ran.stderr);
+}
+
+#[test]
+fn words_are_found_by_their_spellings() {
+    let folder = new_folder();
+    for (name, text) in [
+        ("composed.txt", "un café"),
+        ("decomposed.txt", "un cafe\u{301}"),
+        ("straight.txt", "I don't"),
+        ("curly.txt", "I don’t"),
+        ("soft.txt", "eine Zei\u{ad}tung"),
+        ("hard.txt", "eine Zeitung"),
+    ] {
+        folder.write(&format!("in/{name}"), text);
+    }
+    for tokenizer in ["auto", "word", "uax29", "whitespace"] {
+        let corpus = format!("{tokenizer}.tadoc");
+        folder.run(&["ingest", "in", "-o", &corpus, "--tokenizer", tokenizer]);
+        let found = |query: &str, fold: &str| {
+            let query = query.replace('\'', "''");
+            folder.rows(&format!("SELECT path FROM search('{corpus}', '{query}', fold => '{fold}') ORDER BY path"))
+        };
+        for fold in ["none", "case", "stem:french"] {
+            for query in ["café", "cafe\u{301}"] {
+                assert_eq!(found(query, fold), ["composed.txt", "decomposed.txt"], "{tokenizer} {fold} {query}");
+            }
+            for query in ["don't", "don’t"] {
+                assert_eq!(found(query, fold), ["curly.txt", "straight.txt"], "{tokenizer} {fold} {query}");
+            }
+        }
+        assert_eq!(found("caf?", "case"), ["composed.txt", "decomposed.txt"], "{tokenizer}");
+        if tokenizer != "word" {
+            assert_eq!(found("zeitung", "case"), ["hard.txt", "soft.txt"], "{tokenizer}");
+        }
+        let counted =
+            folder.rows(&format!("SELECT count FROM word_count('{corpus}', fold => true) WHERE word = 'café'"));
+        assert_eq!(counted, ["2"], "{tokenizer}");
+    }
+    // Corpora of both profiles are asked together.
+    folder.write("zh.txt", "审批流程 café");
+    for tokenizer in ["auto", "word"] {
+        let corpus = format!("both/{tokenizer}.tadoc");
+        folder.run(&["ingest", "zh.txt", "in/hard.txt", "-o", &corpus, "--tokenizer", tokenizer]);
+    }
+    let one = |sql: &str| folder.rows(sql).concat();
+    assert_eq!(one("SELECT count(*) FROM search('both', '审批')"), "1");
+    assert_eq!(one("SELECT count(*) FROM search('both', 'Zeitung')"), "2");
+    assert_eq!(one("SELECT count(*) FROM documents('both') WHERE text LIKE '%批流%'"), "2");
+    assert_eq!(one("SELECT count(*) FROM grep('both', '程 caf')"), "2");
 }
 
 #[test]
 fn a_folder_comes_back_byte_for_byte() {
-    for tokenizer in ["word", "uax29", "whitespace"] {
+    for tokenizer in ["auto", "word", "uax29", "whitespace"] {
         for builder in ["rounds", "sequitur"] {
             let folder = new_folder();
             for (name, bytes) in HARD {

@@ -126,7 +126,7 @@ fn appending_is_refused_with_reasons() {
     let append =
         |place: &str, option: &[&str]| folder.run(&[&["ingest", "in", "--append", "-o", place], option].concat());
     append("notes", &["--tokenizer", "uax29"])
-        .fails("notes: --tokenizer uax29, but the corpus was created with word; leave it out");
+        .fails("notes: --tokenizer uax29, but the corpus was created with auto; leave it out");
     append("in", &[]).fails("in holds other files, such as a.txt; name a new folder for the living corpus");
     folder.write("c.tadoc", "x");
     append("c.tadoc", &[]).fails("c.tadoc is a file; --append adds to a folder or URL that holds a living corpus");

@@ -172,7 +172,7 @@ fn an_outage_is_reported_and_loses_nothing() {
 }
 
 async fn begin(storage: ObjectPrefix) -> LivingStore {
-    let store = LivingStore::create(storage, TokenizerProfile::Word, eager()).await.unwrap();
+    let store = LivingStore::create(storage, TokenizerProfile::default(), eager()).await.unwrap();
     run(&store, &Step::Append(vec!["x"])).await.unwrap();
     store
 }

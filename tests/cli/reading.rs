@@ -62,7 +62,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn info_tells_what_there_is() {
     let folder = corpus();
     let info = folder.ok(&["info", "c.tadoc"]);
-    for line in ["documents        2\n", "text bytes       30 bytes\n", "tokenizer        word\n"] {
+    for line in ["documents        2\n", "text bytes       30 bytes\n", "tokenizer        auto\n"] {
         assert!(info.contains(line), "{info}");
     }
     let json = folder.ok(&["info", "--json", "c.tadoc"]);

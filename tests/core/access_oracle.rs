@@ -19,11 +19,11 @@ const NO_LIMIT: u64 = u64::MAX;
 
 /// Finds the occurrences of the consecutive `words` by reading the plain text.
 fn read_item(plain: &Plain, words: &[WordPattern]) -> Vec<Hit> {
-    let words: Vec<&str> = words.iter().map(|word| word.as_word().unwrap()).collect();
+    let words: Vec<&[String]> = words.iter().map(|word| word.as_spellings().unwrap()).collect();
     let mut hits = Vec::new();
     for (doc_id, placed) in plain.words.iter().enumerate() {
         for (word_index, window) in placed.windows(words.len()).enumerate() {
-            if window.iter().map(|word| &word.text).eq(&words) {
+            if window.iter().zip(&words).all(|(word, spellings)| spellings.contains(&word.text)) {
                 let (first, last) = (&window[0], &window[words.len() - 1]);
                 hits.push(Hit {
                     doc_id: doc_id as u64,
@@ -160,7 +160,7 @@ proptest! {
             let query = Query::parse(recipe.profile, &text).unwrap();
             // Words that touch in the text can be one word in the query.
             let is_phrase = |item: &Vec<WordPattern>| {
-                item.iter().map(|word| word.as_word().unwrap()).eq(phrase.iter().copied())
+                item.iter().map(|word| &word.as_spellings().unwrap()[0][..]).eq(phrase.iter().copied())
             };
             if query.items().len() == 1 && is_phrase(&query.items()[0]) {
                 let expected = read_query(&case.plain, &query, None);

@@ -53,7 +53,7 @@ fn manifests() -> &'static [Vec<u8>] {
             kind: CommitKind::Create,
             counts: CommitCounts::default(),
             writer: "fuzz".into(),
-            profile: TokenizerProfile::Word,
+            profile: TokenizerProfile::default(),
             parts: Vec::new(),
             dropped: Vec::new(),
             edits_since: 2,

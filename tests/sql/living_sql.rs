@@ -519,7 +519,7 @@ async fn prefixes_of_object_stores_are_living_corpora() {
     let ctx = session();
     ctx.register_object_store(&Url::parse("memory://bucket").unwrap(), Arc::clone(&bucket));
     let prefix = ObjectPrefix::new(bucket, "corpora/notes".into());
-    let made = LivingStore::create(prefix, TokenizerProfile::Word, StoreOptions::default());
+    let made = LivingStore::create(prefix, TokenizerProfile::default(), StoreOptions::default());
     let store = made.await.unwrap();
     let part = write_part(&store, &[("a", b"to be"), ("b", b"not to be")], Some(&["ann", "bob"]));
     commit(&store, &Change::append(CommitKind::Append, &[part]));

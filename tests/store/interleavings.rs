@@ -239,7 +239,7 @@ impl Scene {
     async fn play(self) {
         let shelf = Shelf::new(self.fails_one_in, self.overwrites);
         let calm = shelf.never_fails();
-        LivingStore::create(calm.clone(), TokenizerProfile::Word, eager()).await.unwrap();
+        LivingStore::create(calm.clone(), TokenizerProfile::default(), eager()).await.unwrap();
         let writers: Vec<JoinHandle<Told>> = (0..2).map(|writer| future::spawn(write(shelf.clone(), writer))).collect();
         let reader = future::spawn(read(shelf.clone()));
         let cleaner = self.cleans_up.then(|| {

@@ -25,7 +25,7 @@ const WORDS: [&str; 8] = ["to", "be", "or", "not", "that", "is", "the", "questio
 
 async fn create() -> LivingStore {
     let prefix = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
-    LivingStore::create(prefix, TokenizerProfile::Word, eager()).await.unwrap()
+    LivingStore::create(prefix, TokenizerProfile::default(), eager()).await.unwrap()
 }
 
 fn text(random: &mut Random, max_words: usize) -> Vec<u8> {
@@ -214,7 +214,7 @@ fn large_files_that_nothing_touched_stay_and_large_segments_are_copied() {
 fn what_is_due_is_recompressed_and_nothing_else() {
     let prefix = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
     block_on(async {
-        let store = LivingStore::create(prefix, TokenizerProfile::Word, eager()).await.unwrap();
+        let store = LivingStore::create(prefix, TokenizerProfile::default(), eager()).await.unwrap();
         append_file(&store, vec![b"to be ".repeat(100)], 1 << 20).await;
         let edited = async |text: Vec<u8>| {
             let base = store.latest().await.unwrap();

@@ -37,7 +37,7 @@ fn prefix(store: Arc<dyn ObjectStore>) -> ObjectPrefix {
 }
 
 async fn create(storage: impl Storage) -> LivingStore {
-    LivingStore::create(storage, TokenizerProfile::Word, eager()).await.unwrap()
+    LivingStore::create(storage, TokenizerProfile::default(), eager()).await.unwrap()
 }
 
 fn edit(batch: tadoc::edits::EditBatch) -> Change {
@@ -141,7 +141,7 @@ fn what_is_refused_says_why() {
         assert!(matches!(missing, Error::Missing { .. }), "{missing}");
         assert!(missing.to_string().contains("create one"), "{missing}");
         let store = create(folder(&disk)).await;
-        let again = LivingStore::create(folder(&disk), TokenizerProfile::Word, eager()).await;
+        let again = LivingStore::create(folder(&disk), TokenizerProfile::default(), eager()).await;
         assert!(matches!(again.unwrap_err(), Error::InvalidArgument { name: "place", .. }));
         let none = store.version(9).await.unwrap_err();
         assert!(none.to_string().contains("versions 1 to 1"), "{none}");
@@ -237,7 +237,7 @@ fn of_two_writers_one_wins_and_the_other_tries_again() {
                     let store = open();
                     for _ in 0..5 {
                         let change = async |latest: Version| {
-                            assert_eq!(latest.profile, TokenizerProfile::Word);
+                            assert_eq!(latest.profile, TokenizerProfile::default());
                             Ok(edit(batch(vec![append(0, &writer.to_string())])))
                         };
                         block_on(store.update(change)).unwrap();

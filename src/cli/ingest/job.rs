@@ -20,7 +20,6 @@ use clap::{Args, ValueEnum};
 use datafusion::arrow::datatypes::SchemaRef;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
-use tadoc::text::TokenizerProfile;
 use tadoc_documents as documents;
 use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
@@ -114,7 +113,7 @@ impl Job {
         notes.extend(built.unspaced.map(|path| {
             format!(
                 "note: texts in Chinese, Japanese, Thai or the like ({}): the tokenizer {} takes what stands between \
-                 blanks for one word, so their words are not found; --tokenizer uax29 cuts them",
+                 blanks for one word, so their words are not found; --tokenizer auto cuts them",
                 display::plain(&path),
                 self.options.profile
             )
@@ -153,7 +152,7 @@ impl Job {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if unspaced.is_none() && self.options.profile != TokenizerProfile::Uax29 {
+            if unspaced.is_none() && !self.options.profile.words_can_touch() {
                 unspaced = unspaced_path(&batch);
             }
             for part in batch.iter() {

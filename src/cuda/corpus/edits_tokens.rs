@@ -444,7 +444,7 @@ pub(super) mod tests {
             }
             let refs = edits.iter().map(OperationRef::Edit);
             let plan = BatchPlan::new(&text, EditMode::InBatch, refs).unwrap();
-            for profile in [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace] {
+            for profile in TokenizerProfile::ALL {
                 let splices = Splices::new(&text, profile, &plan.last).unwrap();
                 for (doc, document) in plan.last.iter().enumerate() {
                     let mut new = Vec::new();

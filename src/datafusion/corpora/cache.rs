@@ -34,6 +34,7 @@ use crate::corpora::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{SourceFile, store_of};
 use crate::corpora::open_file::OpenFile;
 use tadoc::format::{FileFooter, OpenLimits};
+use tadoc::text::TokenizerProfile;
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
@@ -110,7 +111,7 @@ impl CorpusCache {
             Ok::<_, DataFusionError>(OpenFile { file, footer, portion: None })
         };
         let files: Vec<OpenFile> = stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
-        check_profiles(&files)?;
+        common_profile(&files)?;
         Ok(files)
     }
 
@@ -245,19 +246,25 @@ impl State {
     }
 }
 
-/// Refuses corpora with different tokenizer profiles.
-pub(crate) fn check_profiles(files: &[OpenFile]) -> Result<()> {
-    let Some(first) = files.first() else { return Ok(()) };
-    match files.iter().find(|f| f.footer.profile != first.footer.profile) {
-        None => Ok(()),
-        Some(other) => Err(plan_datafusion_err!(
-            "{} was written with the tokenizer {}, {} with {}; query them one by one",
-            first.file.path,
-            first.footer.profile,
-            other.file.path,
-            other.footer.profile
-        )),
+/// Returns the tokenizer profile of questions to all `files`.
+///
+/// # Errors
+/// The words of two of them are different.
+pub(crate) fn common_profile(files: &[OpenFile]) -> Result<TokenizerProfile> {
+    let Some(first) = files.first() else { return Ok(TokenizerProfile::default()) };
+    let mut common = first.footer.profile;
+    for other in files {
+        common = common.together(other.footer.profile).ok_or_else(|| {
+            plan_datafusion_err!(
+                "{} was written with the tokenizer {}, {} with {}; query them one by one",
+                first.file.path,
+                first.footer.profile,
+                other.file.path,
+                other.footer.profile
+            )
+        })?;
     }
+    Ok(common)
 }
 
 #[cfg(test)]

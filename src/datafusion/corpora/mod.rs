@@ -130,11 +130,11 @@ impl Source {
         self.corpora().iter().zip(firsts).flat_map(of_file).collect()
     }
 
-    /// Returns the tokenizer profile.
+    /// Returns the tokenizer profile of questions to all files, which were checked to have one.
     pub(crate) fn profile(&self) -> TokenizerProfile {
         let living = self.living().map(|view| view.version.profile);
-        let first = || self.corpora().first().map(|open| open.footer.profile);
-        living.or_else(first).unwrap_or_default()
+        let profiles = || self.corpora().iter().map(|open| open.footer.profile);
+        living.or_else(|| profiles().reduce(|one, other| one.together(other).unwrap_or(one))).unwrap_or_default()
     }
 
     /// Returns the ids of dropped documents, ascending.

@@ -24,7 +24,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::corpora::OpenFile;
-use crate::corpora::cache::check_profiles;
+use crate::corpora::cache::common_profile;
 use crate::corpora::footer::read_footer;
 use crate::corpora::living::LivingLocation;
 use crate::corpora::location::{ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of};
@@ -140,7 +140,7 @@ impl Resolver {
             let footer = Arc::new(file.footer(limits).await?);
             opened.push(OpenFile { file: file.file.clone(), footer, portion: None });
         }
-        check_profiles(&opened)?;
+        let profile = common_profile(&opened)?;
         let segments = opened.iter().flat_map(|open| &open.footer.segments);
         let memory_bytes = segments.map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add);
         limits.check_memory(memory_bytes).map_err(datafusion_error)?;
@@ -152,7 +152,6 @@ impl Resolver {
         let loads: Vec<_> =
             places.map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed()).collect();
         let segments = stream::iter(loads).buffered(num_cores()).try_collect().await?;
-        let profile = opened.first().map_or_else(Default::default, |open| open.footer.profile);
         Ok(Corpus::new(profile, segments))
     }
 }

@@ -176,11 +176,11 @@ pub(super) fn for_each_passing(
 /// Returns true if the texts of sequences ascend in byte order, given that their words do.
 ///
 /// If one word is a prefix of another, the blank behind the shorter word must be below the next
-/// byte of the longer one. No word of the profile `word` has a byte up to the blank; this is
+/// byte of the longer one. No word of the profiles `auto` and `word` has a byte up to the blank; this is
 /// checked when a segment is read. Words of `whitespace` may have control characters. In words of
 /// `uax29`, white space can stand before a joiner.
 pub(super) fn do_texts_ascend(scan: &ScanSpec, num_words: usize) -> bool {
-    num_words == 1 || scan.source.profile() == TokenizerProfile::Word
+    num_words == 1 || matches!(scan.source.profile(), TokenizerProfile::Auto | TokenizerProfile::Word)
 }
 
 /// Returns the texts of `rows`. `append` appends the text of a row.

@@ -77,7 +77,7 @@ fn without_casts(mut expr: &Expr) -> &Expr {
 fn small_operators(query: &str) -> Option<String> {
     let limits = QueryLimits::default();
     // A query that cannot be parsed is an error of its own.
-    let words = Query::small_operators(TokenizerProfile::Word, query, &limits).ok()?;
+    let words = Query::small_operators(TokenizerProfile::default(), query, &limits).ok()?;
     let first = words.first()?;
     let capitals: Vec<String> = words.iter().map(|word| operator(word)).collect();
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -271,7 +271,7 @@ mod tests {
             kind: CommitKind::Append,
             counts: CommitCounts::default(),
             writer: String::new(),
-            profile: TokenizerProfile::Word,
+            profile: TokenizerProfile::default(),
             parts,
             dropped: Vec::new(),
             edits_since: 1,

@@ -462,9 +462,7 @@ mod tests {
         ) {
             let text = text.as_bytes();
             prop_assume!(limit < text.len());
-            for profile in
-                [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]
-            {
+            for profile in TokenizerProfile::ALL {
                 let Cut::At(cut) = find_cut(profile, text, limit, true) else { continue };
                 prop_assert!(cut > 0 && cut < text.len());
                 let mut parts = tokens(profile, &text[..cut]);

@@ -552,9 +552,7 @@ mod tests {
             block_bytes in 1usize..60,
         ) {
             prop_assume!(lens.iter().any(|&len| len > 0));
-            for profile in
-                [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]
-            {
+            for profile in TokenizerProfile::ALL {
                 let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
                 let [oracle, whole, parts] = files(options, &docs, &lens);
                 prop_assert!(whole == oracle && parts == oracle);
@@ -568,8 +566,8 @@ mod tests {
         let one_word = vec![b'a'; 5 * MAX_TOKEN_BYTES + 7];
         let ordinary = b"to be, or not to be: that is the question. ".repeat(9_000);
         let docs = [one_word, b"short".to_vec(), no_border, Vec::new(), vec![0; 300_000], ordinary];
-        let profiles = [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
-        for (profile, block_bytes) in profiles.into_iter().zip([70_000, 100_000, 1 << 17]) {
+        let profiles = TokenizerProfile::ALL;
+        for (profile, block_bytes) in profiles.into_iter().zip([70_000, 100_000, 1 << 17, 80_000]) {
             let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
             let [oracle, whole, parts] = files(options, &docs, &[4_096, 65_537, 1, 300_000]);
             assert!(whole == oracle && parts == oracle, "{profile}");

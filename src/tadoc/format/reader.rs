@@ -571,14 +571,15 @@ pub(super) fn section_bytes<'a>(file: &str, section: &SectionMeta, bytes: &'a [u
     }
 }
 
-/// Refuses words of the profile `word` that contain a blank or a smaller byte. Correct words
+/// Refuses words of the profiles `auto` and `word` that contain a blank or a smaller byte. Correct words
 /// contain none, and therefore texts of sequences are ordered as their words are. It needs O(bytes)
 /// time, 4 KiB at a time.
 fn check_words(place: Origin<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
     let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
     let mut chunks = dictionary.bytes()[..end].chunks(4096);
     let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';
-    if profile == TokenizerProfile::Word && chunks.any(is_low) {
+    let has_no_blanks = matches!(profile, TokenizerProfile::Auto | TokenizerProfile::Word);
+    if has_no_blanks && chunks.any(is_low) {
         return Err(place.fault(0, "expected words without blanks and control characters"));
     }
     Ok(())

@@ -555,7 +555,7 @@ mod tests {
         let one_doc = vec![numbered.len()];
         let many_docs: Vec<_> = (1..=numbered.len()).filter(|end| end % 1_000 == 0).collect();
         let many_docs = [many_docs, one_doc.clone()].concat();
-        for profile in [TokenizerProfile::Word, TokenizerProfile::Uax29] {
+        for profile in TokenizerProfile::ALL {
             for doc_ends in [&one_doc, &many_docs] {
                 let tokenize = || tokenize_block(profile, &numbered, doc_ends).unwrap();
                 let block = with_threads(1, tokenize);
@@ -585,7 +585,7 @@ mod tests {
     fn a_mebibyte_without_a_blank() {
         for unit in ["q", "日本", "\u{0}", "é-"] {
             let text = unit.repeat((1 << 20) / unit.len()).into_bytes();
-            for profile in [TokenizerProfile::Word, TokenizerProfile::Uax29] {
+            for profile in TokenizerProfile::ALL {
                 let tokenize = || tokenize_block(profile, &text, &[text.len()]).unwrap();
                 let block = with_threads(3, tokenize);
                 assert_eq!(decode(&block).concat(), text, "{unit} {profile}");

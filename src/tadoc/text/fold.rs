@@ -11,8 +11,9 @@
 //! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
-//! Each word is folded alone. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a
-//! dot above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is
+//! Each word is folded alone. Every fold also joins the spellings of a word ([`spelling`]): composed
+//! and decomposed letters, apostrophes, soft hyphens. Lower case is that of [`str::to_lowercase`]:
+//! `İ` becomes `i` and a dot above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is
 //! a list of its parts in normal form, such as `accents,stem:german`.
 //!
 //! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed
@@ -32,6 +33,7 @@
 //! them.
 
 mod accents;
+mod spelling;
 mod synonyms;
 
 use std::borrow::Cow;
@@ -43,6 +45,7 @@ use frostem::{Algorithm, Stemmer};
 
 use crate::error::{Error, Result};
 
+pub(crate) use spelling::spellings;
 pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
@@ -136,12 +139,14 @@ impl Fold {
         let mut text = Cow::Borrowed(word);
         let Some(language) = self.stem else {
             if self.accents {
-                text = accents::base(word);
+                // Before, because underscores may stand behind a mark that nobody sees; behind, because letters have
+                // apostrophes in their base.
+                text = then(then(spelling::usual(word), accents::base), spelling::usual);
             }
             return if self.case { then(text, lower) } else { text };
         };
         if self.accents {
-            text = accents::composed(word);
+            text = then(spelling::usual(word), accents::composed);
         }
         text = then(text, lower);
         if text.len() <= MAX_STEMMED_BYTES {
@@ -154,7 +159,14 @@ impl Fold {
     /// is dropped. An underscore stays.
     pub(crate) fn character(&self, character: char) -> String {
         let text = if self.accents { accents::base_letters(&character.to_string()) } else { character.to_string() };
-        if self.case { text.to_lowercase() } else { text }
+        let text = if self.case { text.to_lowercase() } else { text };
+        spelling::usual_letters(&text)
+    }
+
+    /// Returns a part of a word in the usual spelling: composed, with the usual apostrophe, without marks that nobody
+    /// sees.
+    pub(crate) fn usual_spelling(part: &str) -> String {
+        spelling::usual_letters(part)
     }
 }
 
@@ -169,11 +181,12 @@ fn then<'w>(text: Cow<'w, str>, step: impl for<'t> Fn(&'t str) -> Cow<'t, str>) 
     }
 }
 
+/// Returns `text` in lower case and in the usual spelling.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(text.to_lowercase())
+        then(Cow::Owned(text.to_lowercase()), spelling::usual)
     }
 }
 
@@ -313,6 +326,9 @@ mod tests {
             ("İ", "i\u{307}"),
             ("ẞß", "ßß"),
             ("中文", "中文"),
+            ("CAFE\u{301}", "café"),
+            ("Don’t", "don't"),
+            ("Zei\u{ad}tung", "zeitung"),
         ] {
             assert_eq!(Fold::CASE.text(word), text);
             assert_eq!(Fold::NONE.text(word), word);
@@ -434,12 +450,16 @@ mod tests {
     /// Folds without any fast way.
     fn plainly(fold: &Fold, word: &str) -> String {
         let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
+        let usual = |text: &str| spelling::usual(text).into_owned();
         match fold.stem {
-            None if fold.case => base(word).to_lowercase(),
-            None => base(word),
+            None if fold.case && fold.accents => usual(&usual(&base(&usual(word))).to_lowercase()),
+            None if fold.case => usual(&word.to_lowercase()),
+            None if fold.accents => usual(&base(&usual(word))),
+            None => word.to_owned(),
             Some(language) => {
-                let spelled = if fold.accents { accents::composed(word) } else { word.into() };
-                base(&language.stem(&spelled.to_lowercase()))
+                let spelled = usual(word);
+                let spelled = if fold.accents { accents::composed(&spelled) } else { word.into() };
+                base(&language.stem(&usual(&spelled.to_lowercase())))
             }
         }
     }
@@ -450,7 +470,7 @@ mod tests {
         #[test]
         fn words_are_folded_as_the_plain_way_does(
             fold in folds(),
-            word in "[_a-zA-Z0-9]{1,12}|[_a-zéÉßøŁσΣсЯйİ\u{301}日]{1,10}|[[:alpha:]]{1,8}|\\PC{1,8}",
+            word in "[_a-zA-Z0-9]{1,12}|[_a-zéÉßøŁσΣсЯйİ\u{301}日’\u{ad}\u{200d}]{1,10}|[[:alpha:]]{1,8}|\\PC{1,8}",
         ) {
             // No word of any profile has white space.
             prop_assume!(!word.contains(char::is_whitespace));

@@ -30,11 +30,14 @@ mod folded_words;
 mod interner;
 mod segments;
 mod tokenizer;
+mod unspaced;
 
 pub use block::{TokenizedBlock, tokenize_block};
 pub use dictionary::Dictionary;
+pub(crate) use fold::spellings;
 pub use fold::{Fold, Language, Synonyms};
 pub(crate) use folded_words::is_folded_to;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
 pub use tokenizer::{Token, TokenizerProfile, first_cut, for_each_token, last_cut};
+pub(crate) use unspaced::is_invisible;

@@ -21,8 +21,15 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Calls `f` with each token of `text[from..]`, in order.
-pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)) {
+/// A rule by which the words of a passage are found.
+pub(super) trait Words {
+    /// Calls `word` with the start and end of each word in `passage`, which has no NUL, in order.
+    fn for_each_word(passage: &str, word: impl FnMut(usize, usize));
+}
+
+/// Calls `f` with each token of `text[from..]`, in order. The words are those of `W`, the bytes between two of them are
+/// one separator.
+pub(super) fn for_each_segment<W: Words>(text: &[u8], from: usize, mut f: impl FnMut(Span)) {
     let mut separator_start = from;
     let mut word = |start: usize, end: usize| {
         let separator = Span { start: separator_start, end: start, is_word: false };
@@ -34,7 +41,7 @@ pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)
     for chunk in text[from..].utf8_chunks() {
         for (passage_idx, passage) in chunk.valid().split('\0').enumerate() {
             at += usize::from(passage_idx > 0);
-            for_each_word(passage, |start, end| word(at + start, at + end));
+            W::for_each_word(passage, |start, end| word(at + start, at + end));
             at += passage.len();
         }
         at += chunk.invalid().len();
@@ -43,8 +50,16 @@ pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)
     emit_run::<false>(text, separator, &mut f);
 }
 
-/// Calls `word` with the start and end of each word in a passage without NUL.
-fn for_each_word(passage: &str, mut word: impl FnMut(usize, usize)) {
+/// The words of UAX #29.
+pub(super) struct Uax29Words;
+
+impl Words for Uax29Words {
+    fn for_each_word(passage: &str, word: impl FnMut(usize, usize)) {
+        for_each_field_word(passage, word);
+    }
+}
+
+fn for_each_field_word(passage: &str, mut word: impl FnMut(usize, usize)) {
     let bytes = passage.as_bytes();
     let mut at = 0;
     let mut wide_start = None;
@@ -213,7 +228,7 @@ mod tests {
 
     fn words_from(passage: &str) -> Vec<(usize, usize)> {
         let mut words = Vec::new();
-        for_each_word(passage, |start, end| words.push((start, end)));
+        Uax29Words::for_each_word(passage, |start, end| words.push((start, end)));
         words
     }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! profile     I  don't  know…  x_1  日本語  \xff
+//! auto        I don ' t know … x_1 日 本 語 \xff     \w+, and characters of scripts without blanks
 //! word        I don ' t know … x_1 日本語 \xff       \w+ of the regex crate
 //! uax29       I don't know … x_1 日 本 語 \xff        UAX #29 word boundaries
 //! whitespace  I don't know… x_1 日本語 \xff           (\xff is a separator in each)
@@ -10,8 +11,8 @@
 //! Every byte string can be cut, and the tokens tile it. Bytes that are not UTF-8 (the bytes that
 //! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
 //! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
-//! time ([`classes`](super::classes)). For `uax29` see [`segments`](super::segments). A run longer
-//! than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at
+//! time ([`classes`](super::classes)). For `auto` see [`unspaced`](super::unspaced), for `uax29`
+//! [`segments`](super::segments). A run longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at
 //! the last char boundary before it. So one base64 blob cannot spoil a dictionary.
 //!
 //! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
@@ -25,7 +26,7 @@
 //!
 //! ```text
 //! seen      …wer loss, 日|         the rest of the document may be anything, and may change
-//! cuts          | |  |           word, whitespace: where the class changes between two characters
+//! cuts          | |  |           others: where the class changes between two characters
 //!               |                uax29: letter or digit, then white space (or `\n`, then a letter)
 //! ```
 //!
@@ -42,7 +43,8 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 
 use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
-use super::segments::{Span, emit_run, for_each_segment};
+use super::segments::{Span, Uax29Words, emit_run, for_each_segment};
+use super::unspaced::{AutoWords, PIECE_BYTES, is_invisible, may_differ};
 
 /// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
 const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
@@ -53,16 +55,20 @@ const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
 pub enum TokenizerProfile {
     /// Maximal matches of `\w+` as the regex crate defines it: letters, marks, decimal digits,
     /// connector punctuation such as `_`, and the two joiners.
-    #[default]
     Word = 0,
     /// Segments of UAX #29 that have a letter or a digit. Words may touch, as in `日本`.
     Uax29 = 1,
     /// Maximal runs of characters that are neither white space nor NUL, as in the TADOC papers.
     Whitespace = 2,
+    /// The words of `word`, but each character of a script that is written without blanks, and of Hangul, is a word, and
+    /// a soft hyphen between letters does not end one. Words may touch, as in `日本`.
+    #[default]
+    Auto = 3,
 }
 
 impl TokenizerProfile {
-    const ALL: [Self; 3] = [Self::Word, Self::Uax29, Self::Whitespace];
+    /// All profiles, the default first.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Word, Self::Uax29, Self::Whitespace];
 
     /// Returns the number that files store for this profile.
     pub fn as_u8(self) -> u8 {
@@ -77,6 +83,7 @@ impl TokenizerProfile {
     /// Returns the name used in SQL and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Word => "word",
             Self::Uax29 => "uax29",
             Self::Whitespace => "whitespace",
@@ -89,16 +96,31 @@ impl TokenizerProfile {
     pub fn unicode_version(self) -> (u8, u8, u8) {
         let (major, minor, patch) = unicode_segmentation::UNICODE_VERSION;
         match self {
-            Self::Word => UNICODE_VERSION,
+            Self::Auto | Self::Word => UNICODE_VERSION,
             Self::Uax29 => (major as u8, minor as u8, patch as u8),
             Self::Whitespace => char::UNICODE_VERSION,
         }
     }
 
+    /// Returns the profile that questions to corpora of this profile and of `other` have, if there is one. Of `auto` and
+    /// `word` it is `auto`: their words are the same but for scripts without blanks and marks that nobody sees. Such a
+    /// word is found in corpora of `auto` only.
+    pub fn together(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Auto, Self::Word) | (Self::Word, Self::Auto) => Some(Self::Auto),
+            _ => (self == other).then_some(self),
+        }
+    }
+
+    /// Returns true if two words can touch each other.
+    pub fn words_can_touch(self) -> bool {
+        matches!(self, Self::Auto | Self::Uax29)
+    }
+
     /// Returns true if a word ends behind `c` when white space follows.
     pub(super) fn ends_word(self, c: char) -> bool {
         match self {
-            Self::Word => PerlWord::new().has_char(c),
+            Self::Auto | Self::Word => PerlWord::new().has_char(c),
             Self::Uax29 => c.is_alphanumeric(),
             Self::Whitespace => Ink.has_char(c),
         }
@@ -118,7 +140,7 @@ impl FromStr for TokenizerProfile {
         Self::ALL.into_iter().find(|profile| profile.as_str() == name).ok_or_else(|| Error::InvalidArgument {
             name: "tokenizer",
             got: name.to_owned(),
-            allowed: "one of word, uax29, whitespace".to_owned(),
+            allowed: "one of auto, word, uax29, whitespace".to_owned(),
         })
     }
 }
@@ -141,7 +163,8 @@ pub fn for_each_token<'a>(profile: TokenizerProfile, text: &'a [u8], mut f: impl
     match profile {
         TokenizerProfile::Word => for_each_run::<_, false>(PerlWord::new(), text, 0, false, f),
         TokenizerProfile::Whitespace => for_each_run::<_, false>(Ink, text, 0, false, f),
-        TokenizerProfile::Uax29 => for_each_segment(text, 0, f),
+        TokenizerProfile::Uax29 => for_each_segment::<Uax29Words>(text, 0, f),
+        TokenizerProfile::Auto => for_each_auto::<false>(text, 0, false, f),
     }
 }
 
@@ -173,9 +196,34 @@ pub(super) fn for_each_stored(
         TokenizerProfile::Whitespace => for_each_run::<_, true>(Ink, text, from, after_word, f),
         TokenizerProfile::Uax29 => {
             let mut spaceless = Spaceless { text, after_word, pending: None, f };
-            for_each_segment(text, from, |span| spaceless.push(span));
+            for_each_segment::<Uax29Words>(text, from, |span| spaceless.push(span));
             spaceless.finish();
         }
+        TokenizerProfile::Auto => for_each_auto::<true>(text, from, after_word, f),
+    }
+}
+
+/// Calls `f` with each token of the profile `auto`, piece by piece. Most pieces have the tokens of `word`.
+fn for_each_auto<const SPACELESS: bool>(text: &[u8], from: usize, after_word: bool, mut f: impl FnMut(Span)) {
+    let mut start = from;
+    let mut after_word = after_word;
+    loop {
+        let end = next_cut(TokenizerProfile::Auto, text, start + PIECE_BYTES).unwrap_or(text.len());
+        let seen = &text[..end];
+        if !may_differ(&text[start..end]) {
+            for_each_run::<_, SPACELESS>(PerlWord::new(), seen, start, after_word, &mut f);
+        } else if SPACELESS {
+            let mut spaceless = Spaceless { text: seen, after_word, pending: None, f: &mut f };
+            for_each_segment::<AutoWords>(seen, start, |span| spaceless.push(span));
+            spaceless.finish();
+        } else {
+            for_each_segment::<AutoWords>(seen, start, &mut f);
+        }
+        if end == text.len() {
+            return;
+        }
+        start = end;
+        after_word = true;
     }
 }
 
@@ -302,6 +350,9 @@ fn is_cut(profile: TokenizerProfile, seen: &[u8], at: usize) -> bool {
     };
     match profile {
         TokenizerProfile::Word | TokenizerProfile::Whitespace => profile.ends_word(before) != profile.ends_word(behind),
+        TokenizerProfile::Auto => {
+            profile.ends_word(before) != profile.ends_word(behind) && !is_invisible(before) && !is_invisible(behind)
+        }
         TokenizerProfile::Uax29 => match (before, behind) {
             (before, ' ' | '\t' | '\r' | '\n') => before.is_alphanumeric(),
             ('\n', behind) => behind.is_alphanumeric(),
@@ -324,6 +375,8 @@ fn first_char(bytes: &[u8]) -> Option<char> {
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
+    use std::sync::LazyLock;
+
     use unicode_segmentation::UnicodeSegmentation;
 
     use super::*;
@@ -332,13 +385,13 @@ pub(super) mod tests {
     /// Returns tokens by the definition: one character, segment or fault after the other.
     pub(crate) fn slow_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let is_word = |c: char| match profile {
-            TokenizerProfile::Word => regex_syntax::is_word_character(c),
+            TokenizerProfile::Auto | TokenizerProfile::Word => regex_syntax::is_word_character(c),
             TokenizerProfile::Uax29 => c.is_alphanumeric(),
             TokenizerProfile::Whitespace => !c.is_whitespace(),
         };
         let mut runs: Vec<(Vec<u8>, bool)> = Vec::new();
         let mut add = |bytes: &[u8], is_word: bool| match runs.last_mut() {
-            Some((run, class)) if *class == is_word && !(is_word && profile == TokenizerProfile::Uax29) => {
+            Some((run, class)) if *class == is_word && !(is_word && profile.words_can_touch()) => {
                 run.extend_from_slice(bytes);
             }
             _ if bytes.is_empty() => {}
@@ -347,7 +400,11 @@ pub(super) mod tests {
         for chunk in text.utf8_chunks() {
             for passage in chunk.valid().split_inclusive('\0') {
                 let (passage, nul) = passage.split_at(passage.trim_end_matches('\0').len());
-                if profile == TokenizerProfile::Uax29 {
+                if profile == TokenizerProfile::Auto {
+                    for (part, is_word) in slow_auto(passage) {
+                        add(part.as_bytes(), is_word);
+                    }
+                } else if profile == TokenizerProfile::Uax29 {
                     for segment in passage.split_word_bounds() {
                         add(segment.as_bytes(), segment.chars().any(is_word));
                     }
@@ -361,6 +418,28 @@ pub(super) mod tests {
             add(chunk.invalid(), false);
         }
         runs.into_iter().flat_map(|(run, is_word)| slow_split(&run, is_word)).collect()
+    }
+
+    /// Returns the parts of `passage` between which a word of `auto` begins or ends, by regular expressions.
+    fn slow_auto(passage: &str) -> Vec<(&str, bool)> {
+        static WORD: LazyLock<regex::Regex> = LazyLock::new(|| {
+            let alone = r"[[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tale}\p{sc=Talu}\p{sc=Lana}\p{sc=Tavt}\p{sc=Ahom}ーｰﾞﾟ〱-〵〼]&&\w--[\p{M}\p{Nd}\x{1160}-\x{11FF}\x{D7B0}-\x{D7FF}]]";
+            let invisible = r"[\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]";
+            let letter = format!(r"[\w--{alone}]");
+            let pattern = format!(
+                r"{alone}[\p{{M}}\p{{Join_Control}}\x{{1160}}-\x{{11FF}}\x{{D7B0}}-\x{{D7FF}}]*|{letter}+(?:{invisible}+{letter}+)*"
+            );
+            regex::Regex::new(&pattern).unwrap()
+        });
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for word in WORD.find_iter(passage) {
+            parts.push((&passage[at..word.start()], false));
+            parts.push((word.as_str(), true));
+            at = word.end();
+        }
+        parts.push((&passage[at..], false));
+        parts
     }
 
     fn slow_split(run: &[u8], is_word: bool) -> Vec<(Vec<u8>, bool)> {
@@ -425,9 +504,9 @@ pub(super) mod tests {
         let unit = prop_oneof![
             4 => prop::sample::select(vec![
                 " ", " ", "  ", "\n", "\t", "\r\n", "a", "Z", "word", "_", "9", "3.14", "don't", ":",
-                ".", ", ", "\0", "é", "e\u{301}", "ſ", "ß", "日本", "カタカナ", "ไทย", "한국", "👩‍👩‍👧", "🇦🇧🇨",
+                ".", ", ", "\0", "é", "e\u{301}", "ſ", "ß", "日本", "カタカナ", "ไทย", "한국", "\u{1112}\u{1161}\u{11ab}", "👩‍👩‍👧", "🇦🇧🇨",
                 "\u{200d}", "\u{ad}", "\u{a0}", "\u{2003}", "\u{345}", "²", "½", "𝒳", "\u{10ffff}",
-                "\u{85}", "\u{3000}", "…",
+                "\u{85}", "\u{3000}", "…", "\u{feff}", "\u{2060}", "か\u{3099}", "ー",
             ]).prop_map(|text| text.as_bytes().to_vec()),
             1 => prop::collection::vec(any::<u8>(), 0..6),
             1 => (0_usize..70).prop_map(|len| vec![b'x'; len]),
@@ -495,6 +574,8 @@ pub(super) mod tests {
         let text = "I don't know… x_1, 3.14 日本語 e\u{301}t\u{e9} _ ½";
         let word = ["I", "don", "t", "know", "x_1", "3", "14", "日本語", "e\u{301}t\u{e9}", "_"];
         assert_eq!(words(TokenizerProfile::Word, text), word);
+        let auto = ["I", "don", "t", "know", "x_1", "3", "14", "日", "本", "語", "e\u{301}t\u{e9}", "_"];
+        assert_eq!(words(TokenizerProfile::Auto, text), auto);
         let uax29 = ["I", "don't", "know", "x_1", "3.14", "日", "本", "語", "e\u{301}t\u{e9}", "½"];
         assert_eq!(words(TokenizerProfile::Uax29, text), uax29);
         let whitespace: Vec<_> = text.split_whitespace().collect();
@@ -573,8 +654,8 @@ pub(super) mod tests {
             assert_eq!(profile.to_string().parse::<TokenizerProfile>().unwrap(), profile);
             assert_eq!(TokenizerProfile::from_u8(profile.as_u8()), Some(profile));
         }
-        assert_eq!(TokenizerProfile::from_u8(3), None);
-        assert_eq!(TokenizerProfile::default(), TokenizerProfile::Word);
+        assert_eq!(TokenizerProfile::from_u8(4), None);
+        assert_eq!(TokenizerProfile::default(), TokenizerProfile::Auto);
         let fault = "words".parse::<TokenizerProfile>().unwrap_err();
         assert!(matches!(fault, Error::InvalidArgument { name: "tokenizer", .. }));
     }
@@ -612,6 +693,8 @@ pub(super) mod tests {
             (1..usize::MAX).take(20).filter(move |&at| at < <[u8]>::len(seen) && is_cut(profile, seen, at))
         };
         assert!(cuts(TokenizerProfile::Word, seen).eq([3, 4, 8, 10]));
+        assert!(cuts(TokenizerProfile::Auto, seen).eq([3, 4, 8, 10]));
+        assert!(cuts(TokenizerProfile::Auto, "a\u{ad}b\u{ad} c".as_bytes()).eq([7]));
         assert!(cuts(TokenizerProfile::Whitespace, seen).eq([3, 4, 9, 10]));
         assert!(cuts(TokenizerProfile::Uax29, seen).eq([3]));
         assert!(cuts(TokenizerProfile::Uax29, "日。\n本".as_bytes()).eq([7]));

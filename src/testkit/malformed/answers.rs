@@ -131,9 +131,9 @@ fn check_search(random: &mut Random, corpus: &Corpus, plain: &[Plain]) {
     // An untrusted word may be no word, or several words, for this tokenizer.
     let quoted = format!("\"{}\"", text.replace('"', "\"\""));
     let Ok(query) = Query::parse(corpus.profile(), &quoted) else { return };
-    let words = query.items()[0].iter().map(|word| word.as_word().map(str::to_owned));
+    let words = query.items()[0].iter().map(|word| word.as_spellings().map(<[String]>::to_vec));
     // An untrusted word may also be a wildcard or a regular expression.
-    let Some(words) = words.collect::<Option<Vec<String>>>() else { return };
+    let Some(words) = words.collect::<Option<Vec<Vec<String>>>>() else { return };
     let expected = plain_hits(plain, &words);
     assert_eq!(count(corpus, &query, &SearchOptions::default()).unwrap(), expected.len() as u64);
     let by_document = count_by_document(corpus, &query, &SearchOptions::default()).unwrap();
@@ -143,11 +143,11 @@ fn check_search(random: &mut Random, corpus: &Corpus, plain: &[Plain]) {
     assert!(hits.iter().eq(expected.iter().take(MAX_HITS as usize)), "hits of {query}");
 }
 
-fn plain_hits(plain: &[Plain], words: &[String]) -> Vec<Hit> {
+fn plain_hits(plain: &[Plain], words: &[Vec<String>]) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (doc_id, doc) in (0..).zip(plain) {
         for (word_index, window) in (0..).zip(doc.words.windows(words.len())) {
-            if window.iter().map(|(word, _)| word).eq(words) {
+            if window.iter().zip(words).all(|((word, _), spellings)| spellings.contains(word)) {
                 let (last, last_offset) = &window[words.len() - 1];
                 let byte_offset = window[0].1;
                 let byte_len = last_offset + last.len() as u64 - byte_offset;

@@ -62,7 +62,7 @@ fn prefix(store: &NotingStore) -> ObjectPrefix {
 /// Makes the corpus of this module's description.
 async fn many_files() -> NotingStore {
     let noting = NotingStore::new(InMemory::new());
-    let made = LivingStore::create(prefix(&noting), TokenizerProfile::Word, StoreOptions::default());
+    let made = LivingStore::create(prefix(&noting), TokenizerProfile::default(), StoreOptions::default());
     let store = made.await.unwrap();
     let append = |first: usize, has_authors: bool| {
         let documents: Vec<(String, String)> =

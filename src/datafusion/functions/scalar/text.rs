@@ -47,7 +47,7 @@ const CLOSE: Argument = ("close", Some("'</b>'"), "text after each hit");
 const ELLIPSIS: Argument = ("ellipsis", Some("'…'"), "text in place of what is left out");
 const MAX_WORDS: Argument = ("max_words", Some("16"), "most words of the part, 1 to 1000");
 const FOLD: Argument = ("fold", Some("false"), "match words of any case, accents or ending, as in search");
-const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts text and query");
+const TOKENIZER: Argument = ("tokenizer", Some("'auto'"), "profile that cuts text and query");
 const EXACT: Argument = ("exact", Some("false"), "match phrases only where the text around their words is the same");
 
 /// Bytes of a word of a text while it is read: its place, in a vector that grows.
@@ -392,7 +392,7 @@ impl Call<'_> {
         };
         let profile = match self.text(TOKENIZER, row) {
             Some(name) => name.parse().map_err(datafusion_error)?,
-            None => TokenizerProfile::Word,
+            None => TokenizerProfile::default(),
         };
         let is_exact = self.is_exact(row);
         let is_same = parsed.as_ref().is_some_and(|((known, folded, cut, exact), _)| {

@@ -23,7 +23,7 @@ use tadoc::text::{TokenizerProfile, for_each_token};
 
 const NAME: &str = "tokenize";
 const SUMMARY: &str = "The words of a text, as an ingest cuts it.";
-const USAGE: &str = "tokenize(text, profile => 'word')";
+const USAGE: &str = "tokenize(text, profile => 'auto')";
 /// Names of the arguments.
 const ARGUMENTS: [&str; 2] = ["text", "profile"];
 
@@ -31,7 +31,7 @@ static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     let section = DocSection { include: true, label: "Corpora", description: None };
     Documentation::builder(section, SUMMARY, USAGE)
         .with_argument(ARGUMENTS[0], "the text")
-        .with_argument(ARGUMENTS[1], "rule for words: 'word', 'uax29' or 'whitespace'; a constant")
+        .with_argument(ARGUMENTS[1], "rule for words: 'auto', 'word', 'uax29' or 'whitespace'; a constant")
         .build()
 });
 
@@ -43,7 +43,7 @@ pub(super) fn listed() -> ListedFunction {
         summary: SUMMARY,
         usage: USAGE.to_owned(),
         answer: "List(String)",
-        parameters: vec![parameter(ARGUMENTS[0], None), parameter(ARGUMENTS[1], Some("'word'"))],
+        parameters: vec![parameter(ARGUMENTS[0], None), parameter(ARGUMENTS[1], Some("'auto'"))],
     }
 }
 
@@ -132,7 +132,7 @@ fn profile(name: &ScalarValue) -> Result<TokenizerProfile> {
         None => Ok(TokenizerProfile::default()),
         Some(name) => name.parse().map_err(|_| {
             exec_datafusion_err!(
-                "{NAME}: profile: got '{}', expected 'word', 'uax29' or 'whitespace'; usage: \
+                "{NAME}: profile: got '{}', expected 'auto', 'word', 'uax29' or 'whitespace'; usage: \
                  {USAGE}",
                 shown(name)
             )

@@ -481,7 +481,7 @@ mod tests {
     /// The tokens of a literal are those of the text in any other case.
     #[test]
     fn all_cases_of_a_character_have_one_class() {
-        for profile in [TokenizerProfile::Word, TokenizerProfile::Whitespace] {
+        for profile in [TokenizerProfile::Auto, TokenizerProfile::Word, TokenizerProfile::Whitespace] {
             let is_word = |c: char| {
                 let mut is_word = false;
                 for_each_token(profile, c.to_string().as_bytes(), |token| is_word |= token.is_word);

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! pattern              compared with
-//! word                 the folded word, after the same fold
+//! word                 the word in any of its spellings, or the folded word, after the same fold
 //! wildcard, edits      the word after `case` and `accents`; a stem does not count
 //! regular expression   the word as it is (`case` alone), or the folded word (with `accents` or a stem)
 //! ```
@@ -45,7 +45,7 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use rayon::prelude::*;
 
 use crate::query::matching::word_set::{WordSet, filtered, tokens_containing};
-use crate::text::{Dictionary, Fold, is_folded_to};
+use crate::text::{Dictionary, Fold, is_folded_to, spellings};
 
 use super::regex::{RegexFault, WordRegex};
 
@@ -59,7 +59,8 @@ pub struct WordPattern {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Kind {
-    Exact(String),
+    /// Spellings of one word, the asked one first. A folded word has one.
+    Exact(Vec<String>),
     Wildcard(Wildcard),
     Fuzzy(FuzzyWord),
     Regex(WordRegex),
@@ -67,7 +68,7 @@ enum Kind {
 
 impl WordPattern {
     pub(in crate::query) fn exact(word: String) -> Self {
-        Self { kind: Kind::Exact(word), fold: Fold::NONE }
+        Self { kind: Kind::Exact(spellings(word)), fold: Fold::NONE }
     }
 
     pub(in crate::query) fn wildcard(wildcard: Wildcard) -> Self {
@@ -94,7 +95,10 @@ impl WordPattern {
     /// only a word and a regular expression have stems.
     pub(in crate::query) fn folded(&self, fold: &Fold) -> Result<Self, RegexFault> {
         let (kind, fold) = match &self.kind {
-            Kind::Exact(word) => (Kind::Exact(fold.text(word).into_owned()), fold.clone()),
+            Kind::Exact(words) => {
+                let folded = words.first().map(|word| fold.text(word).into_owned());
+                (Kind::Exact(folded.into_iter().collect()), fold.clone())
+            }
             Kind::Wildcard(wildcard) => (Kind::Wildcard(folded_wildcard(wildcard, fold)), fold.plain()),
             Kind::Regex(regex) => {
                 let regex = if fold.ignores_case() { WordRegex::for_any_case(regex.source())? } else { regex.clone() };
@@ -116,10 +120,10 @@ impl WordPattern {
         }
     }
 
-    /// Returns the word, if the pattern is one.
-    pub fn as_word(&self) -> Option<&str> {
+    /// Returns the spellings of the word, the asked one first, if the pattern is a word without a fold.
+    pub fn as_spellings(&self) -> Option<&[String]> {
         match (&self.kind, &self.fold) {
-            (Kind::Exact(word), &Fold::NONE) => Some(word),
+            (Kind::Exact(words), &Fold::NONE) => Some(words),
             _ => None,
         }
     }
@@ -128,7 +132,7 @@ impl WordPattern {
     /// expressions.
     pub(in crate::query) fn prefix(&self) -> Option<Self> {
         let pieces: Vec<PatternChar> = match &self.kind {
-            Kind::Exact(word) => word.chars().map(PatternChar::Literal).collect(),
+            Kind::Exact(words) => words.first()?.chars().map(PatternChar::Literal).collect(),
             Kind::Wildcard(wildcard) => wildcard.pieces().collect(),
             Kind::Fuzzy(_) | Kind::Regex(_) => return None,
         };
@@ -139,7 +143,8 @@ impl WordPattern {
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, &self.fold) {
-            (Kind::Exact(expected), fold) => is_folded_to(fold, word, expected),
+            (Kind::Exact(words), &Fold::NONE) => words.iter().any(|expected| expected == word),
+            (Kind::Exact(words), fold) => words.iter().any(|expected| is_folded_to(fold, word, expected)),
             (Kind::Wildcard(wildcard), fold) => wildcard.matches(&open_folded(word, fold)),
             (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.text(word)),
             (Kind::Regex(regex), &Fold::CASE) => regex.matches(word),
@@ -150,11 +155,15 @@ impl WordPattern {
     /// Returns the words of `dictionary` that match.
     pub(in crate::query) fn find(&self, dictionary: &Dictionary) -> WordSet {
         match (&self.kind, &self.fold) {
-            (Kind::Exact(word), &Fold::NONE) => {
-                let id = dictionary.word_id(word.as_bytes());
-                id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
+            (Kind::Exact(words), &Fold::NONE) => {
+                let found = words.iter().filter_map(|word| dictionary.word_id(word.as_bytes()));
+                let mut ids: Vec<u32> = found.map(u32::from).collect();
+                ids.sort_unstable();
+                WordSet::from_ids(&ids)
             }
-            (Kind::Exact(word), fold) => WordSet::from_ids(&dictionary.words_folded_to(fold, word)),
+            (Kind::Exact(words), fold) => words
+                .first()
+                .map_or(WordSet::default(), |word| WordSet::from_ids(&dictionary.words_folded_to(fold, word))),
             (Kind::Wildcard(wildcard), &Fold::NONE) => wildcard.find(dictionary),
             (Kind::Fuzzy(fuzzy), &Fold::NONE) => fuzzy.find(dictionary),
             (Kind::Regex(regex), &(Fold::NONE | Fold::CASE)) => regex.find(dictionary),
@@ -183,16 +192,33 @@ fn open_sigma(character: char) -> char {
     if character == FINAL_SIGMA { '\u{3c3}' } else { character }
 }
 
-/// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one. Without
-/// accents it also loses the underscores at its ends, as words do.
+/// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one, after letters and marks in a
+/// row are composed. Without accents it also loses the underscores at its ends, as words do.
 fn folded_wildcard(wildcard: &Wildcard, fold: &Fold) -> Wildcard {
-    let mut pieces: Vec<PatternChar> = wildcard.pieces().flat_map(|piece| folded_piece(piece, fold)).collect();
+    let mut pieces: Vec<PatternChar> = usually_spelled(wildcard).flat_map(|piece| folded_piece(piece, fold)).collect();
     if fold.ignores_accents() {
         let is_kept = |piece: &PatternChar| *piece != PatternChar::Literal('_');
         pieces.truncate(pieces.iter().rposition(is_kept).map_or(0, |last| last + 1));
         pieces.drain(..pieces.iter().position(is_kept).unwrap_or(0));
     }
     Wildcard::new(pieces)
+}
+
+/// Returns the pieces of `wildcard` with the usual spelling of the parts between its wildcards.
+fn usually_spelled(wildcard: &Wildcard) -> impl Iterator<Item = PatternChar> {
+    let pieces: Vec<PatternChar> = wildcard.pieces().collect();
+    let is_literal = |piece: &PatternChar| matches!(piece, PatternChar::Literal(_));
+    let mut spelled = Vec::with_capacity(pieces.len());
+    for run in pieces.chunk_by(|one, next| is_literal(one) && is_literal(next)) {
+        let literals = run.iter().filter_map(|piece| match piece {
+            PatternChar::Literal(character) => Some(*character),
+            PatternChar::One | PatternChar::Many => None,
+        });
+        let text: String = literals.collect();
+        spelled.extend(run.iter().filter(|piece| !is_literal(piece)));
+        spelled.extend(Fold::usual_spelling(&text).chars().map(PatternChar::Literal));
+    }
+    spelled.into_iter()
 }
 
 /// Returns the pieces of [`open_folded`] words for a piece of a wildcard: none for an accent that
@@ -217,14 +243,14 @@ impl fmt::Display for WordPattern {
     /// Writes the pattern in the syntax of a query, without doubling quotes.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Exact(word) => word.chars().try_for_each(|c| write_escaped(formatter, c)),
+            Kind::Exact(words) => words.iter().take(1).try_for_each(|word| write_word(formatter, word)),
             Kind::Wildcard(wildcard) => wildcard.pieces().try_for_each(|piece| match piece {
                 PatternChar::Literal(character) => write_escaped(formatter, character),
                 PatternChar::One => formatter.write_char('?'),
                 PatternChar::Many => formatter.write_char('*'),
             }),
             Kind::Fuzzy(fuzzy) => {
-                fuzzy.word.chars().try_for_each(|c| write_escaped(formatter, c))?;
+                write_word(formatter, &fuzzy.word)?;
                 write!(formatter, "~{}", fuzzy.max_distance)
             }
             Kind::Regex(regex) => write!(formatter, "/{}/", regex.source()),
@@ -236,6 +262,10 @@ impl fmt::Display for WordPattern {
 pub(in crate::query) fn escaped(text: &str) -> String {
     let escape = |c: char| is_special(c).then_some('\\').into_iter().chain([c]);
     text.chars().flat_map(escape).collect()
+}
+
+fn write_word(formatter: &mut fmt::Formatter<'_>, word: &str) -> fmt::Result {
+    word.chars().try_for_each(|c| write_escaped(formatter, c))
 }
 
 fn write_escaped(formatter: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {

@@ -173,9 +173,9 @@ impl Query {
         &self.items
     }
 
-    /// Returns true if each word of the query is one word of a dictionary.
+    /// Returns true if each word of the query is a word of a dictionary, in one of few spellings.
     pub fn is_exact(&self) -> bool {
-        self.items.iter().flatten().all(|word| word.as_word().is_some())
+        self.items.iter().flatten().all(|word| word.as_spellings().is_some())
     }
 
     /// Returns true if the query has several words in a row.
@@ -281,7 +281,7 @@ mod tests {
             assert_eq!(normal(text).unwrap(), expected, "{text}");
         }
         let whitespace = Query::parse(TokenizerProfile::Whitespace, "\"say \"\"hi\"\"\"").unwrap();
-        let words = whitespace.items()[0].iter().map(WordPattern::as_word);
+        let words = whitespace.items()[0].iter().map(|word| word.as_spellings().map(|words| &words[0][..]));
         assert!(words.eq([Some("say"), Some("\"hi\"")]));
         let path = Query::parse(TokenizerProfile::Whitespace, "\\/usr/b?n\\\\ 2\\*3").unwrap();
         assert_eq!(path.to_string(), "\"\\/usr\\/b?n\\\\\" \"2\\*3\"");
@@ -358,7 +358,7 @@ mod tests {
             assert_eq!(normal(expected).unwrap(), expected, "{text}");
         }
         let escaped = Query::parse(TokenizerProfile::Whitespace, "\"PROGRA\\~1\"").unwrap();
-        assert_eq!(escaped.items()[0][0].as_word(), Some("PROGRA~1"));
+        assert_eq!(escaped.items()[0][0].as_spellings(), Some(&["PROGRA~1".to_owned()][..]));
         assert_eq!(escaped.to_string(), "\"PROGRA\\~1\"");
     }
 
@@ -572,7 +572,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_normal_form_is_stable(text in "[ab1\" \n.é*?/\\\\日_'~-]{0,24}") {
-            for profile in ["word", "uax29", "whitespace"] {
+            for profile in ["auto", "word", "uax29", "whitespace"] {
                 let profile: TokenizerProfile = profile.parse().unwrap();
                 if let Ok(query) = Query::parse(profile, &text) {
                     let again = Query::parse(profile, &query.to_string());
@@ -588,7 +588,7 @@ mod tests {
             rest in "( [ab\"~()-]{0,6})?",
         ) {
             let phrase = words.join(" ");
-            for profile in ["word", "whitespace"] {
+            for profile in ["auto", "word", "whitespace"] {
                 let parsed = |text: &str| {
                     let query = Query::parse(profile.parse().unwrap(), text);
                     query.map_err(|fault| matches!(fault, Error::InvalidArgument { .. }))

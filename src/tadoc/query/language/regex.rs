@@ -92,6 +92,7 @@ impl WordRegex {
     /// character that words do not have, or has neighbours that are always words of their own.
     pub fn can_match_word(&self, profile: TokenizerProfile) -> bool {
         let class = match profile {
+            TokenizerProfile::Auto => r"[\w\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]",
             TokenizerProfile::Word => r"\w",
             TokenizerProfile::Uax29 | TokenizerProfile::Whitespace => r"[^\s\x00]",
         };

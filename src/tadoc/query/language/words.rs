@@ -90,7 +90,7 @@ impl Budget {
                 knob: "tadoc.max_query_terms",
             });
         }
-        let num_patterns = words.iter().filter(|word| word.as_word().is_none()).count();
+        let num_patterns = words.iter().filter(|word| word.as_spellings().is_none()).count();
         self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
         self.add_patterns(num_patterns, character)
     }
@@ -349,7 +349,7 @@ pub(in crate::query) fn ending_in_prefix(mut words: Words, star: usize, budget: 
              any word",
         )
     })?;
-    budget.add_patterns(usize::from(last.is_some_and(|last| last.as_word().is_some())), star)?;
+    budget.add_patterns(usize::from(last.is_some_and(|last| last.as_spellings().is_some())), star)?;
     words.patterns.push(prefix);
     Ok(words)
 }
@@ -422,7 +422,7 @@ fn edit(words: &mut Words, text: &[Character], digits: &[char]) -> Result<()> {
         ));
     }
     let last = words.patterns.last_mut().and_then(|last| {
-        let word = last.as_word().filter(|word| word.chars().count() <= MAX_CHARS)?.to_owned();
+        let word = last.as_spellings()?.first().filter(|word| word.chars().count() <= MAX_CHARS)?.clone();
         *last = WordPattern::fuzzy(FuzzyWord { word, max_distance });
         Some(())
     });

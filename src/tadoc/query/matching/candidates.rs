@@ -1,8 +1,9 @@
 //! Candidates of a predicate on the text: documents that it may select.
 //!
 //! `text = …`, `LIKE`, `contains`, `starts_with` and `grep` all need some literal *fragments* to
-//! occur. Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), so
-//! a fragment says which tokens a document must have:
+//! occur. Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), or
+//! runs and single characters whose borders do not depend on the text around them (`auto`). So a
+//! fragment says which tokens a document must have:
 //!
 //! ```text
 //! fragment    er, the quick b
@@ -17,8 +18,9 @@
 //! O(dictionary bytes) for runs at the edge of a fragment, plus O(G) at worst for each run.
 //!
 //! Nothing is excluded where a token need not be a whole run: profile `uax29`, dictionaries with
-//! tokens so long that runs were split, documents cut at a block border (always candidates), and
-//! fragments with U+FFFD, which also represents bytes that are not UTF-8. A fragment without U+FFFD
+//! tokens so long that runs were split, documents cut at a block border (always candidates),
+//! fragments with an invisible mark that joins letters on both sides, and fragments with U+FFFD,
+//! which also represents bytes that are not UTF-8. A fragment without U+FFFD
 //! that occurs in the text with replacements also occurs in the bytes.
 //!
 //! # Segments that are needed
@@ -42,7 +44,7 @@ use crate::format::StoredGrammar;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
 use crate::segment::{Corpus, Segment};
-use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
+use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token, is_invisible};
 
 use super::doc_counts::docs_with;
 use super::resolved::doc_cut_after;
@@ -250,7 +252,8 @@ struct ClassRun {
 /// Returns the distinct runs of all fragments, without those that exclude nothing.
 fn runs_from(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
     let mut runs: Vec<ClassRun> = Vec::new();
-    for fragment in pattern.fragments.iter().filter(|fragment| !has_replacement(fragment)) {
+    let says_tokens = |fragment: &&String| !has_replacement(fragment) && !fragment.contains(is_invisible);
+    for fragment in pattern.fragments.iter().filter(says_tokens) {
         let is_whole = pattern.exact_len_bytes == Some(fragment.len() as u64);
         let mut from_fragment = Vec::new();
         for_each_token(profile, fragment.as_bytes(), |token| {
@@ -267,6 +270,7 @@ fn runs_from(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> 
         if let (false, Some(last)) = (is_whole, from_fragment.last_mut()) {
             last.is_open.1 = true;
         }
+        open_where_words_touch(&mut from_fragment);
         // One blank may be an implied one, which is no token.
         let says_something = |run: &ClassRun| run.is_word || run.bytes != b" ";
         for run in from_fragment.into_iter().filter(says_something) {
@@ -276,6 +280,17 @@ fn runs_from(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> 
         }
     }
     runs
+}
+
+/// Opens runs where a word touches another. In a corpus of `word`, which can be asked together with one of `auto`, both
+/// are parts of one token.
+fn open_where_words_touch(runs: &mut [ClassRun]) {
+    for at in 1..runs.len() {
+        if runs[at - 1].is_word && runs[at].is_word {
+            runs[at - 1].is_open.1 = true;
+            runs[at].is_open.0 = true;
+        }
+    }
 }
 
 impl ClassRun {
@@ -353,14 +368,15 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
 /// The errors of `is_there`.
 pub fn may_match(query: &Query, mut is_there: impl FnMut(&str) -> Result<Option<bool>>) -> Result<bool> {
     let mut failed = Ok(());
-    let mut is_word_there = |pattern: &WordPattern| match pattern.as_word().map(&mut is_there) {
-        None | Some(Ok(None)) => true,
-        Some(Ok(Some(is_there))) => is_there,
-        Some(Err(error)) => {
+    let mut may_word_be_there = |word: &String| match is_there(word) {
+        Ok(is_there) => is_there.unwrap_or(true),
+        Err(error) => {
             failed = Err(error);
             true
         }
     };
+    let mut is_word_there =
+        |pattern: &WordPattern| pattern.as_spellings().is_none_or(|words| words.iter().any(&mut may_word_be_there));
     let may_match = can_hold(query, &mut |item| query.items()[item].iter().all(&mut is_word_there));
     failed.map(|()| may_match)
 }
@@ -388,8 +404,12 @@ pub fn may_match_rules_with(
     mut id_of: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<bool> {
     let find = |pattern: &WordPattern| {
-        let id = pattern.as_word().map(&mut id_of).transpose()?.flatten();
-        Ok(id.map(|id| WordSet::from_ids(&[id])))
+        let mut ids = Vec::new();
+        for word in pattern.as_spellings().unwrap_or_default() {
+            ids.extend(id_of(word)?);
+        }
+        ids.sort_unstable();
+        Ok((!ids.is_empty()).then(|| WordSet::from_ids(&ids)))
     };
     may_match_sets(query, grammar, num_words, find)
 }

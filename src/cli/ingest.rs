@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use regex::bytes::Regex;
+use tadoc_documents as documents;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{Dialect, Division, Documents, MAX_COLUMNS, Quote, ReadOptions, Timestamps, display};
 use tadoc_session::location::{check_living_location, is_living_folder, local_path};
@@ -32,7 +33,7 @@ use self::options::Html;
 pub use self::options::{Building, Forms, Packed, When};
 use crate::inputs::{self, Filter, Found};
 use crate::living::{Living, parse_share};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Compress text into a corpus
 ///
@@ -49,8 +50,8 @@ pub struct Arguments {
 
     /// The corpus to write, such as notes.tadoc or s3://bucket/notes.tadoc; with --append a folder
     /// or URL, such as notes/
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "explain_timestamps")]
+    output: Option<PathBuf>,
 
     /// Add the documents to the living corpus at FILE, which is created if it does not exist
     ///
@@ -111,7 +112,8 @@ pub struct Arguments {
     ///
     /// auto: the line begins with a time of ISO 8601 or RFC 3339 (2024-05-06T07:08:09Z), of syslog (May  6
     /// 07:08:09), mail or HTTP, with the name of a month, in seconds, ms, µs or ns since 1970 (1714979289), or
-    /// has one of the common log format ([06/May/2024:07:08:09 +0200]). 05/06/2024 7:08 AM is in May.
+    /// has one of the common log format ([06/May/2024:07:08:09 +0200]). 05/06/2024 7:08 AM is in May. A time with
+    /// its year may stand behind up to three other words. --explain-timestamps shows which forms are found.
     /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
     /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'; %f are the
     /// digits behind the point of a second, %Z is the name of a zone. A fraction, AM or PM, zone or year behind
@@ -131,11 +133,18 @@ pub struct Arguments {
     #[arg(long, requires = "timestamp", value_name = "FORMAT", allow_hyphen_values = true)]
     timestamp_format: Option<String>,
 
+    /// Print which forms of timestamps the lines have, with shares and examples, and write nothing
+    ///
+    /// Without --timestamp the forms of auto are looked for, in lines.
+    #[arg(long, conflicts_with_all = ["output", "append"])]
+    explain_timestamps: bool,
+
     /// Time zone of timestamps that state none: an offset such as +02:00, or a name such as Europe/Berlin
     #[arg(long, requires = "timestamp", default_value = "UTC", value_name = "ZONE")]
     timezone: String,
 
-    /// Year of timestamps that state none [default: the latest one at which the file had been changed]
+    /// Year of timestamps that state none [default: the latest one at which the file had been changed for the last
+    /// line, and a year less for lines before a new year]
     #[arg(long, requires = "timestamp", value_name = "YEAR", verbatim_doc_comment,
           value_parser = clap::value_parser!(i32).range(1..=9999))]
     year: Option<i32>,
@@ -257,11 +266,15 @@ Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     arguments.building.start_threads()?;
-    refuse_standard_output(&arguments.output, &arguments.paths)?;
+    if arguments.explain_timestamps {
+        return arguments.explain();
+    }
+    let output = arguments.output();
+    refuse_standard_output(output, &arguments.paths)?;
     let mut job = arguments.job()?;
     let filter = arguments.filter();
     if arguments.append {
-        check_living_location(&arguments.output)?;
+        check_living_location(output)?;
         if arguments.follow.is_asked() {
             return arguments.follow(job);
         }
@@ -269,17 +282,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
         job.notes = found.skipped.notes();
         interrupt::ask_first();
         let how = Appending {
-            location: &arguments.output,
+            location: output,
             recompress_ratio: arguments.recompress_ratio,
             may_duplicate: arguments.duplicate,
         };
         return arguments.with_living(|living| append(job, living, found, &how));
     }
-    refuse_folder(&arguments.output, &arguments.paths)?;
-    let output = Output::create(&arguments.output, arguments.force)?;
+    refuse_folder(output, &arguments.paths)?;
+    let file = Output::create(output, arguments.force)?;
     let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
     job.notes = found.skipped.notes();
-    let summary = job.run(&found.inputs, output, &arguments.output)?;
+    let summary = job.run(&found.inputs, file, output)?;
     if !arguments.quiet {
         note(summary);
     }
@@ -333,6 +346,25 @@ fn corpus_name(inputs: &[PathBuf]) -> String {
 }
 
 impl Arguments {
+    /// Returns the corpus to write, which every way but [`explain`](Self::explain) has.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Prints the forms of timestamps of the inputs.
+    fn explain(&self) -> Outcome {
+        let job = self.job()?;
+        if job.division.documents != Documents::Lines {
+            let got = &job.division.documents;
+            return Err(Failure::usage(format!("--explain-timestamps reads lines, got --documents {got}")));
+        }
+        let found = self.named(inputs::collect(&self.paths, &self.filter())?)?;
+        for row in documents::explain_timestamps(&found.inputs, &job.division, job.read, &job.archives)? {
+            say(row)?;
+        }
+        Ok(())
+    }
+
     fn job(&self) -> Outcome<Job> {
         let read = ReadOptions {
             max_row_bytes: self.max_row_size,
@@ -360,7 +392,7 @@ impl Arguments {
     }
 
     fn with_living(&self, work: impl FnOnce(&Living) -> Outcome) -> Outcome {
-        Living::with_open_or_created(&self.output, self.building.tokenizer, work)
+        Living::with_open_or_created(self.output(), self.building.tokenizer, work)
     }
 
     fn follow(&self, job: Job) -> Outcome {
@@ -375,7 +407,7 @@ impl Arguments {
         };
         interrupt::ask_twice();
         let how = Appending {
-            location: &self.output,
+            location: self.output(),
             recompress_ratio: self.recompress_ratio,
             may_duplicate: self.duplicate,
         };
@@ -398,16 +430,20 @@ impl Arguments {
     }
 
     fn division(&self) -> Outcome<Division> {
-        let has_pages = matches!(self.documents, Documents::Files | Documents::Warc | Documents::Mbox);
+        let documents = match &self.documents {
+            Documents::Files if self.explain_timestamps => Documents::Lines,
+            documents => documents.clone(),
+        };
+        let has_pages = matches!(documents, Documents::Files | Documents::Warc | Documents::Mbox);
         if self.forms.html == Html::Text && !has_pages {
             return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
-        let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
-        let is_text = matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
+        let is_csv = matches!(documents, Documents::Csv(_) | Documents::Tsv(_));
+        let is_text = matches!(documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
         if self.forms.charset.is_some() && !(is_text || is_csv) {
             return Err(Failure::usage("--charset goes with --documents files, lines, jsonl, csv and tsv"));
         }
-        if self.record_start.is_some() && self.documents != Documents::Lines {
+        if self.record_start.is_some() && documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
         let has_dialect = self.delimiter.is_some() || self.quote.is_some() || self.no_header || self.comment.is_some();
@@ -421,8 +457,9 @@ impl Arguments {
         {
             return Err(Failure::usage("--quote is the character of --delimiter or --comment; name another one"));
         }
-        let timestamps = self.timestamp.as_ref().map(|place| {
-            let timestamps = Timestamps::new(place, &self.documents, &self.timezone, self.year)?;
+        let place = self.timestamp.as_deref().or_else(|| self.explain_timestamps.then_some("auto"));
+        let timestamps = place.map(|place| {
+            let timestamps = Timestamps::new(place, &documents, &self.timezone, self.year)?;
             match &self.timestamp_format {
                 Some(format) => timestamps.with_format(format),
                 None => Ok(timestamps),
@@ -438,16 +475,16 @@ impl Arguments {
                 quote: self.quote,
                 skip_lines: self.skip_rows,
             },
-            ..Division::from(self.documents.clone())
+            ..Division::from(documents)
         })
     }
 
     fn filter(&self) -> Filter {
         Filter {
             patterns: self.glob.clone(),
-            skip: match local_path(&self.output) {
+            skip: match local_path(self.output()) {
                 Ok(Some(path)) => path.canonicalize().ok(),
-                _ => Some(self.output.clone()),
+                _ => self.output.clone(),
             },
             follow_links: self.forms.follow_links,
             may_be_empty: self.allow_empty,

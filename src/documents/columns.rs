@@ -52,12 +52,9 @@ pub fn leaves(fields: &Fields) -> impl Iterator<Item = String> + use<> {
     paths.into_iter()
 }
 
-/// A receiver for tests, which drops all columns.
-#[cfg(test)]
-#[derive(Default)]
-pub struct NoColumns;
+/// A receiver that drops all columns.
+pub(crate) struct NoColumns;
 
-#[cfg(test)]
 impl ColumnSink for NoColumns {
     fn check(&self, _schema: &Schema, _input: &str) -> Outcome {
         Ok(())

@@ -112,6 +112,7 @@ pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::charset::Charset;
 pub use self::columns::ColumnSink;
+use self::columns::NoColumns;
 pub use self::csv::{Dialect, Quote};
 pub use self::failure::{Failure, FailureKind, Outcome};
 use self::faults::Faults;
@@ -346,9 +347,45 @@ pub fn read(
     columns: &mut dyn ColumnSink,
     sink: &mut dyn Sink,
 ) -> Outcome<Read> {
+    let mut clock = division.timestamps.as_ref().map(Clock::new);
+    read_by(&mut clock, inputs, division, options, archives, columns, sink)
+}
+
+/// Reads the timestamps of the lines of all `inputs`, and returns a table of their forms with shares and examples.
+///
+/// # Errors
+/// Same as [`read`].
+pub fn explain_timestamps(
+    inputs: &[Input],
+    division: &Division,
+    options: ReadOptions,
+    archives: &ArchiveOptions,
+) -> Outcome<Vec<String>> {
+    let mut clock = division.timestamps.as_ref().map(Clock::explaining);
+    read_by(&mut clock, inputs, division, options, archives, &mut NoColumns, &mut Nowhere)?;
+    Ok(clock.and_then(|clock| clock.explanation()).unwrap_or_default())
+}
+
+/// A receiver that drops all documents.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn take(&mut self, _batch: Batch) -> Outcome {
+        Ok(())
+    }
+}
+
+fn read_by(
+    clock: &mut Option<Clock>,
+    inputs: &[Input],
+    division: &Division,
+    options: ReadOptions,
+    archives: &ArchiveOptions,
+    columns: &mut dyn ColumnSink,
+    sink: &mut dyn Sink,
+) -> Outcome<Read> {
     let faults = Faults::new(options.keep_going);
     let mut sink = Gather::new(sink, &faults);
-    let mut clock = division.timestamps.as_ref().map(Clock::new);
     let mut archives = Archives::new(archives);
     for (input, reader) in Ahead::new(inputs) {
         let changed = clock.as_ref().map(|_| timestamps::changed(input));
@@ -374,7 +411,7 @@ pub fn read(
     sink.flush()?;
     let mut warnings = sink.unsearchable.warnings();
     warnings.extend(archives.warnings());
-    warnings.extend(clock.and_then(|clock| clock.warning()));
+    warnings.extend(clock.as_ref().and_then(Clock::warning));
     let notes = sink.notes();
     Ok(Read { warnings, notes, faults: faults.warnings() })
 }

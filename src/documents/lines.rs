@@ -22,6 +22,7 @@ use crate::failure::Outcome;
 use crate::inputs::Input;
 use crate::open::Opened;
 use crate::rows::Rows;
+use crate::timestamps::{LineTime, MAX_HELD};
 use crate::{Gather, timestamps};
 
 /// Reads an input as one document with all of its bytes.
@@ -133,7 +134,9 @@ struct Records<'a, 'r, 's> {
     is_in_line: bool,
     /// True if the last document has not ended.
     is_open: bool,
-    times: Vec<Option<i64>>,
+    times: Vec<LineTime>,
+    /// True if a time among them states no year, so that later lines tell it.
+    is_yearless: bool,
 }
 
 impl<'a, 'r, 's> Records<'a, 'r, 's> {
@@ -150,6 +153,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             is_in_line: false,
             is_open: false,
             times: Vec::new(),
+            is_yearless: false,
         }
     }
 
@@ -195,9 +199,12 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.end_document()?;
             self.is_open = true;
             if let Some(clock) = &mut self.rows.clock {
-                self.times.push(clock.for_line(&self.head));
+                let time = clock.for_line(&self.head);
+                self.is_yearless |= matches!(time, LineTime::Yearless(_));
+                self.times.push(time);
             }
-            if self.times.len() == BATCH_ROWS {
+            let max_held = if self.is_yearless { MAX_HELD } else { BATCH_ROWS };
+            if self.times.len() >= max_held {
                 self.store_times()?;
             }
         } else {
@@ -214,9 +221,16 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
     }
 
     fn store_times(&mut self) -> Outcome {
-        let times = timestamps::array(self.times.drain(..));
-        let batch = RecordBatch::try_from_iter_with_nullable([(timestamps::COLUMN, times, true)])?;
-        self.rows.columns.push(&batch)
+        let Some(clock) = &mut self.rows.clock else { return Ok(()) };
+        let times = clock.settled(&self.times);
+        self.times.clear();
+        self.is_yearless = false;
+        for batch in times.chunks(BATCH_ROWS) {
+            let times = timestamps::array(batch.iter().copied());
+            let batch = RecordBatch::try_from_iter_with_nullable([(timestamps::COLUMN, times, true)])?;
+            self.rows.columns.push(&batch)?;
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Outcome {

@@ -136,6 +136,39 @@ fn members_have_the_years_of_their_own() {
 }
 
 #[test]
+fn years_go_back_at_each_new_year_of_a_file() {
+    let folder = new_folder();
+    // More lines than a batch has, over two new years.
+    let days = ["Oct 31", "Dec 31", "Jan  1", "Dec  1", "Feb  1"];
+    let lines = days.iter().flat_map(|day| (0..3000).map(move |number| format!("{day} 07:08:09 h app: {number}\n")));
+    folder.write("messages", lines.collect::<String>());
+    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_709_337_600);
+    File::options().write(true).open(folder.join("messages")).unwrap().set_modified(changed).unwrap();
+    times(&folder, "messages", &["--timestamp", "auto"]);
+    let sql = "SELECT date_part('year', ts) AS y, count(*), min(ts) FROM d GROUP BY y ORDER BY y";
+    let years = folder.table_rows("c.tadoc", sql);
+    let expected =
+        ["2022,6000,2022-10-31T07:08:09Z", "2023,6000,2023-01-01T07:08:09Z", "2024,3000,2024-02-01T07:08:09Z"];
+    assert_eq!(years, expected);
+}
+
+#[test]
+fn forms_are_explained_and_nothing_is_written() {
+    let folder = new_folder();
+    folder.write("app.log", APP);
+    let shown = folder.ok(&["ingest", "app.log", "--explain-timestamps"]);
+    let rows: Vec<String> = shown.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(rows.len(), 3, "{shown}");
+    assert_eq!(rows[1], "year first 2 40.0 % 2024-05-06T07:08:09Z ERROR it failed -> 2024-05-06T07:08:09Z");
+    assert_eq!(rows[2], "no time 3 60.0 % started");
+    assert_eq!(folder.names(), ["app.log"]);
+    let refused = folder.run(&["ingest", "app.log", "--explain-timestamps", "--documents", "csv:a"]);
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+    assert_eq!(folder.run(&["ingest", "app.log", "--explain-timestamps", "-o", "c.tadoc"]).status, 2);
+    assert_eq!(folder.run(&["ingest", "app.log"]).status, 2);
+}
+
+#[test]
 fn a_stamp_that_is_not_understood_is_no_time() {
     let folder = new_folder();
     let lines = "2024-05-06\t07:08:09\tFRA2\n2024-05-06 07:08:09 PM up\nMon May 6 09:08:09 2024 +0200\n\

@@ -34,8 +34,9 @@ pub enum When {
 /// How a corpus is built.
 #[derive(Debug, Clone, Args)]
 pub struct Building {
-    /// Tokenizer that finds words: word (runs of letters, digits and _), uax29 or whitespace
-    /// [default: word, or that of the living corpus]
+    /// Tokenizer that finds words: auto (runs of letters, digits and _, and single characters of Chinese, Japanese,
+    /// Korean, Thai and the like), word (runs only), uax29 or whitespace
+    /// [default: auto, or that of the living corpus]
     #[arg(long, value_name = "NAME", verbatim_doc_comment)]
     pub tokenizer: Option<TokenizerProfile>,
 

@@ -86,7 +86,7 @@ impl Format {
     }
 
     /// Returns the time at the start of `line`, among the lines of an input as
-    /// [`forms::find_among`](super::forms::find_among).
+    /// [`forms::find_named`](super::forms::find_named).
     pub fn find_among(&self, line: &[u8], has_texts: &mut bool) -> Option<Moment> {
         among_texts(line, has_texts, |line| self.stamp(line))
     }

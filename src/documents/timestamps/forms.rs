@@ -12,13 +12,14 @@
 //! means midnight only where no time follows in the line.
 //!
 //! Stamps stand at the start of a line, behind what [`front`](behind_front) and [`prefixed`] take; that of
-//! the common log format stands behind any `[`. The forms are those of ISO 8601 and RFC 3339, of RFC 3164
+//! the common log format stands behind any `[`. One with a year and a time may stand behind up to three other fields, such
+//! as the names of a host and of a thread. The forms are those of ISO 8601 and RFC 3339, of RFC 3164
 //! and 5424 (syslog), of RFC 5322 (mail) and HTTP, of `asctime`, `date` and git, and those of programs that
 //! the examples name. `05/06/2024` is in May or in June, so it is read only with AM or PM behind its time, as
 //! Americans write it. Time is linear in the bytes that
 //! are looked at.
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
 use super::behind::{
@@ -54,41 +55,56 @@ pub struct Shown {
 /// A stamp that was read, or that is not understood as a whole.
 pub type Stamp<'a> = Result<Found<'a>, Unclear>;
 
-/// A moment, and the bytes behind its stamp.
+/// A moment, the bytes behind its stamp, and the name of its form.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
     moment: Moment,
     rest: Scan<'a>,
+    form: &'static str,
+}
+
+impl<'a> Found<'a> {
+    fn new(moment: Moment, rest: Scan<'a>) -> Self {
+        Self { moment, rest, form: "" }
+    }
 }
 
 /// Reads a stamp of one form. Returns none for another text.
 type Form = for<'a> fn(Scan<'a>) -> Option<Stamp<'a>>;
 
-/// Forms that begin with a digit.
-const DIGIT_FORMS: [Form; 7] = [
+/// Forms that begin with a digit, with a name.
+const DIGIT_FORMS: [(&str, Form); 11] = [
+    // 20171223-22:15:29:606|Step_LSC
+    ("health app", health_app),
     // 2024-05-06T07:08:09Z   2024/05/06 07:08:09   2024 May  6 07:08:09   2024-05-06
-    year_first,
+    ("year first", year_first),
     // 20240506T070809Z   20240506 07:08:09   20240506070809
-    without_separators,
+    ("digits of a date", without_separators),
     // 06/May/2024:07:08:09   06 May 2024 07:08:09   06-May-2024 07:08:09
-    day_first,
+    ("day first", day_first),
     // 1714979289   1714979289.123   1714979289123   1714979289123456   1714979289123456789
-    epoch,
+    ("epoch", epoch),
     // 0506/070809.123456:ERROR:x.cc(1)]
-    chromium,
-    // 240506 070809 148 INFO dfs
-    hadoop,
+    ("chromium", chromium),
+    // 240506 070809 148 INFO dfs   24/05/06 07:08:09 INFO Executor
+    ("hadoop", hadoop),
     // 05/06/2024 7:08:09 AM
-    american,
+    ("month/day/year with AM or PM", american),
+    // 03-17 16:13:38.811  1702  2395 D WindowManager
+    ("logcat", logcat),
+    // 10.30 16:49:06] chrome.exe - proxy:5070
+    ("proxifier", proxifier),
+    // 134681 node-246 unix.hw state_change.unavailable 1077804742 1 Component
+    ("state of a node", node_state),
 ];
-/// Forms that begin with a letter.
-const LETTER_FORMS: [Form; 3] = [
+/// Forms that begin with a letter, with a name.
+const LETTER_FORMS: [(&str, Form); 3] = [
     // May  6 07:08:09   May  6 07:08:09 CEST   May  6 2024 07:08:09   May 6, 2024 7:08:09 AM
-    month_first,
+    ("month first", month_first),
     // Mon May  6 07:08:09 2024 +0200   Mon, 06 May 2024 07:08:09 GMT   Mon 2024-05-06 07:08:09
-    weekday_first,
+    ("weekday first", weekday_first),
     // I0506 07:08:09.123456   12 main.go:10]
-    klog,
+    ("glog", klog),
 ];
 
 /// Words for the level of a record, in capitals.
@@ -121,29 +137,34 @@ const TIME_KEYS: [&[u8]; 10] =
 const MAX_PAIRS: usize = 8;
 /// Label of TAI64 of the year 1970, as programs count that know no leap seconds.
 const TAI64_EPOCH: i64 = (1 << 62) + 10;
+/// Largest number of fields before a stamp with a year and a time, and of the bytes of each.
+const MAX_FIELDS: usize = 3;
+const MAX_FIELD_BYTES: usize = 64;
 /// Length of a line above which the rest may be missing, and of a stamp that is cut there.
 const CUT_BYTES: usize = 4 << 10;
 const MAX_STAMP_BYTES: usize = 128;
 
-/// Returns the time that `line` begins with, or that stands in it in the common log format.
+/// Returns the time of [`find_named`].
 #[cfg(test)]
 pub fn find(line: &[u8]) -> Option<Moment> {
-    find_among(line, &mut false)
+    find_named(line, &mut false).map(|(moment, _)| moment)
 }
 
-/// Returns the time as [`find`] does. `has_texts` is true if a line of the same input has text behind its stamp,
-/// so that a number is text, too; it is set by such a line.
-pub fn find_among(line: &[u8], has_texts: &mut bool) -> Option<Moment> {
+/// Returns the time that `line` begins with, or that stands in it in the common log format, and the name of its form.
+/// `has_texts` is true if a line of the same input has text behind its stamp, so that a number is text, too; it is set
+/// by such a line.
+pub fn find_named(line: &[u8], has_texts: &mut bool) -> Option<(Moment, &'static str)> {
     among_texts(line, has_texts, |line| {
         let start = behind_front(line);
-        let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line))?;
-        Some(stamp.map(|Found { moment, rest }| (moment, has_text(rest))))
+        let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line));
+        let stamp = stamp.or_else(|| labelled_epoch(start)).or_else(|| behind_fields(start))?;
+        Some(stamp.map(|Found { moment, rest, form }| ((moment, form), has_text(rest))))
     })
 }
 
 /// Returns the time that is the whole `text`.
 pub fn find_whole(text: &[u8]) -> Option<Moment> {
-    let Found { moment, mut rest } = stamp(behind_front(text))?.ok()?;
+    let Found { moment, mut rest, .. } = stamp(behind_front(text))?.ok()?;
     if let Moment::Shown(Shown { zone: Some(stated), .. }) = moment {
         // A zone is sometimes written twice, as an offset and as a name: `+0200 CEST`, `GMT+0200 (…)`.
         if let Ok(Some(again)) = zones::zone(&mut rest)
@@ -174,13 +195,17 @@ pub fn dmesg(line: &[u8]) -> Option<Moment> {
 }
 
 fn stamp(text: &[u8]) -> Option<Stamp<'_>> {
-    let forms: &[Form] = match text.first()? {
-        b'@' => &[tai64n],
+    let forms: &[(&str, Form)] = match text.first()? {
+        b'@' => &[("TAI64N", tai64n)],
         byte if byte.is_ascii_digit() => &DIGIT_FORMS,
         byte if byte.is_ascii_alphabetic() => &LETTER_FORMS,
         _ => return None,
     };
-    forms.iter().find_map(|form| form(Scan(text)))
+    let named = |&(form, read): &(&'static str, Form)| {
+        let stamp = read(Scan(text))?;
+        Some(stamp.map(|found| Found { form, ..found }))
+    };
+    forms.iter().find_map(named)
 }
 
 /// Returns the bytes behind blanks, colours, a priority of syslog, and brackets or a quotation mark.
@@ -359,7 +384,7 @@ fn year_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let day = scan.digits(2)?;
     let date = Date::new(year, month, day);
     let midnight = date.at(None, None)?;
-    let alone = || day_alone(scan).map(|()| Found { moment: midnight, rest: scan });
+    let alone = || day_alone(scan).map(|()| Found::new(midnight, scan));
     Some(with_time(scan, date).unwrap_or_else(alone))
 }
 
@@ -455,7 +480,7 @@ fn epoch(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     if is_odd || !scan.is_at_word_end() {
         return None;
     }
-    Some(Ok(Found { moment, rest: scan }))
+    Some(Ok(Found::new(moment, scan)))
 }
 
 /// Reads the stamp of Chromium, month and day before `/`.
@@ -468,17 +493,159 @@ fn chromium(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     is_meant.then(|| rest_of(scan, date, time, false))
 }
 
-/// Reads the stamp of Hadoop, which is known by the number of a thread and a level behind it.
+/// Reads the stamp of Hadoop, which is known by the number of a thread and a level behind it, or that of Spark, whose
+/// parts have signs between them and a level behind them.
 fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
-    let (year, month, day) = (scan.digits(2)?, scan.digits(2)?, scan.digits(2)?);
+    let year = scan.digits(2)?;
+    let has_signs = scan.one_of(b"/").is_some();
+    let month = scan.digits(2)?;
+    if has_signs {
+        scan.one_of(b"/")?;
+    }
+    let day = scan.digits(2)?;
     scan.one_of(b" ")?;
-    let time = scan.compact_time()?;
+    let time = if has_signs { scan.day_time()? } else { scan.compact_time()? };
     let behind = scan;
     scan.one_of(b" ")?;
-    scan.number()?;
-    scan.one_of(b" ")?;
+    if !has_signs {
+        scan.number()?;
+        scan.one_of(b" ")?;
+    }
     behind_level(scan.0)?;
     Some(rest_of(behind, Date::new(2000 + year, month, day), time, false))
+}
+
+/// Reads the stamp of Android's log: month and day, a time with milliseconds, and the numbers of process and thread
+/// before a letter for the level, or the letter, a slash and a name.
+fn logcat(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    const LEVELS: &[u8] = b"VDIWEFAS";
+    let month = scan.digits(2)?;
+    scan.one_of(b"-")?;
+    let day = scan.digits(2)?;
+    scan.one_of(b" ")?;
+    let time = scan.day_time().filter(|time| time.has_seconds)?;
+    let mut behind = scan;
+    behind.one_of(b".")?;
+    behind.digits(3)?;
+    behind.one_of(b" ")?;
+    behind.blanks();
+    if behind.number().is_some() {
+        for _ in 0..2 {
+            behind.blanks();
+            behind.number();
+        }
+        behind.blanks();
+        behind.one_of(LEVELS)?;
+        behind.one_of(b" ")?;
+    } else {
+        behind.one_of(LEVELS)?;
+        behind.one_of(b"/")?;
+    }
+    Some(rest_of(scan, Date { year: None, month, day, has_year_behind: false }, time, false))
+}
+
+/// Reads the stamp of Proxifier, month and day first, which is known by a bracket behind it and a dash behind the name
+/// of a program.
+fn proxifier(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    let month = scan.digits(2)?;
+    scan.one_of(b".")?;
+    let day = scan.digits(2)?;
+    scan.one_of(b" ")?;
+    let time = scan.day_time().filter(|time| time.has_seconds)?;
+    let name = scan.0.strip_prefix(b"] ")?;
+    memmem::find(name.get(..MAX_FIELD_BYTES).unwrap_or(name), b" - ")?;
+    Some(rest_of(scan, Date { year: None, month, day, has_year_behind: false }, time, false))
+}
+
+/// Reads the stamp of a phone's health app: the digits of a date, hours, minutes, seconds and milliseconds of one digit
+/// or more each, and a bar.
+fn health_app(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    if scan.num_digits() != 8 {
+        return None;
+    }
+    let date = Date::new(scan.digits(4)?, scan.digits(2)?, scan.digits(2)?);
+    let mut parts = [0; 3];
+    for (part, before) in parts.iter_mut().zip([b"-", b":", b":"]) {
+        scan.one_of(before)?;
+        *part = scan.one_or_two_digits()?;
+    }
+    scan.one_of(b":")?;
+    let len = scan.num_digits();
+    let millis = scan.digits(len).filter(|_| (1..=3).contains(&len))?;
+    let behind = scan;
+    scan.one_of(b"|")?;
+    let [hour, minute, second] = parts;
+    let time = DayTime { hour, minute, second, nanos: millis * 1_000_000, has_seconds: true };
+    let moment = time.time().and_then(|time| date.at(Some(time), None));
+    Some(moment.map(|moment| Found::new(moment, behind)).ok_or(Unclear::Part))
+}
+
+/// Reads the seconds since 1970 behind a number and the names of a node, a component and a state, and before a flag.
+fn node_state(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    scan.number()?;
+    scan.one_of(b" ")?;
+    for _ in 0..3 {
+        let len = scan.0.iter().take(MAX_FIELD_BYTES).position(|byte| *byte == b' ').filter(|len| *len > 0)?;
+        scan.0 = scan.0.get(len + 1..)?;
+    }
+    let stamp = epoch(scan).filter(|_| scan.num_digits() == 10)?;
+    let mut behind = stamp.as_ref().ok()?.rest;
+    behind.one_of(b" ")?;
+    behind.one_of(b"-");
+    behind.one_of(b"01")?;
+    behind.one_of(b" ")?;
+    Some(stamp)
+}
+
+/// Reads the seconds since 1970 behind the label of an alert or a dash, and before the same day: the logs of
+/// supercomputers.
+fn labelled_epoch(text: &[u8]) -> Option<Stamp<'_>> {
+    let label = text.iter().take(MAX_FIELD_BYTES).position(|byte| *byte == b' ').filter(|len| *len > 0)?;
+    let mut scan = Scan(text.get(label + 1..)?);
+    let seconds = { scan }.number()?;
+    let stamp = epoch(scan).filter(|_| scan.num_digits() == 10)?;
+    scan = stamp.as_ref().ok()?.rest;
+    scan.one_of(b" ")?;
+    let year = scan.digits(4)?;
+    scan.one_of(b".")?;
+    let month = scan.digits(2)?;
+    scan.one_of(b".")?;
+    let day = scan.digits(2)?;
+    scan.one_of(b" ")?;
+    let stated = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
+    let counted = DateTime::from_timestamp(seconds, 0)?.date_naive();
+    let is_same = (stated - counted).num_days().abs() <= 1;
+    is_same.then_some(stamp.map(|found| Found { form: "epoch and day", ..found }))
+}
+
+/// Reads a stamp with a year and a time behind a few fields: names of a host, a file or a container, a thread in
+/// brackets.
+fn behind_fields(text: &[u8]) -> Option<Stamp<'_>> {
+    let mut rest = text;
+    for _ in 0..MAX_FIELDS {
+        rest = behind_field(rest)?;
+        match stamp(behind_front(rest)) {
+            Some(Ok(found)) if is_whole(found.moment) => return Some(Ok(found)),
+            Some(Err(unclear)) => return Some(Err(unclear)),
+            Some(Ok(_)) | None => {}
+        }
+    }
+    None
+}
+
+/// Returns true if `moment` states a year and a time.
+fn is_whole(moment: Moment) -> bool {
+    matches!(moment, Moment::Shown(Shown { year: Some(_), time: Some(_), .. }))
+}
+
+/// Returns the bytes behind a field, which is in brackets or ends at a blank, and behind a bar or a dash.
+fn behind_field(text: &[u8]) -> Option<&[u8]> {
+    let end = if text.starts_with(b"[") { b']' } else { b' ' };
+    let is_end = |byte: &u8| *byte == end || (*byte == b'\t' && end == b' ');
+    let len = text.iter().take(MAX_FIELD_BYTES).position(is_end).filter(|len| *len > 0)?;
+    let rest = text.get(len + 1..)?.trim_ascii_start();
+    let behind_sign = rest.strip_prefix(b"| ").or_else(|| rest.strip_prefix(b"- ")).map(<[u8]>::trim_ascii_start);
+    behind_sign.or(Some(rest)).filter(|rest| !rest.is_empty())
 }
 
 /// Reads `05/06/2024 7:08:09 AM`, whose month is first: the halves of a day belong to that order.
@@ -512,7 +679,7 @@ fn tai64n(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let nanos = u32::try_from(number(nanos)?).ok().filter(|nanos| *nanos < 1_000_000_000)?;
     let rest = Scan(rest);
     let moment = instant(seconds, nanos)?;
-    rest.is_at_word_end().then_some(Ok(Found { moment, rest }))
+    rest.is_at_word_end().then_some(Ok(Found::new(moment, rest)))
 }
 
 /// Reads the stamp of glog and klog: a letter for the level, month and day, also with the year before them.
@@ -605,7 +772,7 @@ fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stam
     check_end(scan, zone.is_some(), has_fraction, time.has_seconds)?;
     let time = time.time().ok_or(Unclear::Part)?;
     let moment = date.at(Some(time), zone).ok_or(Unclear::Part)?;
-    Ok(Found { moment, rest: scan })
+    Ok(Found::new(moment, scan))
 }
 
 fn instant(seconds: i64, nanos: u32) -> Option<Moment> {

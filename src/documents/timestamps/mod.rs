@@ -9,14 +9,17 @@
 //! A time is read whole or not at all. One without a zone is one of the clocks in `--timezone`. Of a time that
 //! occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts by the
 //! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
-//! changed: a member of an archive has its own time of that, and so has a stream of gzip.
+//! changed: a member of an archive has its own time of that, and so has a stream of gzip. In lines it goes back by a
+//! year where they do ([`years`]).
 
 mod behind;
+mod explained;
 mod format;
 mod forms;
 #[cfg(test)]
 mod oracle;
 mod scan;
+mod years;
 mod zones;
 
 use std::cell::Cell;
@@ -33,8 +36,10 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use regex::bytes::Regex;
 
+use self::explained::Explained;
 use self::format::Format;
 use self::forms::{Moment, Shown};
+pub use self::years::{LineTime, MAX_HELD};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;
 use crate::Documents;
@@ -162,6 +167,8 @@ pub struct Clock {
     packed: Rc<Cell<u32>>,
     /// True if text stands behind a stamp of the input.
     has_texts: bool,
+    /// Forms of the lines, if they are asked for.
+    explained: Option<Explained>,
     num_docs: u64,
     num_missing: u64,
 }
@@ -172,7 +179,17 @@ impl Clock {
         let packed = Rc::default();
         let latest = NaiveDateTime::MAX;
         let (has_texts, num_docs, num_missing) = (false, 0, 0);
-        Self { how: how.clone(), latest, packed, has_texts, num_docs, num_missing }
+        Self { how: how.clone(), latest, packed, has_texts, explained: None, num_docs, num_missing }
+    }
+
+    /// Creates a clock that also counts the forms of lines.
+    pub fn explaining(how: &Timestamps) -> Self {
+        Self { explained: Some(Explained::default()), ..Self::new(how) }
+    }
+
+    /// Returns a table of the forms of the lines, if the clock counts them.
+    pub fn explanation(&self) -> Option<Vec<String>> {
+        self.explained.as_ref().map(Explained::table)
     }
 
     /// Prepares for the timestamps of an input that was last changed at `changed`, or when `packed` states it.
@@ -193,24 +210,36 @@ impl Clock {
         &self.how
     }
 
-    /// Returns the time of a line in microseconds since 1970, if it has one.
-    pub fn for_line(&mut self, line: &[u8]) -> Option<i64> {
-        let micros = match &self.how.place {
-            Place::Line => {
-                let moment = forms::find_among(line, &mut self.has_texts);
-                moment.and_then(|moment| self.micros(moment))
-            }
-            Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
-            Place::Format(format) => {
-                let moment = format.find_among(line, &mut self.has_texts);
-                moment.and_then(|moment| self.micros(moment))
-            }
-            Place::Expression(expression) => self.for_match(expression, line),
-            Place::LineField(field) => self.for_json(line, field),
-            Place::Column(_) => None,
+    /// Returns the time of a line, whose year may not be known before [`settled`](Self::settled).
+    pub fn for_line(&mut self, line: &[u8]) -> LineTime {
+        let (moment, form) = match &self.how.place {
+            Place::Line => forms::find_named(line, &mut self.has_texts).unzip(),
+            Place::Kernel => (forms::dmesg(line), Some("dmesg")),
+            Place::Format(format) => (format.find_among(line, &mut self.has_texts), Some("as stated")),
+            Place::Expression(expression) => (self.for_match(expression, line).map(Moment::Instant), Some("as stated")),
+            Place::LineField(field) => (self.for_json(line, field).map(Moment::Instant), Some("field")),
+            Place::Column(_) => (None, None),
         };
-        self.count(1, u64::from(micros.is_none()));
-        micros
+        let time = match moment {
+            Some(Moment::Shown(shown)) if shown.year.is_none() && self.how.year.is_none() => LineTime::Yearless(shown),
+            moment => LineTime::Known(moment.and_then(|moment| self.micros(moment))),
+        };
+        if let Some(mut explained) = self.explained.take() {
+            let micros = moment.and_then(|moment| self.micros(moment));
+            explained.add(form.filter(|_| micros.is_some()), line, micros);
+            self.explained = Some(explained);
+        }
+        time
+    }
+
+    /// Returns the times of successive lines in microseconds since 1970, with their years.
+    pub fn settled(&mut self, times: &[LineTime]) -> Vec<Option<i64>> {
+        let in_last_year = |shown: &Shown, limit| last_until(shown, limit);
+        let micros = |shown: &Shown, local| self.in_zone(local, shown.zone);
+        let settled = years::settled(times, self.latest_known(), in_last_year, micros);
+        let num_missing = settled.iter().filter(|micros| micros.is_none()).count();
+        self.count(settled.len() as u64, num_missing as u64);
+        settled
     }
 
     /// Returns the times of a column of rows. A row whose value is none has a null.
@@ -324,18 +353,21 @@ impl Clock {
 
     /// Returns the time in `--year`, or in the last year in which it can be.
     fn with_year(&self, shown: &Shown) -> Option<NaiveDateTime> {
-        if let Some(year) = self.how.year {
-            return local(shown, year);
+        match self.how.year {
+            Some(year) => local(shown, year),
+            None => last_until(shown, self.latest_known()),
         }
-        let latest = match self.packed.get() {
+    }
+
+    /// Returns the last time that texts without a year can mean, also by the stream of gzip.
+    fn latest_known(&self) -> NaiveDateTime {
+        match self.packed.get() {
             0 => self.latest,
             seconds => {
                 let packed = UNIX_EPOCH + Duration::from_secs(seconds.into());
                 self.day_after(packed).min(self.latest)
             }
-        };
-        let years = (latest.year() - LEAP_YEARS..=latest.year()).rev();
-        years.filter_map(|year| local(shown, year)).find(|time| *time <= latest)
+        }
     }
 
     fn in_zone(&self, local: NaiveDateTime, zone: Option<Zone>) -> Option<i64> {
@@ -348,6 +380,12 @@ impl Clock {
     fn for_local(&self, time: NaiveDateTime) -> Option<i64> {
         first_instant(&self.how.zone, time)
     }
+}
+
+/// Returns the last time up to `latest` that can be meant.
+fn last_until(shown: &Shown, latest: NaiveDateTime) -> Option<NaiveDateTime> {
+    let years = (latest.year() - LEAP_YEARS..=latest.year()).rev();
+    years.filter_map(|year| local(shown, year)).find(|time| *time <= latest)
 }
 
 /// Returns the time that is shown, in `year`.
@@ -468,8 +506,16 @@ mod tests {
     }
 
     fn for_line(clock: &mut Clock, line: &str) -> Option<String> {
-        let time = DateTime::from_timestamp_micros(clock.for_line(line.as_bytes())?).unwrap();
-        Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
+        for_lines(clock, &[line]).remove(0)
+    }
+
+    fn for_lines(clock: &mut Clock, lines: &[&str]) -> Vec<Option<String>> {
+        let times: Vec<LineTime> = lines.iter().map(|line| clock.for_line(line.as_bytes())).collect();
+        let shown = |micros: Option<i64>| {
+            let time = DateTime::from_timestamp_micros(micros?).unwrap();
+            Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
+        };
+        clock.settled(&times).into_iter().map(shown).collect()
     }
 
     #[test]
@@ -559,6 +605,53 @@ mod tests {
     }
 
     #[test]
+    fn years_go_back_where_lines_do() {
+        let mut auto = clock("auto", "UTC", None);
+        let mut years = |lines: &[&str]| -> Vec<String> {
+            let lines: Vec<String> = lines.iter().map(|day| format!("{day} 07:08:09 host up")).collect();
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let times = for_lines(&mut auto, &lines).into_iter();
+            times.map(|time| time.map_or("none".to_owned(), |time| time[..4].to_owned())).collect()
+        };
+        let three = ["Nov 30", "Dec 31", "Jan  1", "Jun  5", "Feb  2"];
+        assert_eq!(years(&three), ["2022", "2022", "2023", "2023", "2024"]);
+        // Lines that are a little out of order, and months that were joined in another order.
+        assert_eq!(years(&["Dec 31", "Jan  1", "Dec 31", "Jan  2"]), ["2023", "2024", "2023", "2024"]);
+        assert_eq!(years(&["Feb  7", "Feb 14", "Jan 24", "Jan 31"]), ["2024"; 4]);
+        // A line with a year, or without a time, tells nothing of others.
+        assert_eq!(years(&["Dec 31", "2001-01-01", "x", "Jan  1"]), ["2023", "2001", "none", "2024"]);
+        assert_eq!(years(&["Feb 29", "Jun  1", "Dec  1", "Feb  1"]), ["2020", "2023", "2023", "2024"]);
+        let mut stated = clock("auto", "UTC", Some(2001));
+        let lines = ["Dec 31 07:08:09 x", "Jan  1 07:08:09 x"];
+        assert!(
+            for_lines(&mut stated, &lines)
+                .iter()
+                .all(|time| time.as_ref().is_some_and(|time| time.starts_with("2001")))
+        );
+    }
+
+    #[test]
+    fn forms_of_lines_are_explained() {
+        let how = Timestamps::new("auto", &Documents::Lines, "UTC", None).unwrap();
+        let mut clock = Clock::explaining(&how);
+        for line in ["2024-05-06 07:08:09 up", "  at x", "2024-05-06 07:08:10\u{7} up", "1714979289 x"] {
+            clock.for_line(line.as_bytes());
+        }
+        let table = clock.explanation().unwrap();
+        let columns: Vec<String> =
+            table.iter().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            columns,
+            [
+                "form lines share example",
+                "year first 2 50.0 % 2024-05-06 07:08:09 up -> 2024-05-06T07:08:09Z",
+                "epoch 1 25.0 % 1714979289 x -> 2024-05-06T07:08:09Z",
+                "no time 1 25.0 % at x",
+            ]
+        );
+    }
+
+    #[test]
     fn formats_are_those_of_strftime() {
         for (format, line, expected) in [
             ("%d.%m.%Y %H:%M", "06.05.2024 07:08 x", "2024-05-06T07:08:00"),
@@ -584,7 +677,8 @@ mod tests {
                 assert_eq!(for_line(&mut clock(format, "UTC", None), other), None, "{format} {other}");
             }
         }
-        assert_eq!(clock("%Y", "UTC", None).for_line(b"2024\xff"), None);
+        let known = |time: LineTime| matches!(time, LineTime::Known(None));
+        assert!(known(clock("%Y", "UTC", None).for_line(b"2024\xff")));
         for (format, line) in [
             ("%d.%m.%Y", "06.05.2024 07:08 x"),
             ("%d.%m.%Y %H:%M", "06.05.2024 07:08:09"),
@@ -599,10 +693,10 @@ mod tests {
         assert_eq!(short("06.05.24 07:08\u{202f}PM x").unwrap(), "2024-05-06T19:08:00");
         assert_eq!(short("06.05.24 07:08 GMT +0200").unwrap(), "2024-05-06T05:08:00");
         assert_eq!(short("06.05.24 07:08 est"), None);
-        assert_eq!(clock("%s", "UTC", None).for_line(b"1714979289123"), None);
+        assert!(known(clock("%s", "UTC", None).for_line(b"1714979289123")));
         // Such a name of a zone means several.
         let line = b"2024-05-06 07:08 IST";
-        assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).for_line(line), None);
+        assert!(known(clock("%Y-%m-%d %H:%M %Z", "UTC", None).for_line(line)));
     }
 
     #[test]
@@ -625,7 +719,8 @@ mod tests {
         }
         for (value, micros) in [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)] {
             let line = format!("{{\"at\": {value}}}");
-            assert_eq!(clock.for_line(line.as_bytes()), Some(micros), "{value}");
+            let time = clock.for_line(line.as_bytes());
+            assert!(matches!(time, LineTime::Known(Some(found)) if found == micros), "{value}");
         }
         for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"] {
             assert_eq!(for_line(&mut clock, line), None, "{line}");

@@ -1,0 +1,54 @@
+//! Years of the lines of one input whose times state none.
+//!
+//! ```text
+//! lines     Nov 30   Dec 31 | Jan  1   Jun  5 | Feb  2     the input was last changed in March 2024
+//! years     2022     2022     2023     2023     2024      from the end to the start
+//! ```
+//!
+//! The last time lies in the last year in which it can be. Lines of a log ascend. So a time that would be more than
+//! [`MAX_BACK`] behind the next one lies in the year before. Lines may still be out of order by less than that, as in
+//! logs that were joined in another order. O(lines); the lines of an input are held until it ends, up to [`MAX_HELD`].
+
+use chrono::{NaiveDateTime, TimeDelta};
+
+use super::forms::Shown;
+
+/// Number of times that are held at most. Those of a longer input are settled without the ones behind them.
+pub const MAX_HELD: usize = 1 << 20;
+/// How far a time may be behind the next one.
+const MAX_BACK: TimeDelta = TimeDelta::days(92);
+
+/// Time of a line.
+#[derive(Debug, Clone, Copy)]
+pub enum LineTime {
+    /// Microseconds since 1970, or none.
+    Known(Option<i64>),
+    /// A time without a year.
+    Yearless(Shown),
+}
+
+/// Returns the times of successive lines. `latest` is the last time that the last one can mean; `in_last_year` returns
+/// the last time up to a limit that a line can mean, by its clock, and `micros` the instant of a time.
+pub fn settled(
+    times: &[LineTime],
+    latest: NaiveDateTime,
+    in_last_year: impl Fn(&Shown, NaiveDateTime) -> Option<NaiveDateTime>,
+    micros: impl Fn(&Shown, NaiveDateTime) -> Option<i64>,
+) -> Vec<Option<i64>> {
+    let mut limit = latest;
+    let mut found = Vec::with_capacity(times.len());
+    for time in times.iter().rev() {
+        found.push(match time {
+            LineTime::Known(micros) => *micros,
+            LineTime::Yearless(shown) => {
+                let local = in_last_year(shown, limit);
+                if let Some(local) = local {
+                    limit = local.checked_add_signed(MAX_BACK).map_or(latest, |limit| limit.min(latest));
+                }
+                local.and_then(|local| micros(shown, local))
+            }
+        });
+    }
+    found.reverse();
+    found
+}

@@ -282,6 +282,29 @@ def test_appends_at_the_same_time_store_a_path_once():
     assert len(paths) == len(set(paths))
 
 
+def test_a_corpus_is_kept_in_step_with_a_folder(folder):
+    notes = folder / "notes"
+    notes.mkdir()
+    for name in ["a.txt", "b.txt", "page.html"]:
+        (notes / name).write_text(f"<p>{name}")
+    corpus = tadoc.open("living", create=True)
+    assert corpus.sync(notes, dry_run=True) == {"added": 3, "changed": 0, "dropped": 0, "unchanged": 0}
+    assert corpus.documents().rows() == []
+    assert corpus.sync("notes") == {"added": 3, "changed": 0, "dropped": 0, "unchanged": 0}
+    (notes / "a.txt").write_text("changed")
+    (notes / "b.txt").unlink()
+    assert corpus.sync(notes, html="text") == {"added": 0, "changed": 2, "dropped": 1, "unchanged": 0}
+    assert sorted((row[1], row[4]) for row in corpus.documents()) == [("a.txt", "changed"), ("page.html", "page.html\n")]
+    assert corpus.sync(notes, html="text", glob="*.txt") == {"added": 0, "changed": 0, "dropped": 1, "unchanged": 1}
+    (notes / "a.txt").rename(notes / "c.txt")
+    with pytest.raises(tadoc.Error, match="drop_all=True drops them"):
+        corpus.sync(notes, glob=["*.txt", "*.md"])
+    with pytest.raises(tadoc.Error, match="nowhere"):
+        corpus.sync("nowhere")
+    assert corpus.sync(notes, drop_all=True)["added"] == 2
+    assert [row[0] for row in corpus.documents() if row[1] == "c.txt"] != []
+
+
 def test_documents_that_are_not_there_are_not_dropped(folder):
     corpus = tadoc.open("living", create=True)
     corpus.append([("a.txt", "a"), ("b.txt", "b")])

@@ -25,22 +25,23 @@ LOOK_EVERY = 0.1
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def run_command(*arguments: str, progress: bool = False) -> None:
-    """Runs the command `tadoc`, in a process of its own.
+def run_command(*arguments: str, progress: bool = False, is_read: bool = False) -> str:
+    """Runs the command `tadoc`, in a process of its own. Returns its standard output if `is_read` is true.
 
     An interrupt of this process is passed on, and raised when the command has cleaned up.
     """
     command = [sys.executable, "-c", START, HOME, *arguments]
-    process = subprocess.Popen(command, stderr=None if progress else subprocess.PIPE)
-    stderr = None
+    stdout = subprocess.PIPE if is_read else None
+    process = subprocess.Popen(command, stdout=stdout, stderr=None if progress else subprocess.PIPE)
+    output, stderr = None, None
     try:
         while process.returncode is None:
             with suppress(subprocess.TimeoutExpired):
-                _, stderr = process.communicate(timeout=LOOK_EVERY)
+                output, stderr = process.communicate(timeout=LOOK_EVERY)
     except BaseException:
-        if process.stderr is not None:
+        for pipe in filter(None, [process.stdout, process.stderr]):
             # Nobody reads what the command still says, and it must not wait for that.
-            process.stderr.close()
+            pipe.close()
         process.send_signal(signal.SIGINT)
         process.wait()
         raise
@@ -49,3 +50,4 @@ def run_command(*arguments: str, progress: bool = False) -> None:
         lines = [line for line in said.splitlines() if line.startswith("error: ")]
         text = lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed"
         raise Error(in_python(text))
+    return (output or b"").decode()

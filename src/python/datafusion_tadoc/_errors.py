@@ -11,6 +11,7 @@ from datafusion_tadoc._native import Error
 OPTIONS = {
     "pass --force": "pass overwrite=True",
     "pass --allow-empty": "pass allow_empty=True",
+    "--drop-all drops them": "drop_all=True drops them",
     "OPTIONS ('tadoc.allow_empty' 'true')": "allow_empty=True",
     "OPTIONS ('tadoc.overwrite' 'true')": "overwrite=True",
     "OPTIONS ('tadoc.create' 'true')": "create=True",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
+import threading
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,7 @@ class Living:
         self.table = table
         self._declared = declared
         self._unique: str | None = None
+        self._making = threading.Lock()
 
     def append(self, source: Any, *, duplicate: bool = False) -> None:
         """Adds documents, from pairs of path and text or from an Arrow object.
@@ -76,11 +79,12 @@ or pass duplicate=True to store it once more
 
     def _unique_table(self) -> str:
         """Returns the table of the corpus that refuses documents whose path is there."""
-        if self._unique is None:
-            name = f"{self.table}_unique"
-            self.connection.sql(external_table(name, self._declared, self.location, {"unique_paths": "true"}))
-            self._unique = name
-        return self._unique
+        with self._making:
+            if self._unique is None:
+                name = f"{self.table}_unique"
+                self.connection.sql(external_table(name, self._declared, self.location, {"unique_paths": "true"}))
+                self._unique = name
+            return self._unique
 
     def edit(
         self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None
@@ -127,6 +131,48 @@ or pass duplicate=True to store it once more
             others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise Error(f"{os.fspath(self.location)}: there is no document {missing[0]}{others}; nothing was dropped")
         self.connection.sql(f"DELETE FROM {self.table} WHERE {is_asked}")
+
+    def sync(
+        self,
+        folder: Location,
+        *,
+        glob: str | Iterable[str] = (),
+        html: str | None = None,
+        charset: str | None = None,
+        follow_links: bool = False,
+        decompress: bool = True,
+        drop_all: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, int]:
+        """Makes the corpus equal to a folder of files, in one commit, and returns the numbers of documents.
+
+        Documents of new files are added, changed ones are stored anew under another id, and those without a
+        file are dropped. Files with the size and time of the last sync are not read. Options are those of
+        ``tadoc sync``. It runs in a process of its own.
+
+        >>> corpus = tadoc.open("in_step", create=True)
+        >>> import pathlib
+        >>> pathlib.Path("some_notes").mkdir()
+        >>> _ = pathlib.Path("some_notes/a.txt").write_text("to be")
+        >>> _ = pathlib.Path("some_notes/b.txt").write_text("or not")
+        >>> corpus.sync("some_notes")
+        {'added': 2, 'changed': 0, 'dropped': 0, 'unchanged': 0}
+        >>> pathlib.Path("some_notes/b.txt").unlink()
+        >>> corpus.sync("some_notes")
+        {'added': 0, 'changed': 0, 'dropped': 1, 'unchanged': 1}
+        """
+        globs = [glob] if isinstance(glob, str) else list(glob)
+        flags = [f"--glob={pattern}" for pattern in globs]
+        flags += [f"--{name}={value}" for name, value in [("html", html), ("charset", charset)] if value is not None]
+        given = {
+            "follow-links": follow_links, "no-decompress": not decompress, "drop-all": drop_all, "dry-run": dry_run,
+        }  # fmt: skip
+        flags += [f"--{name}" for name, is_given in given.items() if is_given]
+        said = run_command(
+            "sync", "--json", *flags, "--", os.fspath(folder), os.fspath(self.location), is_read=True
+        )
+        counts = json.loads(said)
+        return {name: counts[name] for name in ("added", "changed", "dropped", "unchanged")}
 
     def history(self) -> Result:
         """Returns the versions.

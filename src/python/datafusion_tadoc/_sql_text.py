@@ -38,9 +38,9 @@ def external_table(name: str, declared: str, location: str | os.PathLike[str], o
     """Returns the statement that makes the corpus at `location` the table `name`.
 
     >>> external_table("t", "", "notes/", {"create": "true"})
-    "CREATE EXTERNAL TABLE IF NOT EXISTS t STORED AS TADOC LOCATION 'notes/' OPTIONS ('tadoc.create' 'true')"
+    "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'notes/' OPTIONS ('tadoc.create' 'true')"
     """
     listed = ", ".join(f"'tadoc.{option}' {quoted(value)}" for option, value in options.items())
     with_options = f" OPTIONS ({listed})" if listed else ""
     target = quoted(os.fspath(location))
-    return f"CREATE EXTERNAL TABLE IF NOT EXISTS {name}{declared} STORED AS TADOC LOCATION {target}{with_options}"
+    return f"CREATE EXTERNAL TABLE {name}{declared} STORED AS TADOC LOCATION {target}{with_options}"

@@ -11,6 +11,7 @@
 //! its last change. Only files that differ are read, and only documents with other bytes are stored. A killed sync
 //! leaves the version before it, or its own.
 
+mod call;
 mod documents;
 mod folder;
 mod known;
@@ -21,15 +22,16 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Parser};
+use clap::Args;
 use serde_json::json;
 use tadoc::Error;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{Documents, ReadOptions, display};
 use tadoc_session::location::{check_living_location, local_path};
-use tadoc_session::{BlockingResolver, CallArgument, Failure, Outcome, Procedure, interrupt, note};
+use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt, note};
 use tadoc_store::{LivingStore, RECOMPRESS_RATIO, StoreOptions};
 
+pub use self::call::PROCEDURE;
 use self::folder::Folder;
 use self::round::{Kind, Report, Round, told};
 use crate::ingest::{Building, Forms, Job, Packed, When};
@@ -129,63 +131,14 @@ away, or empty, is waited for.
 
 Exit status: 0 done, 1 failed and nothing changed, 2 usage, 130 interrupted.";
 
-/// Options that are none of a statement: it runs one round, and its answer is a row.
-const OF_COMMAND: [&str; 9] =
-    ["watch", "interval", "verbose", "json", "quiet", "threads", "blocks_at_once", "device", "help"];
-
-/// `CALL sync(…)`.
-pub const PROCEDURE: Procedure = Procedure { name: "sync", usage: USAGE, run: call };
-const USAGE: &str = "CALL sync('folder/', 'corpus/', dry_run => true)";
-
-/// A call as a command line.
-#[derive(Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct Line {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
-/// Runs one round with the arguments of a statement, and returns its counts.
-fn call(arguments: &[CallArgument]) -> Outcome<Vec<(&'static str, u64)>> {
-    let option = |argument: &CallArgument| match (&argument.name, argument.value.as_str()) {
-        (Some(name), _) if OF_COMMAND.contains(&name.as_str()) => {
-            Some(Err(Failure::usage(format!("CALL sync has no option {name}; as in {USAGE}"))))
-        }
-        (Some(_), "false") | (None, _) => None,
-        (Some(name), "true") => Some(Ok(format!("--{}", name.replace('_', "-")))),
-        (Some(name), value) => Some(Ok(format!("--{}={value}", name.replace('_', "-")))),
-    };
-    let options = arguments.iter().filter_map(option).collect::<Outcome<Vec<String>>>()?;
-    let places = arguments.iter().filter(|argument| argument.name.is_none());
-    let places = places.map(|argument| argument.value.clone());
-    let line = options.into_iter().chain(["--quiet".to_owned(), "--".to_owned()]).chain(places);
-    let parsed = Line::try_parse_from(line).map_err(|error| {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::usage(format!("CALL sync: {first}; expected {USAGE}"))
-    })?;
-    let report = parsed.arguments.once()?;
-    let version = report.version.as_ref().map_or(0, |version| version.number);
-    Ok(vec![
-        ("version", version),
-        ("added", report.count(Kind::Added)),
-        ("changed", report.count(Kind::Changed)),
-        ("dropped", report.count(Kind::Dropped)),
-        ("unchanged", report.unchanged),
-    ])
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     arguments.building.start_threads()?;
-    if arguments.watch {
-        interrupt::ask_twice();
-    } else {
-        interrupt::ask_first();
-    }
     if !arguments.watch {
+        interrupt::ask_first();
         return arguments.once().map(|_| ());
     }
+    interrupt::ask_twice();
     let (folder, job) = arguments.prepared()?;
     Living::with_open_or_created(&arguments.corpus, arguments.building.tokenizer, |living| {
         arguments.round(&folder, Some(living), &job)?;

@@ -51,7 +51,7 @@ pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
-pub use self::procedures::{CallArgument, Procedure};
+pub use self::procedures::{CallArgument, CallValue, Procedure};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};

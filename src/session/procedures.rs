@@ -24,8 +24,17 @@ pub struct Procedure {
 pub struct CallArgument {
     /// Its name, if it is given by name.
     pub name: Option<String>,
-    /// Its value: a text, a number, or `true` or `false`.
-    pub value: String,
+    /// Its value.
+    pub value: CallValue,
+}
+
+/// The value of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallValue {
+    /// A text, or a number as it is written.
+    Text(String),
+    /// `true` or `false`.
+    Truth(bool),
 }
 
 /// Runs that of `procedures` that `function` calls, and returns the plan of its row.
@@ -59,8 +68,8 @@ fn arguments_of(function: &Function) -> Option<Vec<CallArgument>> {
         };
         let FunctionArgExpr::Expr(Expr::Value(value)) = value else { return None };
         let value = match &value.value {
-            Value::SingleQuotedString(text) | Value::Number(text, _) => text.clone(),
-            Value::Boolean(is_true) => is_true.to_string(),
+            Value::SingleQuotedString(text) | Value::Number(text, _) => CallValue::Text(text.clone()),
+            Value::Boolean(is_true) => CallValue::Truth(*is_true),
             _ => return None,
         };
         Some(CallArgument { name, value })

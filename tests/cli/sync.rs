@@ -64,6 +64,15 @@ fn version(folder: &Folder) -> u64 {
     serde_json::from_str::<serde_json::Value>(&info).unwrap()["version"].as_u64().unwrap()
 }
 
+/// Returns the only file with what the last sync knew.
+fn known(folder: &Folder) -> PathBuf {
+    let all = names_below(&folder.join("c/versions"));
+    let mut known = all.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "tadoc-known"));
+    let only = known.next().unwrap();
+    assert_eq!(known.next(), None);
+    only
+}
+
 /// Sets the time of the last change of a file, in seconds since 1970.
 fn set_time(path: &Path, seconds: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::new(seconds, 7);
@@ -138,6 +147,14 @@ fn a_time_alone_stores_nothing() {
     set_time(&folder.join("in/7.txt"), 1_000_000_003);
     assert_eq!((sync(&folder, &[]), version(&folder)), ([0, 1, 0, 19], 3));
     assert_eq!(stored(&folder, "c")["7.txt"], [b"TEXT 7"]);
+    // Without what the last sync knew all texts are compared.
+    for damage in [b"".as_slice(), b"other bytes"] {
+        fs::write(known(&folder), damage).unwrap();
+        assert_eq!((sync(&folder, &[]), version(&folder)), ([0, 0, 0, 20], 3));
+    }
+    fs::remove_file(folder.join("in/8.txt")).unwrap();
+    fs::remove_file(known(&folder)).unwrap();
+    assert_eq!((sync(&folder, &[]), version(&folder)), ([0, 0, 1, 19], 4));
 }
 
 /// A file that was just written may be written again within the same tick of the clock.
@@ -406,6 +423,8 @@ fn statements_call_a_sync() {
         (&[], "CALL sync('in', 'c', glub => 'x')", "CALL sync: unexpected argument '--glub' found"),
         (&[], "CALL sync('in', 1 + 1)", "expected texts, numbers, true and false, as in"),
         (&[], "CALL sync('nowhere', 'c')", "nowhere: no document was dropped, as the folder cannot be read"),
+        (&[], "CALL sync('in', true)", "CALL sync: expected a folder and a corpus, as in"),
+        (&[], "CALL sync('in', 'c', dry_run => 'true')", "CALL sync: unexpected value 'true' for '--dry-run' found"),
         (&[], "CALL other('in')", "there is no procedure other; there is"),
         (&["--safe", "--allow", "in", "--permit", "copy"], "CALL sync('in', 'd')", "CALL sync: safe mode reads only"),
     ] {

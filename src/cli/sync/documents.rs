@@ -58,14 +58,15 @@ impl Documents {
         let mut edited = HashSet::new();
         let mut dropped = HashSet::new();
         for edit in edits.iter().flat_map(|edits| &edits.batch.edits) {
-            match edit {
-                Edit::DropDocument { doc_id } => drop(dropped.insert(*doc_id)),
-                other => edited.extend(other.doc_id()),
+            if let Edit::DropDocument { doc_id } = edit {
+                dropped.insert(*doc_id);
+            } else {
+                edited.extend(edit.doc_id());
             }
         }
         let is_there = |doc_id: &u64| {
-            let behind = version.dropped.partition_point(|ids| ids.end <= *doc_id);
-            !dropped.contains(doc_id) && !version.dropped.get(behind).is_some_and(|ids| ids.contains(doc_id))
+            let next = version.dropped.partition_point(|ids| ids.end <= *doc_id);
+            !dropped.contains(doc_id) && !version.dropped.get(next).is_some_and(|ids| ids.contains(doc_id))
         };
         let parts: Vec<(&Part, Range<u64>)> = version.part_ids().collect();
         let read = |(part, ids): &(&Part, Range<u64>)| match part {

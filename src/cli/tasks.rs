@@ -92,20 +92,14 @@ pub fn for_each_chain(
     docs: Option<&[u64]>,
     visit: &mut dyn FnMut(&Corpus) -> Outcome<ControlFlow<()>>,
 ) -> Outcome<ControlFlow<()>> {
-    let metas: Vec<Meta<'_>> = file.footer.segments.iter().enumerate().collect();
+    let metas = metas_of(file);
     let of_docs = docs.map(|docs| file.footer.segments_of(docs));
     let has_doc = |(place, _): &Meta<'_>| of_docs.as_ref().is_none_or(|of_docs| of_docs[*place]);
     let chains = metas.chunk_by(|_, (_, next)| next.continues);
     let chains: Vec<_> = chains.filter(|chain| chain.iter().any(has_doc)).collect();
     for chains in chains.chunks(rayon::current_num_threads()) {
         let read = read_words(file, &chains.concat())?;
-        let words = read.iter().map(|((_, meta), dictionary)| SegmentWords {
-            dictionary,
-            num_docs: meta.num_docs,
-            continues: meta.continues,
-        });
-        let words: Vec<SegmentWords<'_>> = words.collect();
-        let mut is_needed = segments_for_texts(demands, file.footer.profile, &words).into_iter();
+        let mut is_needed = are_needed(file, demands, &read).into_iter();
         let needed = read.into_iter().filter(|_| is_needed.next().unwrap_or_default());
         let segments = read_rest(file, needed.collect())?;
         if demands.is_empty() && docs.is_none() {
@@ -122,10 +116,29 @@ pub fn for_each_chain(
 }
 
 /// A segment's place in its file, and its sections.
-type Meta<'f> = (usize, &'f SegmentMeta);
+pub type Meta<'f> = (usize, &'f SegmentMeta);
+
+/// Returns the segments of `file` in order.
+pub fn metas_of(file: &CorpusFile) -> Vec<Meta<'_>> {
+    file.footer.segments.iter().enumerate().collect()
+}
+
+/// Returns true for each segment of successive chains, of which the dictionaries were read, that may have a document
+/// as [`for_each_chain`] says.
+pub fn are_needed(file: &CorpusFile, demands: &[Vec<TextPattern>], read: &[(Meta<'_>, Dictionary)]) -> Vec<bool> {
+    let words = read.iter().map(|((_, meta), dictionary)| SegmentWords {
+        dictionary,
+        num_docs: meta.num_docs,
+        continues: meta.continues,
+    });
+    segments_for_texts(demands, file.footer.profile, &words.collect::<Vec<_>>())
+}
 
 /// Reads the dictionaries of segments.
-fn read_words<'f>(file: &CorpusFile, metas: &[Meta<'f>]) -> Outcome<Vec<(Meta<'f>, Dictionary)>> {
+///
+/// # Errors
+/// The file cannot be read or is damaged.
+pub fn read_words<'f>(file: &CorpusFile, metas: &[Meta<'f>]) -> Outcome<Vec<(Meta<'f>, Dictionary)>> {
     let read = |&meta: &Meta<'f>| Ok((meta, file.read(meta.1.dictionary_range())?));
     let stored: Vec<(Meta<'f>, Bytes)> = metas.iter().map(read).collect::<Outcome<_>>()?;
     let decode = |(meta, bytes): (Meta<'f>, Bytes)| {
@@ -137,7 +150,10 @@ fn read_words<'f>(file: &CorpusFile, metas: &[Meta<'f>]) -> Outcome<Vec<(Meta<'f
 }
 
 /// Reads what is left of segments of which the dictionaries were read.
-fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcome<Vec<Arc<Segment>>> {
+///
+/// # Errors
+/// The file cannot be read or is damaged.
+pub fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcome<Vec<Arc<Segment>>> {
     let rest = |(meta, dictionary): (Meta<'_>, Dictionary)| Ok((meta.0, dictionary, file.read(meta.1.rest_range())?));
     let stored: Vec<(usize, Dictionary, Bytes)> = read.into_iter().map(rest).collect::<Outcome<_>>()?;
     let decode = |(segment_idx, dictionary, bytes): (usize, Dictionary, Bytes)| {

@@ -29,6 +29,7 @@ mod follow;
 mod foreign_archives;
 mod full_disk;
 mod grep;
+mod grep_lines;
 mod harness;
 mod ingest;
 mod input_lengths;

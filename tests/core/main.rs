@@ -15,6 +15,7 @@ mod edit_oracle;
 mod fixtures;
 mod fold_oracle;
 mod grep_oracle;
+mod grep_texts;
 mod language_limits;
 mod language_oracle;
 mod naive_oracle;

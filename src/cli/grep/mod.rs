@@ -5,40 +5,38 @@
 //!             (chains)                               (cores)  (printer)        in order
 //! ```
 //!
+//! A line has the number that it has in the text of its path: documents of one path are its lines and records,
+//! in order. So the output is that of ripgrep on the files from which the corpus was made.
+//!
 //! Only the segments and documents that may match are opened and decoded. Memory is that of as many
 //! segments as there are cores, and of the text of their tasks. A document that is longer than
-//! 16 MiB is written while it is searched.
+//! 16 MiB is written while it is searched. If a path comes back in a later segment after another one, memory is
+//! that of all segments that may match.
 
+mod chains;
 mod printer;
+mod search;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, StdoutLock, Write};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
-use tadoc::Corpus;
-use tadoc::query::{
-    GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep_documents,
-    is_any_case_by_smart_case,
-};
-use tadoc::read::document_len_bytes;
-use tadoc_session::{BlockingResolver, Corpora, Failure, Outcome};
+use tadoc::query::{GrepOptions, LineExpression, LinePattern, SearchOptions, is_any_case_by_smart_case};
+use tadoc_session::{BlockingResolver, Failure, Outcome};
 
-use crate::grep::printer::{Format, Printer, Statistics, Style};
-use crate::living::Living;
-use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
-
-/// Bytes of text that are gathered before they are passed on.
-const FLUSH_BYTES: usize = 64 << 10;
+use self::printer::{Format, Printer, Statistics, Style};
+use self::search::{Asked, Search};
 
 /// Write the lines of documents that match a regular expression
 ///
-/// The lines are those that ripgrep finds in the documents as files: line by line, on bytes, in the
-/// syntax of Rust's regex crate. Documents that cannot match are not decoded.
+/// The lines are those that ripgrep finds in the files from which the corpus was made: line by line, on bytes, in
+/// the syntax of Rust's regex crate. Documents that cannot match are not decoded.
+///
+/// Documents with one path (lines, records and rows of a file) are one text again, in their order, each followed by
+/// a line end. Numbers of lines, lines around a line, -c, -l and -m are those of this text. Lines that an ingest
+/// left out or changed are not known: the number is the place among the lines that are stored.
 #[derive(Args)]
 #[command(
     disable_version_flag = true,
@@ -95,11 +93,11 @@ pub struct Arguments {
     #[arg(short = 'v', long)]
     invert_match: bool,
 
-    /// Write only the paths of documents with a line
+    /// Write only the paths that have a line
     #[arg(short = 'l', long, conflicts_with = "count")]
     files_with_matches: bool,
 
-    /// Write only the number of lines of each document that has some; with -o, of matches
+    /// Write only the number of lines of each path that has some; with -o, of matches
     #[arg(short, long)]
     count: bool,
 
@@ -111,7 +109,7 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Stop in each document after so many lines
+    /// Stop in each path after so many lines
     #[arg(short, long, value_name = "N")]
     max_count: Option<u64>,
 
@@ -193,19 +191,27 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
     let style = arguments.style();
     let mut output = Output::new(&style, arguments.quiet);
     let resolver = BlockingResolver::new()?;
-    let statistics = Mutex::default();
+    let mut statistics = Statistics::default();
     for location in &locations {
         let prefix = match locations.len() {
             1 => String::new(),
             _ => format!("{}/", location.to_string_lossy().trim_end_matches('/')),
         };
-        let (pattern, style, options) = (&pattern, &style, arguments.options());
-        let search = Search { pattern, style, options, prefix, statistics: &statistics };
-        if search.location(&resolver, location, arguments.version, &mut output)?.is_break() {
+        let mut search = Search {
+            asked: Asked { pattern: &pattern, style: &style, options: arguments.options(), prefix },
+            printer: Printer::new(&style, &pattern),
+            output: &mut output,
+            begun: None,
+            is_open: false,
+            is_last_searched: false,
+            searched: Statistics::default(),
+        };
+        let flow = search.location(&resolver, location, arguments.version)?;
+        statistics += search.statistics();
+        if flow.is_break() {
             break;
         }
     }
-    let statistics = statistics.into_inner().unwrap_or_else(PoisonError::into_inner);
     let summary = (style.format == Format::Json).then(|| statistics.summary(begun_at.elapsed()));
     output.finish(summary)
 }
@@ -237,7 +243,12 @@ impl Arguments {
         GrepOptions {
             search: SearchOptions { max_hits: u64::MAX, ..SearchOptions::default() },
             before: of(self.before_context),
-            after: of(self.after_context),
+            after: if self.count && self.max_count.is_some() {
+                // Lines behind the last one are counted if they match.
+                self.after_context.or(self.context).unwrap_or(0)
+            } else {
+                of(self.after_context)
+            },
             max_lines_per_doc: max_lines.unwrap_or(u64::MAX),
             ..GrepOptions::default()
         }
@@ -268,112 +279,9 @@ impl Arguments {
             has_paths: !self.no_filename,
             has_context: options.before > 0 || options.after > 0,
             is_inverted: self.invert_match,
-            is_of_matches: self.only_matching && !self.invert_match,
+            is_of_matches: self.only_matching,
+            max_lines: options.max_lines_per_doc,
         }
-    }
-}
-
-/// A search at one location.
-struct Search<'a> {
-    pattern: &'a LinePattern,
-    style: &'a Style,
-    options: GrepOptions<'static>,
-    /// Text in front of each path.
-    prefix: String,
-    statistics: &'a Mutex<Statistics>,
-}
-
-impl Search<'_> {
-    fn location(
-        &self,
-        resolver: &BlockingResolver,
-        location: &Path,
-        version: Option<u64>,
-        output: &mut Output,
-    ) -> Outcome<ControlFlow<()>> {
-        match resolver.corpora(location, version)? {
-            Corpora::Living(store) => {
-                let living = Living { store, resolver: resolver.clone() };
-                let corpus = living.corpus(&living.version(version)?)?;
-                self.corpus(&corpus.snapshot()?, output)
-            }
-            Corpora::Files(files) => {
-                for file in files {
-                    let demands = self.pattern.demands();
-                    let visit = &mut |corpus: &Corpus| self.corpus(corpus, output);
-                    if for_each_chain(&file.open()?, demands, None, visit)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            }
-        }
-    }
-
-    /// Writes the lines of `corpus`. Breaks when `output` needs no more.
-    fn corpus(&self, corpus: &Corpus, output: &mut Output) -> Outcome<ControlFlow<()>> {
-        let candidates = documents_for_demands(corpus, self.pattern.demands());
-        let docs = candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect());
-        let tasks = tasks_of(corpus, &docs)?;
-        for tasks in tasks.chunk_by(|one, next| !one.is_long && !next.is_long) {
-            if let [Task { docs, is_long: true }] = tasks {
-                self.documents(corpus, docs, &mut |text| output.write(text))?;
-                continue;
-            }
-            for tasks in tasks.chunks(num_at_once()) {
-                let texts = tasks.par_iter().map(|task| {
-                    let mut text = Vec::new();
-                    let write = &mut |written: &[u8]| {
-                        text.extend_from_slice(written);
-                        Ok(())
-                    };
-                    self.documents(corpus, task.docs, write).map(|()| text)
-                });
-                for text in texts.collect::<Vec<Outcome<Vec<u8>>>>() {
-                    output.write(&text?)?;
-                }
-                if output.is_complete() {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Passes the lines of `docs` to `write` as text, in order.
-    fn documents(&self, corpus: &Corpus, docs: &[u64], write: &mut dyn FnMut(&[u8]) -> Outcome) -> Outcome {
-        let mut printer = Printer::new(self.style, self.pattern);
-        let mut current = None;
-        let mut written = Ok(());
-        grep_documents(corpus, self.pattern, docs, &self.options, &mut |line| {
-            if current != Some(line.doc_id) {
-                current = Some(line.doc_id);
-                // Other formats do not show it, and it takes a sum over the document.
-                let len_bytes = match self.style.format {
-                    Format::Json => document_len_bytes(corpus, line.doc_id).unwrap_or_default(),
-                    _ => 0,
-                };
-                let path = format!("{}{}", self.prefix, path_of(corpus, line.doc_id));
-                printer.begin(&path, len_bytes);
-            }
-            printer.line(line);
-            if printer.text().len() >= FLUSH_BYTES {
-                written = write(printer.text());
-                printer.clear();
-            }
-            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        written?;
-        printer.end();
-        if self.style.format == Format::Json {
-            let lengths = docs.iter().map(|&doc_id| document_len_bytes(corpus, doc_id));
-            let bytes_searched = lengths.sum::<tadoc::Result<u64>>()?;
-            let of_lines = printer.statistics();
-            let searches = docs.len() as u64;
-            let statistics = Statistics { searches, bytes_searched, ..of_lines };
-            *self.statistics.lock().unwrap_or_else(PoisonError::into_inner) += statistics;
-        }
-        write(printer.text())
     }
 }
 

@@ -10,12 +10,21 @@
 //!
 //! Bytes that are not UTF-8 are written as they stand; JSON has them in base64. A last line without
 //! an end gets one. Lines around a line are written once, however many lines they surround.
+//!
+//! Tasks print parts of a text side by side. A part keeps the lines in front of its first line aside, and knows
+//! what lies behind its last one. So parts that are joined in order are what one printer writes:
+//!
+//! ```text
+//! part 1   1:a 2-b 3-c ┐          ┌ lines in front of the first one, 2-b 3-c
+//!               part 2 └ 4:d 5-e  ┘ written as far as they are not written yet
+//! ```
 
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memchr_iter;
 use serde_json::{Value, json};
 use tadoc::query::{GrepLine, LinePattern};
 use tadoc_documents::display::plain;
@@ -51,6 +60,8 @@ pub struct Style {
     pub is_inverted: bool,
     /// If true, the matches of a line are written or counted, each on its own.
     pub is_of_matches: bool,
+    /// Most lines of a text.
+    pub max_lines: u64,
 }
 
 /// Colours of ripgrep.
@@ -129,25 +140,62 @@ struct Written<'a> {
     is_selected: bool,
 }
 
-/// A printer of the lines of successive documents.
+/// Where a text stands after a line.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    /// Number of selected lines, and of these or their matches, whichever are counted.
+    num_lines: u64,
+    num_counted: u64,
+    /// Number and offset of the line behind the last one that was written.
+    next_number: u64,
+    next_offset: u64,
+    /// Lines behind the last selected line, which are not written yet.
+    after: Vec<u8>,
+    /// Matches and bytes that were written as JSON.
+    num_matches: u64,
+    bytes_printed: u64,
+}
+
+/// The lines in front of the first line of a part.
+#[derive(Debug, Default)]
+struct Before {
+    number: u64,
+    offset: u64,
+    lines: Vec<u8>,
+    /// Number of the first line.
+    first_number: u64,
+}
+
+/// Lines of one text, printed by a task.
+#[derive(Debug)]
+pub struct Part {
+    /// Number of the text, and a document that has a line.
+    pub text: usize,
+    pub doc_id: u64,
+    before: Before,
+    body: Vec<u8>,
+    progress: Progress,
+    /// Length of the body and progress after each line, if some lines may be one too many.
+    steps: Vec<(usize, Progress)>,
+}
+
+/// A printer of lines. It prints texts one after the other, or parts of them for such a printer.
 pub struct Printer<'a> {
     style: &'a Style,
     pattern: &'a LinePattern,
     text: Vec<u8>,
     path: String,
     is_begun: bool,
-    /// Work for the document, if it is shown; when its first line came.
-    of_document: Statistics,
+    progress: Progress,
+    /// True if the lines in front of the first line are kept in `before`.
+    is_part: bool,
+    before: Before,
+    steps: Vec<(usize, Progress)>,
+    /// Bytes of the text, and when its first line came.
+    len_bytes: u64,
     begun_at: Instant,
-    /// Work for all documents before.
+    /// Work for all texts before.
     statistics: Statistics,
-    /// Number of selected lines, or of their matches.
-    num_selected: u64,
-    /// Number and offset of the line behind the last one that was written.
-    next_number: u64,
-    next_offset: u64,
-    /// Lines behind the last selected line, which are not written yet.
-    after: Vec<u8>,
 }
 
 impl<'a> Printer<'a> {
@@ -158,14 +206,21 @@ impl<'a> Printer<'a> {
             text: Vec::new(),
             path: String::new(),
             is_begun: false,
-            of_document: Statistics::default(),
+            progress: Progress::default(),
+            is_part: false,
+            before: Before::default(),
+            steps: Vec::new(),
+            len_bytes: 0,
             begun_at: Instant::now(),
             statistics: Statistics::default(),
-            num_selected: 0,
-            next_number: 1,
-            next_offset: 0,
-            after: Vec::new(),
         }
+    }
+
+    /// Creates a printer of a part of the text with this path.
+    pub fn of_part(style: &'a Style, pattern: &'a LinePattern, path: &str) -> Self {
+        let mut printer = Self { is_part: true, ..Self::new(style, pattern) };
+        printer.set_path(path);
+        printer
     }
 
     /// Returns the text since the last [`clear`](Self::clear).
@@ -178,19 +233,35 @@ impl<'a> Printer<'a> {
         self.text.clear();
     }
 
-    /// Returns the work for the documents that have a line and were ended.
+    /// Returns the work for the texts that have a line and were ended.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// Ends the document before, and begins the one with this path, of `len_bytes`. It has a line.
+    /// Returns the number of lines of the current text that are still wanted.
+    pub fn num_left(&self) -> u64 {
+        let max_lines = self.style.max_lines;
+        if self.is_begun { max_lines.saturating_sub(self.progress.num_lines) } else { max_lines }
+    }
+
+    /// Returns the number of lines behind the last line that are wanted and not known yet.
+    pub fn num_missing_after(&self, after: usize) -> usize {
+        if self.is_begun { after.saturating_sub(memchr_iter(b'\n', &self.progress.after).count()) } else { 0 }
+    }
+
+    /// Adds lines behind the last line, each with its end.
+    pub fn add_after(&mut self, lines: &[u8]) {
+        self.progress.after.extend_from_slice(lines);
+    }
+
+    /// Ends the text before, and begins the one with this path, of `len_bytes` up to here. It has a line.
     pub fn begin(&mut self, path: &str, len_bytes: u64) {
         self.end();
-        let of_document = Statistics { searches: 1, searches_with_match: 1, ..Statistics::default() };
-        self.of_document = Statistics { bytes_searched: len_bytes, ..of_document };
+        self.len_bytes = len_bytes;
         self.begun_at = Instant::now();
-        self.path = if self.style.is_terminal { plain(path).into_owned() } else { path.to_owned() };
-        (self.is_begun, self.num_selected, self.next_number, self.next_offset) = (true, 0, 1, 0);
+        self.set_path(path);
+        self.is_begun = true;
+        self.progress = Progress { next_number: 1, ..Progress::default() };
         self.text.extend_from_slice(self.style.separator().as_bytes());
         match self.style.format {
             Format::Headings | Format::Paths => {
@@ -205,30 +276,47 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Ends the document, if there is one.
+    /// Adds `len_bytes` to the length of the text.
+    pub fn lengthen(&mut self, len_bytes: u64) {
+        self.len_bytes += len_bytes;
+    }
+
+    /// Ends the text, if there is one.
     pub fn end(&mut self) {
-        if !std::mem::take(&mut self.is_begun) {
+        if !self.is_begun {
             return;
         }
-        self.push_after(u64::MAX);
+        if self.style.format == Format::Counts {
+            self.count_after();
+        } else {
+            self.push_after(u64::MAX);
+        }
+        self.is_begun = false;
         match self.style.format {
             Format::Counts => {
                 if self.style.has_paths {
                     self.push_path();
                     self.text.push(b':');
                 }
-                self.text.extend_from_slice(format!("{}\n", self.num_selected).as_bytes());
+                self.text.extend_from_slice(format!("{}\n", self.progress.num_counted).as_bytes());
             }
             Format::Json => {
-                self.of_document.matched_lines = self.num_selected;
-                self.of_document.elapsed = self.begun_at.elapsed();
-                self.statistics += self.of_document;
+                let statistics = Statistics {
+                    elapsed: self.begun_at.elapsed(),
+                    searches: 1,
+                    searches_with_match: 1,
+                    bytes_searched: self.len_bytes,
+                    bytes_printed: self.progress.bytes_printed,
+                    matched_lines: self.progress.num_lines,
+                    matches: self.progress.num_matches,
+                };
                 let data = json!({
                     "path": {"text": self.path},
                     "binary_offset": null,
-                    "stats": self.of_document.to_json(),
+                    "stats": statistics.to_json(),
                 });
                 self.push_json(&json!({"type": "end", "data": data}));
+                self.statistics += statistics;
             }
             Format::Lines | Format::Headings | Format::Paths => {}
         }
@@ -236,58 +324,129 @@ impl<'a> Printer<'a> {
 
     /// Adds a selected line, and the lines in front of it.
     pub fn line(&mut self, line: &GrepLine<'_>) {
-        self.num_selected += match self.style {
-            Style { is_of_matches: true, format: Format::Counts, .. } => self.pattern.matches(line.line).count() as u64,
-            _ => 1,
-        };
-        if matches!(self.style.format, Format::Paths | Format::Counts) {
+        self.progress.num_counted += self.counted(line.line);
+        self.progress.num_lines += 1;
+        if self.style.format == Format::Counts {
+            self.progress.after = line.after.to_vec();
+        } else if self.style.format != Format::Paths {
+            let num_before = memchr_iter(b'\n', line.before).count() as u64;
+            let number = line.line_number - num_before;
+            let offset = line.line_offset.wrapping_sub(line.before.len() as u64);
+            if self.is_part && self.progress.num_lines == 1 {
+                let (lines, first_number) = (line.before.to_vec(), line.line_number);
+                self.before = Before { number, offset, lines, first_number };
+            } else {
+                self.push_before(number, offset, line.before, line.line_number);
+            }
+            let (number, offset) = (line.line_number, line.line_offset);
+            self.push(&Written { number, offset, text: line.line, is_selected: true });
+            self.progress.next_number = number + 1;
+            self.progress.next_offset = offset.wrapping_add(line.line.len() as u64 + 1);
+            self.progress.after.extend_from_slice(line.after);
+        }
+        if self.is_part && self.style.max_lines < u64::MAX {
+            self.steps.push((self.text.len(), self.progress.clone()));
+        }
+    }
+
+    /// Adds what a task printed of the current text.
+    pub fn join(&mut self, mut part: Part) {
+        let num_left = self.num_left();
+        if num_left == 0 {
             return;
         }
-        self.push_after(line.line_number);
-        let num_before = line.before.split_inclusive(|&byte| byte == b'\n').count() as u64;
-        let (mut number, mut offset) = (line.line_number - num_before, line.line_offset - line.before.len() as u64);
-        let is_gap = self.num_selected > 1 && number > self.next_number;
+        if part.progress.num_lines > num_left
+            && let Some((len, progress)) = part.steps.into_iter().nth(num_left as usize - 1)
+        {
+            part.body.truncate(len);
+            part.progress = progress;
+        }
+        let Before { number, offset, lines, first_number } = &part.before;
+        if !matches!(self.style.format, Format::Paths | Format::Counts) {
+            self.push_before(*number, *offset, lines, *first_number);
+            self.text.extend_from_slice(&part.body);
+        }
+        let before = &self.progress;
+        self.progress = Progress {
+            num_lines: before.num_lines + part.progress.num_lines,
+            num_counted: before.num_counted + part.progress.num_counted,
+            num_matches: before.num_matches + part.progress.num_matches,
+            bytes_printed: before.bytes_printed + part.progress.bytes_printed,
+            ..part.progress
+        };
+    }
+
+    /// Returns what was printed of the text with this number, if it has a line, of which one is in `doc_id`.
+    pub fn into_part(self, text: usize, doc_id: u64) -> Option<Part> {
+        let Self { before, text: body, progress, steps, .. } = self;
+        (progress.num_lines > 0).then_some(Part { text, doc_id, before, body, progress, steps })
+    }
+
+    /// Returns the number that a selected line adds to the count.
+    fn counted(&self, line: &[u8]) -> u64 {
+        let counts_matches = self.style.format == Format::Counts && self.style.is_of_matches && !self.style.is_inverted;
+        if counts_matches { self.pattern.matches(line).count() as u64 } else { 1 }
+    }
+
+    /// Counts the lines behind the last one that is wanted, as ripgrep does if lines around lines are asked for.
+    fn count_after(&mut self) {
+        let after = std::mem::take(&mut self.progress.after);
+        if self.num_left() == 0 {
+            let lines = after.split_inclusive(|&byte| byte == b'\n').map(without_end);
+            let selected = lines.filter(|line| self.pattern.selects(line));
+            self.progress.num_counted += selected.map(|line| self.counted(line)).sum::<u64>();
+        }
+    }
+
+    fn set_path(&mut self, path: &str) {
+        self.path = if self.style.is_terminal { plain(path).into_owned() } else { path.to_owned() };
+    }
+
+    /// Adds the lines between the last selected line and the line `first_number`: those behind the one, and
+    /// `before` the other, of which the first has this number and offset.
+    fn push_before(&mut self, mut number: u64, mut offset: u64, before: &[u8], first_number: u64) {
+        self.push_after(first_number);
+        let is_gap = self.progress.next_number > 1 && number > self.progress.next_number;
         if is_gap && self.style.has_context && self.style.format != Format::Json {
             self.text.extend_from_slice(b"--\n");
         }
-        for text in line.before.split_inclusive(|&byte| byte == b'\n') {
-            if number >= self.next_number {
+        for text in before.split_inclusive(|&byte| byte == b'\n') {
+            if number >= self.progress.next_number {
                 self.push(&Written { number, offset, text, is_selected: false });
             }
-            (number, offset) = (number + 1, offset + text.len() as u64);
+            (number, offset) = (number + 1, offset.wrapping_add(text.len() as u64));
         }
-        let (number, offset) = (line.line_number, line.line_offset);
-        self.push(&Written { number, offset, text: line.line, is_selected: true });
-        self.next_number = line.line_number + 1;
-        self.next_offset = line.line_offset + line.line.len() as u64 + 1;
-        self.after.extend_from_slice(line.after);
     }
 
-    /// Adds the lines behind the last selected line up to the line `number`.
+    /// Adds the lines behind the last selected line up to the line `number`. If no more lines are wanted, those
+    /// that match are written as such.
     fn push_after(&mut self, number: u64) {
-        let after = std::mem::take(&mut self.after);
+        let after = std::mem::take(&mut self.progress.after);
+        let is_last = self.num_left() == 0;
         for text in after.split_inclusive(|&byte| byte == b'\n') {
-            if self.next_number >= number {
+            if self.progress.next_number >= number {
                 break;
             }
-            let (number, offset) = (self.next_number, self.next_offset);
-            self.push(&Written { number, offset, text, is_selected: false });
-            self.next_number += 1;
-            self.next_offset += text.len() as u64;
+            let (number, offset) = (self.progress.next_number, self.progress.next_offset);
+            let is_selected = is_last && self.pattern.selects(without_end(text));
+            self.push(&Written { number, offset, text, is_selected });
+            self.progress.next_number += 1;
+            self.progress.next_offset = offset.wrapping_add(text.len() as u64);
         }
     }
 
     fn push(&mut self, line: &Written<'_>) {
-        let text = line.text.strip_suffix(b"\n").unwrap_or(line.text);
+        let text = without_end(line.text);
         let has_matches = line.is_selected && !self.style.is_inverted;
         if self.style.format == Format::Json {
             let matches = if has_matches { self.pattern.matches(text).collect() } else { vec![] };
-            self.of_document.matches += matches.len() as u64;
+            self.progress.num_matches += matches.len() as u64;
             self.push_json_line(line, text, &matches);
             return;
         }
         let pattern = self.pattern;
-        if has_matches && self.style.is_of_matches {
+        // Lines without a match are written whole.
+        if self.style.is_of_matches && line.is_selected != self.style.is_inverted {
             for found in pattern.matches(text) {
                 self.push_place(line);
                 self.push_colored(MATCH, &text[found]);
@@ -355,8 +514,12 @@ impl<'a> Printer<'a> {
         let start = self.text.len();
         self.text.extend_from_slice(value.to_string().as_bytes());
         self.text.push(b'\n');
-        self.of_document.bytes_printed += (self.text.len() - start) as u64;
+        self.progress.bytes_printed += (self.text.len() - start) as u64;
     }
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 /// Returns `bytes` as JSON: text, or base64 if they are not UTF-8.

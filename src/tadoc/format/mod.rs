@@ -54,8 +54,8 @@ pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_hea
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
-    read_columns, read_document_facts, read_paths, read_segment, read_segment_if, read_segment_with, read_words,
-    verify_segment,
+    read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_if, read_segment_with,
+    read_words, verify_segment,
 };
 pub use stored_dictionary::StoredDictionary;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

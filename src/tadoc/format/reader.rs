@@ -26,7 +26,7 @@ use crate::format::framing::{
 };
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMeta};
 use crate::grammar::Grammar;
-use crate::segment::{Corpus, Dag, DocumentLength, Paths, Segment, SegmentFacts};
+use crate::segment::{Corpus, Dag, DocumentLength, PathRuns, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Decodes segment `segment_idx` of `file` from `bytes`, which must be exactly its
@@ -382,6 +382,26 @@ pub fn read_paths(
     let section = section_for(file, meta, SectionKind::Documents)?;
     let bytes = section_bytes(file, section, bytes, section.offset)?;
     codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
+}
+
+/// Variant of [`read_paths`] that keeps one path of equal neighbours. It is faster where lines have the path of their
+/// file.
+///
+/// # Errors
+/// Same as [`read_segment`].
+pub fn read_path_runs(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<PathRuns> {
+    let meta = segment_meta(footer, segment_idx)?;
+    check_range(meta.paths_range(), bytes)?;
+    limits.check_memory(meta.paths_memory_bytes())?;
+    let section = section_for(file, meta, SectionKind::Documents)?;
+    let bytes = section_bytes(file, section, bytes, section.offset)?;
+    codecs::documents::decode_runs(section.origin(file), section.codec, bytes, meta)
 }
 
 /// Returns `range` and the section of `kind`, which segment `segment_idx` must have, tied to its

@@ -63,7 +63,10 @@ pub use context::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, NeighbourCounts, Window,
     count_neighbours, kwic, kwic_segments,
 };
-pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents, is_any_case_by_smart_case};
+pub use grep::{
+    GrepLine, GrepOptions, LineExpression, LinePattern, PathTexts, SegmentPaths, TextLead, grep, grep_documents,
+    grep_texts, has_line_ends, is_any_case_by_smart_case,
+};
 pub use hit::{DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions};
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;

@@ -134,6 +134,20 @@ impl DocumentDecoder {
         Ok(())
     }
 
+    /// Appends `bytes` as they are.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if the buffer would exceed the limit. The buffer is unchanged then.
+    pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let len = check_output_len(self.len as u64, bytes.len() as u64, self.max_output_bytes)?;
+        reserve(&mut self.output, len + ELEMENT_TEXT_SLACK)?;
+        self.output.resize(len + ELEMENT_TEXT_SLACK, 0);
+        self.memo.make_room(len);
+        self.output[self.len..len].copy_from_slice(bytes);
+        self.len = len;
+        Ok(())
+    }
+
     /// Returns the documents appended since the start or the last [`take`](Self::take) or
     /// [`clear`](Self::clear).
     pub fn bytes(&self) -> &[u8] {

@@ -145,6 +145,23 @@ impl Paths {
     }
 }
 
+/// Paths of the documents of a segment, one for equal neighbours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PathRuns {
+    /// The path of each run.
+    pub paths: Paths,
+    /// Number of documents of each run.
+    pub num_docs: Vec<u64>,
+}
+
+impl PathRuns {
+    /// Returns the runs in order: path and number of documents.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        let num_docs = self.num_docs.iter().enumerate();
+        num_docs.filter_map(|(run, &num_docs)| Some((self.paths.get(run)?, num_docs)))
+    }
+}
+
 /// A read-only corpus: segments in order, with the document ids of each.
 #[derive(Debug, Clone)]
 pub struct Corpus {

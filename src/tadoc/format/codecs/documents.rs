@@ -33,7 +33,7 @@ use crate::format::layout::SegmentMeta;
 use crate::format::strings;
 use crate::format::strings::{FrontCoded, StringModels};
 use crate::grammar::Grammar;
-use crate::segment::{DocumentLength, Paths};
+use crate::segment::{DocumentLength, PathRuns, Paths};
 use crate::text::Dictionary;
 
 /// Numbers of the codecs in the footer.
@@ -73,7 +73,25 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
 /// [`Error::Format`] if the section does not contain exactly the paths that `meta` declares,
 /// [`Error::Version`] for an unknown codec.
 pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta) -> Result<Paths> {
-    let mut paths = PathsDecoder { place, meta, arena: Vec::new(), ends: Vec::new() };
+    Ok(decode_with(place, codec, bytes, meta, false)?.paths)
+}
+
+/// Variant of [`decode`] that keeps one path of equal neighbours.
+///
+/// # Errors
+/// As [`decode`].
+pub(in crate::format) fn decode_runs(
+    place: Origin<'_>,
+    codec: u16,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<PathRuns> {
+    decode_with(place, codec, bytes, meta, true)
+}
+
+fn decode_with(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, joins_equal: bool) -> Result<PathRuns> {
+    let mut paths =
+        PathsDecoder { place, meta, joins_equal, arena: Vec::new(), ends: Vec::new(), num_docs: Vec::new() };
     match codec {
         STRINGS => {
             let mut models = StringModels::new();
@@ -104,8 +122,12 @@ pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], met
 struct PathsDecoder<'a> {
     place: Origin<'a>,
     meta: &'a SegmentMeta,
+    /// If true, equal neighbours are one path.
+    joins_equal: bool,
     arena: Vec<u8>,
     ends: Vec<u64>,
+    /// Number of documents of each path, if equal neighbours are one.
+    num_docs: Vec<u64>,
 }
 
 impl PathsDecoder<'_> {
@@ -113,27 +135,39 @@ impl PathsDecoder<'_> {
     /// of the previous path and the greatest length of the arena.
     fn decode_all(&mut self, mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>) -> Result<()> {
         let mut previous = 0;
+        let mut len_bytes = 0u64;
         for doc in 0..self.meta.num_docs {
             let start = self.arena.len();
             let is_decoded = decode(&mut self.arena, previous, self.meta.paths_bytes as usize);
-            if is_decoded.is_none() || std::str::from_utf8(&self.arena[start..]).is_err() {
+            let is_equal = self.joins_equal && doc > 0 && self.arena[previous..start] == self.arena[start..];
+            if is_decoded.is_none() || !is_equal && std::str::from_utf8(&self.arena[start..]).is_err() {
                 let reason = format!("expected path {doc} in UTF-8 and within the bytes declared");
                 return Err(self.place.fault(0, reason));
             }
+            len_bytes = len_bytes.saturating_add((self.arena.len() - start) as u64);
+            if is_equal {
+                self.arena.truncate(start);
+                if let Some(num_docs) = self.num_docs.last_mut() {
+                    *num_docs += 1;
+                }
+                continue;
+            }
             previous = start;
             self.ends.push(self.arena.len() as u64);
+            if self.joins_equal {
+                self.num_docs.push(1);
+            }
+        }
+        let expected = self.meta.paths_bytes;
+        if len_bytes != expected {
+            return Err(self.place.fault(0, format!("expected {expected} bytes of paths, got {len_bytes}")));
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Paths> {
-        let expected = self.meta.paths_bytes;
-        let got = self.arena.len();
-        if got as u64 != expected {
-            return Err(self.place.fault(0, format!("expected {expected} bytes of paths, got {got}")));
-        }
+    fn finish(self) -> Result<PathRuns> {
         let bytes = String::from_utf8(self.arena).map_err(|e| self.place.fault(0, e.to_string()))?;
-        Ok(Paths::from_parts(bytes, self.ends))
+        Ok(PathRuns { paths: Paths::from_parts(bytes, self.ends), num_docs: self.num_docs })
     }
 }
 

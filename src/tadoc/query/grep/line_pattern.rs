@@ -136,6 +136,11 @@ impl LinePattern {
         &self.demands
     }
 
+    /// Returns true if `line`, which has no line end, is selected.
+    pub fn selects(&self, line: &[u8]) -> bool {
+        self.regex.is_match(line) != self.is_inverted
+    }
+
     /// Returns the places of the successive matches in `line`, which has no line end.
     pub fn matches<'a>(&'a self, line: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
         self.regex.find_iter(line).map(|found| found.range())

@@ -18,7 +18,7 @@
 //! memory is that of a batch, of a line, or of a line with its neighbours, whichever is longest.
 //! Cost: that of the candidates ([`TextPattern`](crate::query::TextPattern)), and O(bytes of the
 //! candidates). Of a document of [`LONG_BYTES`] or more only the lines around places are decoded,
-//! if these are few.
+//! if these are few. `texts` joins the documents of a path, whose lines `joined` searches as one text.
 //!
 //! # Lines
 //!
@@ -33,8 +33,10 @@
 //! are kept, and those after it were read. Lines are numbered by counting line ends between one
 //! that is found and the next, so each byte is read twice.
 
+mod joined;
 mod line_pattern;
 mod places;
+mod texts;
 
 use std::ops::{ControlFlow, Range};
 
@@ -48,9 +50,12 @@ use super::hit::SearchOptions;
 use super::matching::candidates::documents_for_demands;
 use super::search::check_num_hits;
 
+use joined::JoinedSearch;
 use places::{Place, PlaceFinder};
+use texts::LineStart;
 
 pub use line_pattern::{LineExpression, LinePattern, is_any_case_by_smart_case};
+pub use texts::{PathTexts, SegmentPaths, TextLead, has_line_ends};
 
 /// Bytes of documents that are decoded together.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -132,35 +137,55 @@ pub fn grep_documents(
 ) -> Result<()> {
     // A copy has scratch memory of its own, so that threads do not wait for each other's.
     let pattern = pattern.clone();
-    let mut run = Run { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
+    let mut search = Search { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
     let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
     let mut finder = PlaceFinder::new(corpus, pattern.demands());
-    let mut ends: Vec<(u64, usize)> = Vec::new();
-    for &doc_id in docs {
-        let len_bytes = document_len_bytes(corpus, doc_id)?;
-        let is_long = len_bytes >= LONG_BYTES;
-        let places = is_long.then(|| finder.places(doc_id, len_bytes)).flatten();
-        if places.is_some() || decoder.bytes().len() as u64 + len_bytes > BATCH_BYTES {
-            run.search_batch(decoder.bytes(), &mut ends)?;
-            decoder.clear();
-        }
-        if run.is_over {
-            break;
-        }
-        match places {
-            Some(places) => run.search_places(doc_id, len_bytes, &places)?,
-            None if len_bytes > PIECE_BYTES => run.search_in_pieces(doc_id, len_bytes)?,
+    search.search_alone(docs, &mut decoder, &mut finder)
+}
+
+/// Variant of [`grep_documents`] that searches the documents of a path as one text: they have the line numbers,
+/// offsets and neighbours of `texts`. `docs` are in [their order](PathTexts::in_order). The most lines of a document
+/// are those of a text. The id of a line in a joined text is that of one of its documents.
+///
+/// # Errors
+/// As [`grep`].
+pub fn grep_texts(
+    corpus: &Corpus,
+    pattern: &LinePattern,
+    texts: &PathTexts,
+    docs: &[u64],
+    options: &GrepOptions<'_>,
+    visit: &mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let pattern = pattern.clone();
+    let mut search = Search { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
+    let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
+    let mut finder = PlaceFinder::new(corpus, pattern.demands());
+    let mut joined = JoinedSearch::new(texts, options);
+    let mut rest = docs;
+    while let Some(&first) = rest.first()
+        && !search.is_over
+    {
+        let run = texts.run_with(first).filter(|run| texts.is_joined(run.text));
+        let len = match run {
+            Some(run) => rest.iter().take_while(|doc| run.docs.contains(doc)).count(),
+            None => rest.iter().take_while(|&&doc| !texts.is_in_joined(doc)).count(),
+        };
+        let (docs, behind) = rest.split_at(len);
+        rest = behind;
+        match run {
+            Some(run) => joined.search(&mut search, &mut decoder, &mut finder, run, docs)?,
             None => {
-                decoder.append_document(doc_id)?;
-                ends.push((doc_id, decoder.bytes().len()));
+                joined.flush(&mut search, &mut decoder)?;
+                search.search_alone(docs, &mut decoder, &mut finder)?;
             }
         }
     }
-    run.search_batch(decoder.bytes(), &mut ends)
+    joined.flush(&mut search, &mut decoder)
 }
 
 /// A search under way.
-struct Run<'a, 'v> {
+struct Search<'a, 'v> {
     corpus: &'a Corpus,
     pattern: &'a LinePattern,
     options: &'a GrepOptions<'a>,
@@ -169,7 +194,41 @@ struct Run<'a, 'v> {
     is_over: bool,
 }
 
-impl Run<'_, '_> {
+impl Search<'_, '_> {
+    /// Searches `docs`, each of which is a text.
+    fn search_alone(
+        &mut self,
+        docs: &[u64],
+        decoder: &mut DocumentDecoder,
+        finder: &mut PlaceFinder<'_>,
+    ) -> Result<()> {
+        let mut ends: Vec<(u64, usize)> = Vec::new();
+        for &doc_id in docs {
+            let len_bytes = document_len_bytes(self.corpus, doc_id)?;
+            let is_long = len_bytes >= LONG_BYTES;
+            let places = is_long.then(|| finder.places(doc_id, len_bytes)).flatten();
+            if places.is_some() || decoder.bytes().len() as u64 + len_bytes > BATCH_BYTES {
+                self.search_batch(decoder.bytes(), &mut ends)?;
+                decoder.clear();
+            }
+            if self.is_over {
+                break;
+            }
+            let mut search = LineSearch::new(self.pattern, doc_id, self.options);
+            match places {
+                Some(places) => self.search_places(&mut search, doc_id, len_bytes, &places)?,
+                None if len_bytes > PIECE_BYTES => self.search_in_pieces(&mut search, doc_id, len_bytes, b"")?,
+                None => {
+                    decoder.append_document(doc_id)?;
+                    ends.push((doc_id, decoder.bytes().len()));
+                }
+            }
+        }
+        self.search_batch(decoder.bytes(), &mut ends)?;
+        decoder.clear();
+        Ok(())
+    }
+
     /// Searches the documents in `bytes`, given with their ends, and forgets them.
     fn search_batch(&mut self, bytes: &[u8], ends: &mut Vec<(u64, usize)>) -> Result<()> {
         self.check_cancellation()?;
@@ -184,10 +243,9 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Searches document `doc_id` of `len_bytes`, piece by piece.
-    fn search_in_pieces(&mut self, doc_id: u64, len_bytes: u64) -> Result<()> {
+    /// Searches document `doc_id` of `len_bytes`, piece by piece. `end` follows it.
+    fn search_in_pieces(&mut self, search: &mut LineSearch<'_>, doc_id: u64, len_bytes: u64, end: &[u8]) -> Result<()> {
         let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
-        let mut search = LineSearch::new(self.pattern, doc_id, self.options);
         let mut bytes: Vec<u8> = Vec::new();
         // Ends of the lines that were searched, and of the whole lines that were read.
         let (mut searched, mut whole, mut read) = (0, 0, 0);
@@ -200,6 +258,9 @@ impl Run<'_, '_> {
             extract_into(self.corpus, doc_id, read, piece_bytes, limit, &mut bytes)?;
             read += piece_bytes;
             let is_last = read == len_bytes;
+            if is_last {
+                bytes.extend_from_slice(end);
+            }
             whole = match memrchr(b'\n', &bytes[start..]) {
                 _ if is_last => bytes.len(),
                 Some(at) => start + at + 1,
@@ -207,7 +268,7 @@ impl Run<'_, '_> {
             };
             let end = if is_last { whole } else { start_of_last_lines(&bytes[searched..whole], after) + searched };
             let window = Window { bytes: &bytes[..whole], to: end };
-            self.search_window(&mut search, window)?;
+            self.search_window(search, window)?;
             if self.is_over {
                 break;
             }
@@ -220,8 +281,13 @@ impl Run<'_, '_> {
     }
 
     /// Searches the lines of document `doc_id` of `len_bytes` that overlap one of `places`.
-    fn search_places(&mut self, doc_id: u64, len_bytes: u64, places: &[Place]) -> Result<()> {
-        let mut search = LineSearch::new(self.pattern, doc_id, self.options);
+    fn search_places(
+        &mut self,
+        search: &mut LineSearch<'_>,
+        doc_id: u64,
+        len_bytes: u64,
+        places: &[Place],
+    ) -> Result<()> {
         let mut bytes: Vec<u8> = Vec::new();
         // End of the lines that were searched. The search knows the number of the next one.
         let mut searched = 0;
@@ -240,7 +306,7 @@ impl Run<'_, '_> {
                 if range.start > first.range.start { search.line_number() } else { first.num_line_ends + 1 };
             search.resume(around.offset, around.lines.start, line_number);
             let window = Window { bytes: &bytes, to: around.lines.end };
-            self.search_window(&mut search, window)?;
+            self.search_window(search, window)?;
             if self.is_over || search.is_over() {
                 break;
             }
@@ -366,6 +432,8 @@ struct LineSearch<'p> {
     at: usize,
     /// Number of the line at `at`.
     line_number: u64,
+    /// Lines and bytes of its text before the document.
+    start: LineStart,
 }
 
 impl<'p> LineSearch<'p> {
@@ -380,7 +448,18 @@ impl<'p> LineSearch<'p> {
             offset: 0,
             at: 0,
             line_number: 1,
+            start: LineStart::default(),
         }
+    }
+
+    /// Begins at position `at` of a window, where the text has `start` before it, and wants `num_left` lines.
+    pub fn start_at(&mut self, start: LineStart, at: usize, num_left: u64) {
+        (self.start, self.at, self.num_left) = (start, at, num_left);
+    }
+
+    /// Returns the number of lines that are still wanted.
+    pub fn num_left(&self) -> u64 {
+        self.num_left
     }
 
     /// Returns true if no more lines of the document are wanted.
@@ -409,8 +488,8 @@ impl<'p> LineSearch<'p> {
         self.advance(bytes, next);
         Ok(Some(GrepLine {
             doc_id: self.doc_id,
-            line_number,
-            line_offset: self.offset + line.start as u64,
+            line_number: self.start.num_lines.wrapping_add(line_number),
+            line_offset: self.start.offset.wrapping_add(self.offset + line.start as u64),
             matched: matched.start - line.start..matched.end - line.start,
             line: &bytes[line],
             before: &bytes[before],

@@ -125,12 +125,12 @@ impl<'c> PlaceFinder<'c> {
 
 /// Line ends of each element of a segment, and a flag for those with a token of the demand.
 #[derive(Debug)]
-struct Marks(Vec<u64>);
+pub(super) struct Marks(Vec<u64>);
 
 const FLAG: u64 = 1 << 63;
 
 impl Marks {
-    fn new(segment: &Segment, tokens: &[u32]) -> Self {
+    pub fn new(segment: &Segment, tokens: &[u32]) -> Self {
         let grammar = segment.dag.grammar();
         let dictionary = &segment.dictionary;
         let mut marks = vec![0u64; grammar.num_terminals as usize + grammar.num_rules()];
@@ -151,6 +151,11 @@ impl Marks {
             marks[grammar.num_terminals as usize + rule_idx] = flag | num_line_ends & !FLAG;
         }
         Self(marks)
+    }
+
+    /// Returns the number of line ends of the element.
+    pub fn num_line_ends(&self, element: u32) -> u64 {
+        self.for_element(element).1
     }
 
     /// Returns true if the element has a token of the demand, and the number of its line ends.

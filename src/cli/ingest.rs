@@ -102,9 +102,9 @@ pub struct Arguments {
     /// of Zeek. The column named after the colon is the text, a column called `path` is the path, all others
     /// become columns of the table (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE'). jsonl:a.b is the
     /// field b of the object a.
-    /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
-    /// become columns.
-    /// mbox: a message of a mailbox, or a file .eml; from, to, subject and date become columns.
+    /// warc: a response, resource or conversion of a crawl, in WARC or ARC; its path is the URL, and type,
+    /// content_type and date become columns.
+    /// mbox: a message of a mailbox, or a file .eml, or one of Maildir or MH; from, to, subject and date become columns.
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 

@@ -437,7 +437,7 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
         Documents::Arrow(column) => arrow_ipc::read(column, opened, rows),
         Documents::Avro(field) => avro::read(field, opened, rows),
         #[cfg(feature = "warc")]
-        Documents::Warc => warc::read(opened, rows),
+        Documents::Warc => warc::read(opened, head, rows),
         #[cfg(not(feature = "warc"))]
         Documents::Warc => Err(Failure::left_out("crawls (WARC)", "warc").within(input.shown())),
         #[cfg(feature = "mail")]
@@ -492,6 +492,8 @@ pub struct Gather<'a> {
     joined_parts: Mended,
     /// Rows of JSON with values that the standard does not have.
     odd_rows: Tally,
+    /// Messages that were being delivered.
+    undelivered: Tally,
     faults: Faults,
     /// Path of the document that has bytes and no end yet.
     open: Option<Arc<str>>,
@@ -509,6 +511,7 @@ impl<'a> Gather<'a> {
             colours: Mended::default(),
             joined_parts: Mended::default(),
             odd_rows: Tally::default(),
+            undelivered: Tally::default(),
             faults: faults.clone(),
             open: None,
             sink,
@@ -632,7 +635,12 @@ impl<'a> Gather<'a> {
             let parts = display::plural(num_parts, "part");
             format!("{parts} of lines of containers joined; --join-partial never keeps them apart")
         });
-        let notes = odd_cells.into_iter().chain(odd_rows).chain(colours).chain(joined).chain(self.undecoded.notes());
+        let undelivered = self.undelivered.first().map(|(count, first)| {
+            let files = display::plural(count, "file");
+            format!("{files} in folders tmp of Maildir left out, which are being delivered ({first})")
+        });
+        let notes = odd_cells.into_iter().chain(odd_rows).chain(colours).chain(joined).chain(undelivered);
+        let notes = notes.chain(self.undecoded.notes());
         notes.chain(self.unsearchable.notes()).collect()
     }
 

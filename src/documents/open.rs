@@ -179,6 +179,13 @@ pub struct Counters {
     text_bytes: Counter,
 }
 
+impl Counters {
+    /// Adds bytes that go into the decoder.
+    pub fn add_packed_bytes(&self, len_bytes: u64) {
+        self.packed_bytes.set(self.packed_bytes.get() + len_bytes);
+    }
+}
+
 /// Opens `input`, whose bytes `reader` gives if it is there already. Compressed inputs are decompressed
 /// within `limits`, unless `decompress` is false. Faults of the streams go to `faults`.
 ///

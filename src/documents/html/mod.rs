@@ -45,11 +45,8 @@ impl Form {
         }
     }
 
-    /// Returns the form of a body of HTTP with this type and content encoding, or none if it is no page.
-    pub fn from_type(content_type: Option<&str>, encoding: Option<&str>) -> Option<Self> {
-        if !encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case("identity")) {
-            return None;
-        }
+    /// Returns the form of a body of HTTP with this type, or none if it is no page.
+    pub fn from_type(content_type: Option<&str>) -> Option<Self> {
         let essence = content_type?.split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
             "text/html" => Some(Self::Html),

@@ -16,18 +16,21 @@
 //! bodies. If the line has a date, a header line or a blank one follows; without a date, a header line of a usual
 //! name. Other lines of that kind are text, so each line is in a document or begins one. `Content-Length` is not
 //! looked at. A file whose name ends with `.eml` is one message, with every byte of it but the byte order mark of
-//! UTF-8 in front, which is left out of mailboxes, too. Attachments stay encoded.
+//! UTF-8 in front, which is left out of mailboxes, too. So is a file of a folder `cur` or `new` of [`maildir`], and one
+//! of MH, whose name is a number, unless it begins with `From `. Attachments stay encoded.
 //! With `--html text` a message is its text instead ([`text`]), and is in memory as a whole. Otherwise
 //! lines and messages have any length, and the header lines of one message are in memory.
 
 mod date;
 mod headers;
+mod maildir;
 mod text;
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use self::headers::{Witness, decoded, in_utf8};
+use self::maildir::Place;
 use crate::charset::MARK;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns};
@@ -72,15 +75,26 @@ const PART_BYTES: u64 = 64 << 10;
 
 /// Reads the messages of one input.
 pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
+    let place = Place::from_path(&rows.input.path);
+    if place == Place::Delivery {
+        rows.sink.undelivered.add(1, || rows.input.shown());
+        return Ok(());
+    }
     let mut messages = Messages::new(rows);
     let mut is_first = true;
     loop {
         let part = read_part(&mut *opened.reader);
         let mut part = part.map_err(|error| opened.failed(messages.rows.input, &error))?;
-        if std::mem::take(&mut is_first) && part.starts_with(MARK) {
-            part.drain(..MARK.len());
-            if part.is_empty() {
-                continue;
+        if std::mem::take(&mut is_first) {
+            if part.starts_with(MARK) {
+                part.drain(..MARK.len());
+                if part.is_empty() {
+                    continue;
+                }
+            }
+            if place.is_of_message(&part) {
+                messages.is_alone = true;
+                messages.state = State::Head;
             }
         }
         if part.is_empty() {

@@ -16,16 +16,25 @@
 //!
 //! Source: ISO 28500, <https://iipc.github.io/warc-specifications/>. Requests, metadata and revisits are
 //! left out. Of a response of HTTP the text is the body, with the lengths of chunks taken out. A body with
-//! a content encoding stays as it is. With `--html text` bodies of HTML become text ([`html`]). Memory does
-//! not grow with a record, besides its header lines.
+//! a content encoding stays as it is, and with `--html text` it is [`decoded`](coded), and becomes text if it is HTML
+//! ([`html`]). Files of [`arc`] are read, too. Memory does not grow with a record, besides its header lines.
+//!
+//! Some programs write wrong lengths. Where no record begins behind one, the bytes up to the next line that begins
+//! one are left out with a warning. A file whose first bytes begin no record is an error.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+mod arc;
+mod chunks;
+mod coded;
+
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
+
+use self::chunks::Chunks;
 
 use crate::charset::Given;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns, read_head};
-use crate::html::{self, Form};
+use crate::html;
 use crate::open::Opened;
 use crate::rows::Rows;
 use crate::timestamps;
@@ -34,11 +43,46 @@ use crate::timestamps;
 const KEPT_TYPES: [&str; 3] = ["response", "resource", "conversion"];
 /// The way out of records that are damaged, for messages.
 const WAY_OUT: &str = "; pass --keep-going to store what can be read";
-/// Maximum bytes of the line in front of a chunk.
-const MAX_CHUNK_LINE: u64 = 1 << 10;
+/// The likely cause of bytes that begin no record, for warnings.
+const WRONG_LENGTH: &str =
+    "; the length of the record before may be wrong: the bytes up to the next record are left out";
 
-/// Reads the records of one input.
-pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
+/// Forms of crawls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Warc,
+    Arc,
+}
+
+impl Form {
+    /// Returns true if a record may begin with `line`.
+    fn begins(self, line: &[u8]) -> bool {
+        match self {
+            Self::Warc => line.starts_with(b"WARC/"),
+            Self::Arc => arc::begins(line),
+        }
+    }
+
+    /// Reads what stands in front of a record, behind `first` if its first line was read already.
+    fn read_head(self, first: Vec<u8>, reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Warc => Ok([first, read_head(reader)?].concat()),
+            Self::Arc if first.is_empty() => read_line(reader),
+            Self::Arc => Ok(first),
+        }
+    }
+
+    fn parse(self, head: &[u8]) -> Result<Record, String> {
+        match self {
+            Self::Warc => Record::parse(head),
+            Self::Arc => Record::from_line(head),
+        }
+    }
+}
+
+/// Reads the records of one input, which begins with `head`.
+pub fn read(mut opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Outcome {
+    let form = if head.starts_with(arc::START) { Form::Arc } else { Form::Warc };
     let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
     let failed = |error: io::Error| budget.failed(codec, input, &error);
     let mut columns = RecordColumns::new(["type", "content_type"]);
@@ -47,16 +91,22 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     for number in 1u64.. {
         let wrong = |reason: String| Failure::new(format!("{}: record {number}: {reason}", input.shown()));
         let ahead_line = std::mem::take(&mut ahead);
-        let Some(head) = read_record_head(ahead_line, &mut *opened.reader).map_err(failed)? else { break };
-        let record = match Record::parse(&head) {
+        let Some(head) = next_head(form, ahead_line, &mut *opened.reader).map_err(failed)? else { break };
+        let record = match form.parse(&head) {
             Ok(record) => record,
-            Err(reason) if rows.sink.faults.are_left_out() => {
-                rows.sink.faults.note(input, wrong(reason));
-                rows.sink.faults.add_rows(u64::from(head.starts_with(b"WARC/")));
-                skip_to_record(&mut *opened.reader, &mut ahead).map_err(failed)?;
+            Err(reason) => {
+                let is_record = form.begins(&head);
+                if rows.sink.faults.are_left_out() {
+                    rows.sink.faults.note(input, wrong(reason));
+                    rows.sink.faults.add_rows(u64::from(is_record));
+                } else if is_record || number == 1 {
+                    return Err(wrong(format!("{reason}{WAY_OUT}")));
+                } else {
+                    rows.sink.faults.note(input, wrong(format!("{reason}{WRONG_LENGTH}")));
+                }
+                skip_to_record(form, &mut *opened.reader, &mut ahead).map_err(failed)?;
                 continue;
             }
-            Err(reason) => return Err(wrong(format!("{reason}{WAY_OUT}"))),
         };
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
@@ -73,11 +123,18 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
                 _ => Box::new(&mut block),
             };
             let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
-            let form = Form::from_type(content_type.as_deref(), http.get("content-encoding"));
-            let appended = match form.filter(|_| rows.options.html_to_text) {
-                Some(form) => {
+            let mut page = None;
+            if rows.options.html_to_text {
+                if let Some(encodings) = http.get("content-encoding") {
+                    let place = format!("record {number}");
+                    body = coded::decoded(body, encodings, &budget, input, &place).map_err(failed)?;
+                }
+                page = html::Form::from_type(content_type.as_deref());
+            }
+            let appended = match page {
+                Some(page) => {
                     let given = Given::ContentType(content_type.as_deref());
-                    html::append_text(form, given, &path, &mut *body, rows, &failed)
+                    html::append_text(page, given, &path, &mut *body, rows, &failed)
                 }
                 None => rows.sink.append_from(&path, &mut *body, &failed),
             };
@@ -102,27 +159,32 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     columns.store(rows)
 }
 
-/// Reads the header lines of the next record, behind its first line or behind blank lines. Returns none at the end.
-fn read_record_head(first: Vec<u8>, reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
-    if !first.is_empty() {
-        return Ok(Some([first, read_head(reader)?].concat()));
-    }
-    loop {
+/// Reads what stands in front of the next record, behind its first line or behind blank lines. Returns none at the
+/// end.
+fn next_head(form: Form, first: Vec<u8>, reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+    while first.is_empty() {
         match reader.fill_buf()?.first() {
             None => return Ok(None),
             Some(b'\r' | b'\n') => reader.consume(1),
-            Some(_) => return read_head(reader).map(Some),
+            Some(_) => break,
         }
     }
+    form.read_head(first, reader).map(Some)
+}
+
+/// Reads a line, or the first bytes of a very long one.
+fn read_line(reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    reader.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
+    Ok(line)
 }
 
 /// Skips to the first line of a record, and reads it into `line`, which stays empty at the end.
-fn skip_to_record(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+fn skip_to_record(form: Form, reader: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     let mut is_start = true;
     loop {
-        line.clear();
-        reader.take(MAX_HEADER_BYTES).read_until(b'\n', line)?;
-        if line.is_empty() || is_start && line.starts_with(b"WARC/") {
+        *line = read_line(reader)?;
+        if line.is_empty() || is_start && form.begins(line) {
             return Ok(());
         }
         is_start = line.ends_with(b"\n");
@@ -166,86 +228,9 @@ impl Record {
     }
 }
 
-/// A body in chunks, each behind a line with its length. A body whose first line is none, although the
-/// header lines say so, stays as it is; so does the rest behind a line that is none.
-struct Chunks<R> {
-    inner: R,
-    /// Bytes of a line that is no length of a chunk.
-    line: Cursor<Vec<u8>>,
-    /// Bytes up to the next length, or none if there are no chunks any more.
-    rest: Option<u64>,
-}
-
-impl<R: BufRead> Chunks<R> {
-    fn new(inner: R) -> io::Result<Self> {
-        let mut chunks = Self { inner, line: Cursor::default(), rest: Some(0) };
-        chunks.next_chunk()?;
-        Ok(chunks)
-    }
-
-    /// Reads the length of the next chunk. The last one has the length 0.
-    fn next_chunk(&mut self) -> io::Result<()> {
-        let mut line = Vec::new();
-        (&mut self.inner).take(MAX_CHUNK_LINE).read_until(b'\n', &mut line)?;
-        let text = std::str::from_utf8(&line).unwrap_or_default();
-        let digits = text.split(';').next().unwrap_or_default().trim();
-        match u64::from_str_radix(digits, 16) {
-            Ok(0) => {
-                io::copy(&mut self.inner, &mut io::sink())?;
-                self.rest = None;
-            }
-            Ok(len) if line.ends_with(b"\n") => self.rest = Some(len),
-            _ => (self.line, self.rest) = (Cursor::new(line), None),
-        }
-        Ok(())
-    }
-}
-
-impl<R: BufRead> Read for Chunks<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let len = self.line.read(bytes)?;
-        let Some(rest) = self.rest.filter(|_| len == 0) else {
-            return if len > 0 { Ok(len) } else { self.inner.read(bytes) };
-        };
-        let len = (&mut self.inner).take(rest).read(bytes)?;
-        self.rest = Some(rest - len as u64);
-        if self.rest == Some(0) {
-            // The line end behind the chunk.
-            let mut line = Vec::new();
-            (&mut self.inner).take(2).read_until(b'\n', &mut line)?;
-            self.next_chunk()?;
-        } else if len == 0 && !bytes.is_empty() {
-            self.rest = None;
-        }
-        Ok(len)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn joined(body: &str) -> String {
-        let mut text = String::new();
-        Chunks::new(body.as_bytes()).unwrap().read_to_string(&mut text).unwrap();
-        text
-    }
-
-    #[test]
-    fn chunks_are_joined() {
-        assert_eq!(joined("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nTrailer: x\r\n\r\n"), "abcde");
-        assert_eq!(joined("A\r\n0123456789\r\n0\r\n\r\n"), "0123456789");
-        assert_eq!(joined("0\r\n\r\n"), "");
-    }
-
-    #[test]
-    fn other_bodies_stay() {
-        for body in ["", "<html>\n</html>", "no line end", "zz\r\nabc", "3"] {
-            assert_eq!(joined(body), body);
-        }
-        assert_eq!(joined("3\r\nabc\r\nmore\r\n3\r\n"), "abcmore\r\n3\r\n");
-        assert_eq!(joined("9\r\ncut"), "cut");
-    }
 
     #[test]
     fn records_need_a_type_and_a_length() {

@@ -200,7 +200,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.is_open = true;
             if let Some(clock) = &mut self.rows.clock {
                 let time = clock.for_line(&self.head);
-                self.is_yearless |= matches!(time, LineTime::Yearless(_));
+                self.is_yearless |= matches!(time, LineTime::Yearless(..));
                 self.times.push(time);
             }
             let max_held = if self.is_yearless { MAX_HELD } else { BATCH_ROWS };

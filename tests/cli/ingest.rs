@@ -24,7 +24,7 @@ fn texts_without_blanks_are_told_once() {
     let ran = folder.run(&[&inputs[..], &["w.tadoc", "--tokenizer", "word"]].concat());
     assert_eq!(ran.stderr.matches(note).count(), 1, "{}", ran.stderr);
     for options in [&[][..], &["--tokenizer", "uax29"]] {
-        let ran = folder.run(&[&inputs[..], &["u.tadoc", "--overwrite"], options].concat());
+        let ran = folder.run(&[&inputs[..], &["u.tadoc", "--force"], options].concat());
         assert!(!ran.stderr.contains("Chinese"), "{}", ran.stderr);
         assert_eq!(folder.rows("SELECT count(*) FROM search('u.tadoc', '审批流程')"), ["1"]);
     }
@@ -72,6 +72,7 @@ fn words_are_found_by_their_spellings() {
     }
     // Corpora of both profiles are asked together.
     folder.write("zh.txt", "审批流程 café");
+    std::fs::create_dir(folder.join("both")).unwrap();
     for tokenizer in ["auto", "word"] {
         let corpus = format!("both/{tokenizer}.tadoc");
         folder.run(&["ingest", "zh.txt", "in/hard.txt", "-o", &corpus, "--tokenizer", tokenizer]);

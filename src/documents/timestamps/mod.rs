@@ -221,7 +221,9 @@ impl Clock {
             Place::Column(_) => (None, None),
         };
         let time = match moment {
-            Some(Moment::Shown(shown)) if shown.year.is_none() && self.how.year.is_none() => LineTime::Yearless(shown),
+            Some(Moment::Shown(shown)) if shown.year.is_none() && self.how.year.is_none() => {
+                LineTime::Yearless(shown, self.latest_known())
+            }
             moment => LineTime::Known(moment.and_then(|moment| self.micros(moment))),
         };
         if let Some(mut explained) = self.explained.take() {
@@ -236,7 +238,7 @@ impl Clock {
     pub fn settled(&mut self, times: &[LineTime]) -> Vec<Option<i64>> {
         let in_last_year = |shown: &Shown, limit| last_until(shown, limit);
         let micros = |shown: &Shown, local| self.in_zone(local, shown.zone);
-        let settled = years::settled(times, self.latest_known(), in_last_year, micros);
+        let settled = years::settled(times, in_last_year, micros);
         let num_missing = settled.iter().filter(|micros| micros.is_none()).count();
         self.count(settled.len() as u64, num_missing as u64);
         settled

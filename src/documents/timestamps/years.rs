@@ -23,27 +23,42 @@ const MAX_BACK: TimeDelta = TimeDelta::days(92);
 pub enum LineTime {
     /// Microseconds since 1970, or none.
     Known(Option<i64>),
-    /// A time without a year.
-    Yearless(Shown),
+    /// A time without a year, and the last time that it can mean.
+    Yearless(Shown, NaiveDateTime),
 }
 
-/// Returns the times of successive lines. `latest` is the last time that the last one can mean; `in_last_year` returns
-/// the last time up to a limit that a line can mean, by its clock, and `micros` the instant of a time.
+/// The next time without a year, and the last one that it could mean.
+#[derive(Clone, Copy)]
+struct Behind {
+    local: NaiveDateTime,
+    latest: NaiveDateTime,
+}
+
+impl Behind {
+    /// Returns the last time that a line before it can mean.
+    fn limit(self) -> NaiveDateTime {
+        self.local.checked_add_signed(MAX_BACK).map_or(self.latest, |limit| limit.min(self.latest))
+    }
+}
+
+/// Returns the times of successive lines. `in_last_year` returns the last time up to a limit that a line can mean, by its
+/// clock, and `micros` the instant of a time. Lines that can mean other last times, as those of another stream of gzip,
+/// tell nothing of each other.
 pub fn settled(
     times: &[LineTime],
-    latest: NaiveDateTime,
     in_last_year: impl Fn(&Shown, NaiveDateTime) -> Option<NaiveDateTime>,
     micros: impl Fn(&Shown, NaiveDateTime) -> Option<i64>,
 ) -> Vec<Option<i64>> {
-    let mut limit = latest;
+    let mut behind: Option<Behind> = None;
     let mut found = Vec::with_capacity(times.len());
     for time in times.iter().rev() {
         found.push(match time {
             LineTime::Known(micros) => *micros,
-            LineTime::Yearless(shown) => {
+            LineTime::Yearless(shown, latest) => {
+                let limit = behind.filter(|behind| behind.latest == *latest).map_or(*latest, Behind::limit);
                 let local = in_last_year(shown, limit);
                 if let Some(local) = local {
-                    limit = local.checked_add_signed(MAX_BACK).map_or(latest, |limit| limit.min(latest));
+                    behind = Some(Behind { local, latest: *latest });
                 }
                 local.and_then(|local| micros(shown, local))
             }

@@ -103,5 +103,16 @@ SELECT function, signature, example FROM tadoc_functions() WHERE kind = 'table';
 -- The words of a text, as an ingest cuts it
 SELECT tokenize('To be, or not to be', 'word');
 
+-- Fields of a text: by a pattern, as logfmt, and of JSON
+SELECT parse('user ann took 12 ms', 'user {name} took {ms:int} ms');
+
+SELECT grok('from 10.0.0.1 in 1.5 ms', 'from %{IP:client} in %{NUMBER:ms:float}');
+
+SELECT logfmt('level=info msg="disk full"', 'msg');
+
+SELECT json_get('{"a": {"b": ["c"]}}', 'a.b[0]');
+
+SELECT json_get_int('{"n": 3}', 'n'), json_get_float('{"n": 1.5}', 'n'), json_get_bool('{"n": true}', 'n');
+
 -- How fast text arrives with each codec behind a link of 6 GB/s
 SELECT codec, regime, predicted_gb_per_s, binding_stage FROM ingestion_model(6.0) LIMIT 3;

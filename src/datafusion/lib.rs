@@ -36,6 +36,7 @@
 //! | `options` | the settings under `SET tadoc.` |
 //! | [`safety`] | safe mode: the one door to storage, and the statements that are allowed |
 //! | `placement` | the choice between cores and a device for a task |
+//! | `fields` | patterns that say where the fields of a text are |
 //! | [`user_columns`] | columns that users add to documents |
 //! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
@@ -55,6 +56,7 @@ mod corpora;
 mod declared_orders;
 mod disk_paths;
 mod errors;
+mod fields;
 mod file_scans;
 pub mod functions;
 mod gsst;

@@ -8,6 +8,7 @@ mod denials;
 mod digits;
 mod document_facts;
 mod every_function;
+mod fields;
 mod long_rows;
 mod portions;
 mod races;

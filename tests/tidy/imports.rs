@@ -42,6 +42,7 @@ const ROOMS: &[&str] = &[
     "file_scans",
     "stop",
     "type_depth",
+    "fields",
     "recipes",
     "throughput",
     "placement",

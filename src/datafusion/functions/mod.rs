@@ -72,7 +72,7 @@ use crate::planning::TadocTable;
 use crate::planning::arguments::Arguments;
 use crate::planning::function::BoundFunction;
 use crate::planning::function::Definition;
-use crate::planning::signature::{ColumnKind, Signature};
+use crate::planning::signature::Signature;
 
 pub(crate) use calls::planned_call;
 pub use calls::*;
@@ -141,7 +141,7 @@ pub fn signatures() -> impl Iterator<Item = &'static Signature> {
 }
 
 /// Returns the type of the answer and the documentation of each scalar function.
-fn documented_scalars() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
+fn documented_scalars() -> impl Iterator<Item = (String, &'static Documentation)> {
     scalar::documented()
 }
 

@@ -96,7 +96,7 @@ impl Described {
         }
     }
 
-    fn scalar(answer: ColumnKind, about: &Documentation) -> Self {
+    fn scalar(answer: String, about: &Documentation) -> Self {
         let usage = &about.syntax_example;
         let name = usage.split_once('(').map_or(usage.as_str(), |(name, _)| name);
         let arguments = about.arguments.iter().flatten();
@@ -106,7 +106,7 @@ impl Described {
             summary: about.description.clone(),
             signature: usage.clone(),
             arguments: arguments.map(|(name, summary)| format!("{name}: {summary}")).collect(),
-            columns: vec![answer.data_type().to_string()],
+            columns: vec![answer],
             example: example_of(name),
         }
     }

@@ -13,7 +13,8 @@
 //! expressions, subqueries, parameters and asynchronous functions are refused.
 //!
 //! Demands are derived from `=`, `IN`, `LIKE`, `contains`, `starts_with`, `ends_with`, regular
-//! expressions (the literals that every match must contain) and `OR`/`AND` of these. `NOT`,
+//! expressions (the literals that every match must contain), conditions on fields of `parse` (the literals of its
+//! pattern) and `OR`/`AND` of these. `NOT`,
 //! case-insensitive forms and all other expressions give no demand, which is always sound. U+FFFD
 //! in a literal may be the replacement of any invalid byte, so literals are cut there.
 
@@ -33,6 +34,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use regex_syntax::hir::{Hir, HirKind};
 
+use crate::fields::{Compiled, Reader, compiled};
 use crate::planning::signature::{Claim, Columns};
 use tadoc::query::TextPattern;
 
@@ -227,16 +229,22 @@ fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
             Operator::Eq if is_column(left) => Some(vec![TextPattern::equals(&text(right)?)]),
             Operator::Eq if is_column(right) => Some(vec![TextPattern::equals(&text(left)?)]),
             Operator::RegexMatch if is_column(left) => Some(vec![regex_pattern(&text(right)?)?]),
+            // They are not true for NULL, which a text without the literals gives.
+            op if is_comparison(*op) => either(field_pattern(left, column), field_pattern(right, column)).map(one),
             _ => None,
         },
         Expr::InList(list) if !list.negated && is_column(&list.expr) => {
             let literals = list.list.iter().map(text).collect::<Option<Vec<_>>>()?;
             Some(literals.iter().map(|literal| TextPattern::equals(literal)).collect())
         }
+        Expr::InList(list) => field_pattern(&list.expr, column).map(one),
+        Expr::Between(between) => field_pattern(&between.expr, column).map(one),
+        Expr::IsNotNull(inner) => field_pattern(inner, column).map(one),
         // The backslash is the only escape in Arrow's LIKE.
         Expr::Like(like) if !like.negated && !like.case_insensitive && is_column(&like.expr) => {
             Some(vec![TextPattern::like(&text(&like.pattern)?, Some('\\'))])
         }
+        Expr::Like(like) => field_pattern(&like.expr, column).map(one),
         Expr::ScalarFunction(function) => {
             let args = &function.args;
             let literal = args.get(1).and_then(text).filter(|_| is_column(&args[0]))?;
@@ -250,6 +258,35 @@ fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
         _ => None,
     };
     patterns.map(|patterns| patterns.into_iter().map(cut_at_replacements).collect())
+}
+
+fn one(pattern: TextPattern) -> Vec<TextPattern> {
+    vec![pattern]
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq, RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+}
+
+/// Returns the literals that `column` has in order in every row for which `expr`, a call of `parse` or a field of
+/// one, is not NULL.
+fn field_pattern(expr: &Expr, column: &str) -> Option<TextPattern> {
+    let call = match expr {
+        Expr::Cast(cast) => return field_pattern(&cast.expr, column),
+        Expr::TryCast(cast) => return field_pattern(&cast.expr, column),
+        Expr::ScalarFunction(call) => call,
+        _ => return None,
+    };
+    match (call.name(), call.args.as_slice()) {
+        ("get_field", [inner, ..]) => field_pattern(inner, column),
+        ("parse", [read, pattern]) if matches!(strip_cast(read), Expr::Column(c) if c.name == column) => {
+            let compiled = compiled(Reader::Parse, &text(pattern)?).ok()?;
+            let Compiled::Parse(pattern) = compiled.as_ref() else { return None };
+            Some(TextPattern::from_fragments(pattern.literals()))
+        }
+        _ => None,
+    }
 }
 
 fn either<T>(left: Option<T>, right: Option<T>) -> Option<T> {

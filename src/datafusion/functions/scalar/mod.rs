@@ -20,13 +20,14 @@
 //! 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on 64 MiB of log, versioned text and
 //! prose. Cores that keep the words of documents count about as fast as the device.
 //!
-//! [`tokenize`] asks no corpus: it cuts a text as an ingest does. [`bounded`] has no function of its own: it
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, and [`fields`] reads the fields of a text. [`bounded`] has no function of its own: it
 //! puts DataFusion's under a limit of memory.
 
 mod answer_memory;
 mod answers;
 mod bounded;
 mod charged;
+mod fields;
 mod folding;
 mod home;
 mod joined_texts;
@@ -54,6 +55,7 @@ use crate::planning::signature::ColumnKind;
 pub use answer_memory::is_memory_of_calls;
 pub(crate) use answer_memory::{AnswerMemory, value_bytes};
 pub use charged::{bound_functions, charge_calls};
+use fields::FieldFunction;
 pub use folding::fold_little;
 pub use home::AtWorker;
 use home::BoundCorpus;
@@ -69,19 +71,22 @@ pub(crate) fn scalar_functions(home: Home) -> Vec<Arc<ScalarUDF>> {
     let mut functions = CorpusFunction::all(home);
     functions.extend(TextFunction::all(None));
     functions.push(Arc::new(ScalarUDF::from(Tokenize::default())));
+    functions.extend(FieldFunction::all());
     functions
 }
 
 /// Returns the functions that coerce their arguments by themselves, as `information_schema` lists them.
 pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
-    text::listed().chain([tokenize::listed()])
+    text::listed().chain([tokenize::listed()]).chain(fields::listed())
 }
 
 /// Returns the type of the answer and the documentation of each scalar function.
-pub(super) fn documented() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
+pub(super) fn documented() -> impl Iterator<Item = (String, &'static Documentation)> {
     let of_corpora = Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter());
     let of_texts = text::documented();
-    of_corpora.chain(of_texts).chain([(ColumnKind::TextList, tokenize::documentation())])
+    let of_words = (ColumnKind::TextList, tokenize::documentation());
+    let with_columns = of_corpora.chain(of_texts).chain([of_words]);
+    with_columns.map(|(kind, about)| (kind.data_type().to_string(), about)).chain(fields::documented())
 }
 
 /// A scalar function over a corpus.

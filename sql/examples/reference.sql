@@ -92,6 +92,9 @@ SELECT name, value FROM corpus_info('demo.tadoc');
 
 SELECT file, segment, section, status FROM corpus_verify('demo.tadoc');
 
+-- The lines around line 3 of a file whose lines are documents
+SELECT doc_id, distance, text FROM context('plays.tadoc', 0, before => 1, after => 1);
+
 -- Plain files as rows
 SELECT path, bytes FROM read_text('text/*.txt');
 

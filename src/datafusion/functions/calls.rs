@@ -297,6 +297,11 @@ pub fn dispersion(ctx: &SessionContext, corpus: &str, query: &str) -> Call {
     Call::new(ctx, "dispersion", [corpus.into(), query.into()])
 }
 
+/// Returns document `doc_id` of `corpus` with those around it that have its path.
+pub fn context(ctx: &SessionContext, corpus: &str, doc_id: u64) -> Call {
+    Call::new(ctx, "context", [corpus.into(), doc_id.into()])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

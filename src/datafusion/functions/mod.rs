@@ -12,6 +12,7 @@
 
 mod calls;
 mod collocates;
+mod context;
 mod cooccurrence;
 mod corpus_info;
 mod corpus_verify;
@@ -125,7 +126,7 @@ struct PlannedFunction {
 }
 
 /// Table functions that are plans over other functions.
-static PLANNED: [&PlannedFunction; 2] = [&keyness::DEFINITION, &dispersion::DEFINITION];
+static PLANNED: [&PlannedFunction; 3] = [&keyness::DEFINITION, &dispersion::DEFINITION, &context::DEFINITION];
 
 /// Returns the signatures of all table functions, in the order of the reference. Plans over other
 /// functions come last.

@@ -621,13 +621,7 @@ impl<'a> Gather<'a> {
                 display::plural(count, "cell")
             )
         });
-        let odd_rows = self.odd_rows.first().map(|(count, first)| {
-            format!(
-                "{} with NaN, Infinity or half a character (\\ud83d), which JSON does not have ({first}): NULL and \
-                 U+FFFD stand for them; write null and whole characters if they matter",
-                display::plural(count, "row")
-            )
-        });
+        let odd_rows = remarks::odd_rows(&self.odd_rows);
         let colours = Some(self.colours.get()).filter(|&num_codes| num_codes > 0).map(|num_codes| {
             format!("{} left out of the text; --strip-ansi=never keeps them", display::plural(num_codes, "colour code"))
         });
@@ -635,10 +629,7 @@ impl<'a> Gather<'a> {
             let parts = display::plural(num_parts, "part");
             format!("{parts} of lines of containers joined; --join-partial never keeps them apart")
         });
-        let undelivered = self.undelivered.first().map(|(count, first)| {
-            let files = display::plural(count, "file");
-            format!("{files} in folders tmp of Maildir left out, which are being delivered ({first})")
-        });
+        let undelivered = remarks::undelivered(&self.undelivered);
         let notes = odd_cells.into_iter().chain(odd_rows).chain(colours).chain(joined).chain(undelivered);
         let notes = notes.chain(self.undecoded.notes());
         notes.chain(self.unsearchable.notes()).collect()

@@ -232,6 +232,23 @@ impl Unsearchable {
     }
 }
 
+/// Returns a note on rows of JSON with values that the standard does not have.
+pub fn odd_rows(rows: &Tally) -> Option<String> {
+    let (count, first) = rows.first()?;
+    Some(format!(
+        "{} with NaN, Infinity or half a character (\\ud83d), which JSON does not have ({first}): NULL and \
+         U+FFFD stand for them; write null and whole characters if they matter",
+        display::plural(count, "row")
+    ))
+}
+
+/// Returns a note on messages that were left out because they were being delivered.
+pub fn undelivered(messages: &Tally) -> Option<String> {
+    let (count, first) = messages.first()?;
+    let files = display::plural(count, "file");
+    Some(format!("{files} in folders tmp of Maildir left out, which are being delivered ({first})"))
+}
+
 /// Most character sets that are named. The names come from the inputs.
 const MAX_NAMED: usize = 20;
 /// Longest part of a name that is shown.

@@ -145,7 +145,7 @@ fn crawls_in_arc_are_read_as_those_in_warc() {
     folder.write("in/two.arc", two.concat());
     let ran = folder.run(&["ingest", "in", "--documents", "warc", "--html", "text", "-o", "c.tadoc"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("warning: one.arc.gz: record 4: expected a line of ARC"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("warning: in/one.arc.gz: record 4: expected a line of ARC"), "{}", ran.stderr);
     assert_eq!(
         folder.table_rows("c.tadoc", "SELECT path, type, content_type, date FROM d ORDER BY doc_id"),
         [
@@ -176,7 +176,7 @@ fn files_of_maildir_and_mh_are_messages() {
     assert_eq!(
         folder.table_rows("c.tadoc", "SELECT path, subject FROM d ORDER BY path, doc_id"),
         [
-            "cur/1204680122.27c448.host:2,S,one",
+            "\"cur/1204680122.27c448.host:2,S\",one",
             "mh/17,three",
             "new/1204680123.27c449.host,two",
             "new/box,Grüße",

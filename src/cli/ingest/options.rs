@@ -86,8 +86,8 @@ pub struct Forms {
     ///
     /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, for the bodies of WARC
     /// whose type is HTML, and for messages of mail, whose parts are decoded. Packed bodies of WARC (gzip, deflate,
-    /// br, zstd) are unpacked. Scripts and styles are left out, a block is a line, cells of tables have a tab between
-    /// them. The path stays. A page or message may have --max-row-size bytes.
+    /// br, zstd) are unpacked. Scripts, styles and hidden elements are left out, a block is a line, cells of
+    /// tables have a tab between them. The path stays. A page or message may have --max-row-size bytes.
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     pub html: Html,
 

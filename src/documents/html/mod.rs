@@ -3,6 +3,8 @@
 //! [`append_text`] reads with the feature `html`. Without it, a page that is to become text is an error.
 
 #[cfg(feature = "html")]
+mod open_elements;
+#[cfg(feature = "html")]
 mod text;
 
 #[cfg(not(feature = "html"))]

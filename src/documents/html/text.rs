@@ -8,9 +8,12 @@
 //! ```
 //!
 //! Source: the WHATWG standard of HTML, for tokens (the crate html5gum) and for the elements that begin a
-//! line. Runs of white space become one blank, but not in `pre` and `textarea`. Scripts, styles and what is
-//! shown only without scripts are left out; images leave their `alt`. Character references become UTF-8,
-//! and so does a page that names another character set ([`charset`](crate::charset)).
+//! line. Runs of white space become one blank, but not in `pre` and `textarea`. Scripts, styles, templates, what is
+//! shown only without scripts (`noscript`), and elements that are hidden by `hidden`, or by `display: none` or
+//! `visibility: hidden` in their `style`, are left out up to their end ([`open_elements`](super::open_elements));
+//! `hidden=until-found` and `aria-hidden` hide nothing from readers, and style sheets are not read. Images leave their
+//! `alt`. Character references become UTF-8, and so does a page that names another character set
+//! ([`charset`](crate::charset)).
 //!
 //! Time is linear in the bytes. The text between two tags is in memory as a whole, and `--max-row-size`
 //! limits the page.
@@ -23,16 +26,13 @@ use html5gum::{IoReader, Span, Tokenizer};
 use tadoc::containment::contain_panics;
 
 use super::Form;
+use super::open_elements::{Look, OpenElements, Sight};
 use crate::charset::{Damage, Given, Utf8Page};
 use crate::failure::{Failure, Outcome};
 use crate::rows::Rows;
 
 /// Number of bytes of text that are passed on at once.
 const PART_BYTES: usize = 16 << 10;
-/// Elements whose contents are left out.
-const HIDDEN: &[&[u8]] = &[b"script", b"style", b"noscript", b"template", b"iframe", b"noembed", b"noframes"];
-/// Elements whose white space stays.
-const KEPT: &[&[u8]] = &[b"pre", b"textarea"];
 /// Elements that begin and end a line.
 const BLOCKS: &[&[u8]] = &[
     b"address",
@@ -135,9 +135,17 @@ pub fn append_text(
     rows.sink.append(path, &text.end())
 }
 
+/// Attributes that are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attribute {
+    Alt,
+    Hidden,
+    Style,
+    Other,
+}
+
 /// The text of a page, tag by tag.
 struct Text {
-    form: Form,
     text: Vec<u8>,
     /// True if the line has text.
     is_in_line: bool,
@@ -145,83 +153,102 @@ struct Text {
     gap: Option<u8>,
     /// True if the next text begins a line.
     is_line_due: bool,
-    /// Hidden element around this place, and the number of elements of its name.
-    hidden: Option<(Vec<u8>, u64)>,
-    /// Number of elements around this place whose white space stays.
-    num_kept: u64,
+    open: OpenElements,
     /// Name of the start tag that is being read.
     tag: Vec<u8>,
-    /// True if the next value is the text of an image.
-    is_alt: bool,
+    /// Attribute of it whose value is next.
+    attribute: Attribute,
+    /// What its attributes say.
+    look: Look,
+    /// Text of the image that it is.
+    alt: Vec<u8>,
 }
 
 impl Text {
     fn new(form: Form) -> Self {
         Self {
-            form,
             text: Vec::new(),
             is_in_line: false,
             gap: None,
             is_line_due: false,
-            hidden: None,
-            num_kept: 0,
+            open: OpenElements::new(form),
             tag: Vec::new(),
-            is_alt: false,
+            attribute: Attribute::Other,
+            look: Look::default(),
+            alt: Vec::new(),
         }
     }
 
     /// Takes a part of the page. Returns text once there is enough of it.
     fn take(&mut self, event: CallbackEvent<'_>) -> Option<Vec<u8>> {
         match event {
-            CallbackEvent::OpenStartTag { name } => self.open(name),
-            CallbackEvent::AttributeName { name } => {
-                self.is_alt = self.tag == b"img" && name == b"alt";
+            CallbackEvent::OpenStartTag { name } => {
+                self.tag.clear();
+                self.tag.extend_from_slice(name);
+                self.attribute = Attribute::Other;
+                self.look = Look::default();
+                self.alt.clear();
             }
-            CallbackEvent::AttributeValue { value } if self.is_alt && self.hidden.is_none() => {
-                self.is_alt = false;
-                self.collapsed(value);
+            CallbackEvent::AttributeName { name } => self.begin_attribute(name),
+            CallbackEvent::AttributeValue { value } => self.take_attribute(value),
+            CallbackEvent::CloseStartTag { self_closing } => self.start(self_closing),
+            CallbackEvent::EndTag { name } => {
+                let is_gone = self.open.sight() == Sight::Gone;
+                self.open.end(name);
+                if !is_gone {
+                    self.border(name);
+                }
             }
-            CallbackEvent::CloseStartTag { self_closing: true } if self.form == Form::Xhtml => {
-                let name = std::mem::take(&mut self.tag);
-                self.close(&name);
-            }
-            CallbackEvent::EndTag { name } => self.close(name),
-            CallbackEvent::String { value } if self.hidden.is_none() => match self.num_kept {
-                0 => self.collapsed(value),
-                _ => self.kept(value),
-            },
+            CallbackEvent::String { value } => self.take_text(value),
             _ => {}
         }
         (self.text.len() >= PART_BYTES).then(|| std::mem::take(&mut self.text))
     }
 
-    fn open(&mut self, name: &[u8]) {
-        self.tag = name.to_vec();
-        self.is_alt = false;
-        match &mut self.hidden {
-            Some((hidden, depth)) => *depth += u64::from(hidden == name),
-            None if HIDDEN.contains(&name) => self.hidden = Some((name.to_vec(), 1)),
-            None if CELLS.contains(&name) => self.gap = Some(b'\t'),
-            None => self.border(name),
-        }
-        self.num_kept += u64::from(self.hidden.is_none() && KEPT.contains(&name));
+    fn begin_attribute(&mut self, name: &[u8]) {
+        self.attribute = match name {
+            b"alt" if self.tag == b"img" => Attribute::Alt,
+            b"hidden" => Attribute::Hidden,
+            b"style" => Attribute::Style,
+            _ => Attribute::Other,
+        };
+        self.look.is_gone |= self.attribute == Attribute::Hidden;
     }
 
-    fn close(&mut self, name: &[u8]) {
-        match &mut self.hidden {
-            Some((hidden, depth)) if hidden == name => {
-                *depth -= 1;
-                if *depth == 0 {
-                    self.hidden = None;
-                }
+    fn take_attribute(&mut self, value: &[u8]) {
+        match std::mem::replace(&mut self.attribute, Attribute::Other) {
+            Attribute::Alt => self.alt.extend_from_slice(value),
+            Attribute::Hidden => self.look.is_gone &= !value.trim_ascii().eq_ignore_ascii_case(b"until-found"),
+            Attribute::Style => self.look = Look::from_style(value, self.look),
+            Attribute::Other => {}
+        }
+    }
+
+    fn start(&mut self, is_self_closing: bool) {
+        let tag = std::mem::take(&mut self.tag);
+        let sight = self.open.start(&tag, self.look, is_self_closing);
+        if sight != Sight::Gone {
+            if CELLS.contains(&tag.as_slice()) {
+                self.gap = Some(b'\t');
+            } else {
+                self.border(&tag);
             }
-            Some(_) => {}
-            None => {
-                if KEPT.contains(&name) {
-                    self.num_kept = self.num_kept.saturating_sub(1);
-                }
-                self.border(name);
-            }
+        }
+        if sight == Sight::Seen && !self.alt.is_empty() {
+            let alt = std::mem::take(&mut self.alt);
+            self.collapsed(&alt);
+        }
+        self.tag = tag;
+    }
+
+    fn take_text(&mut self, text: &[u8]) {
+        if !text.iter().all(u8::is_ascii_whitespace) {
+            self.open.begin_text();
+        }
+        match self.open.sight() {
+            Sight::Seen if self.open.is_preformatted() => self.kept(text),
+            Sight::Seen => self.collapsed(text),
+            Sight::Invisible | Sight::Gone => {}
         }
     }
 
@@ -295,6 +322,7 @@ fn text_of(form: Form, page: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use testkit::random::Random;
 
     use super::*;
 
@@ -321,6 +349,122 @@ mod tests {
         let page = b"<title/><script src='x'/><p>a<br/>b</p>";
         assert_eq!(text_of(Form::Xhtml, page), "a\nb\n");
         assert_eq!(text_of(Form::Html, b"caf\xe9 <b>\xff"), "caf\u{fffd} \u{fffd}\n");
+    }
+
+    #[test]
+    fn hidden_elements_are_left_out_up_to_their_end() {
+        for (page, expected) in [
+            ("a<div hidden>b<p>c</p></div>d", "ad\n"),
+            ("a<div hidden=until-found>b</div><p aria-hidden=true>c", "a\nb\nc\n"),
+            ("a <b hidden=''>b</b> c", "a c\n"),
+            ("<p style='Color:red; DISPLAY : none !important'>a<p>b", "b\n"),
+            ("<p style='display:none;display:block'>a", "a\n"),
+            ("<p style='visibility:hidden'>a<b style='visibility: visible'>b</b>c</p>d", "b\nd\n"),
+            ("<p style='visibility:collapse'>a<p style='x-display:none'>b", "b\n"),
+            ("<p style='display:none'><b style='visibility:visible'>a</b></p>b", "b\n"),
+            ("<p hidden>a<div>b</div>", "b\n"),
+            ("<ul><li hidden>a<li>b<ul><li hidden>c</ul>d</ul>", "b\nd\n"),
+            ("<dl><dt hidden>a<dd>b<dt>c</dl>", "b\nc\n"),
+            ("<h1 hidden>a<h2>b</h1>c", "b\nc\n"),
+            ("<br hidden>a<img hidden alt=b><input hidden>c", "ac\n"),
+            ("<table><tr><td hidden>a<td>b<tr hidden><td>c<tr><th>d</table>", "b\nd\n"),
+            ("<table hidden>a<tr><td>b</table>c", "ac\n"),
+            ("<table><tbody hidden><tr><td>a<tbody><tr><td>b</table>", "b\n"),
+            ("<table><tr><td hidden><table><tr><td>a</table>b<td>c</table>", "c\n"),
+            ("<select><option hidden>a<option>b<optgroup><option>c</select>", "b\nc\n"),
+            ("<b hidden>a<p>b</b>c</p>d", "c\nd\n"),
+            ("<p><b hidden>a</p><p>b</b>c", "c\n"),
+            ("<a hidden>a<a>b</a>c", "bc\n"),
+            ("<div><span hidden>a</div>b", "b\n"),
+            ("<button hidden>a<button>b</button>c", "bc\n"),
+            ("<svg hidden><path/><text>a</text></svg>b<svg hidden/>c", "bc\n"),
+            ("<svg hidden><g><p>a", "a\n"),
+            ("<div hidden>a</span></p></li></td>b</div>c", "c\n"),
+            ("<template><td hidden></template>a<td hidden>b", "a\tb\n"),
+            ("<custom-element hidden>a<div>b</custom-element>c</div></custom-element>d", "d\n"),
+        ] {
+            assert_eq!(text_of(Form::Html, page.as_bytes()), expected, "{page}");
+        }
+        let page = b"<p hidden='hidden'>a<p>b</p></p>c<div hidden=''/>d<br hidden=''>e</br>f";
+        assert_eq!(text_of(Form::Xhtml, page), "cdf\n");
+    }
+
+    /// A page as a tree of elements, and its source with some of the end tags that may be left out.
+    struct Tree {
+        source: String,
+        words: Vec<String>,
+        num_words: usize,
+    }
+
+    impl Tree {
+        /// Writes an element with the children that it may have.
+        fn element(&mut self, random: &mut Random, name: &str, is_seen: bool, depth: usize) {
+            let children: &[&str] = match name {
+                "ul" => &["li"],
+                "dl" => &["dt", "dd"],
+                "table" => &["tbody"],
+                "tbody" => &["tr"],
+                "tr" => &["td", "th"],
+                "select" => &["option"],
+                "p" | "h1" | "b" | "span" | "option" => &["b", "span", "br", "img"],
+                _ => &["p", "div", "ul", "dl", "table", "h1", "b", "span", "select", "br", "section"],
+            };
+            let (hiding, is_hidden) = *random.pick(&[
+                ("", false),
+                ("", false),
+                (" class=hidden aria-hidden=true", false),
+                (" hidden", true),
+                (" style='display:none'", true),
+                (" style=\"color:red;visibility:hidden\"", true),
+            ]);
+            self.source += &format!("<{name}{hiding}>");
+            if ["br", "img"].contains(&name) {
+                return;
+            }
+            let is_seen = is_seen && !is_hidden;
+            let is_of_words = !["ul", "dl", "table", "tbody", "tr", "select"].contains(&name);
+            for _ in 0..random.below(4) {
+                if is_of_words && random.one_in(2) {
+                    let word = format!("w{}", self.num_words);
+                    self.num_words += 1;
+                    self.source += &format!(" {word} ");
+                    if is_seen {
+                        self.words.push(word);
+                    }
+                }
+                let child = *random.pick(children);
+                let may_nest = name == "option" || child != name || !["b", "p", "h1"].contains(&name);
+                if depth > 0 && name != "option" && may_nest {
+                    self.element(random, child, is_seen, depth - 1);
+                }
+            }
+            // A parent or a neighbour of the same kind ends these.
+            let is_left_out = ["li", "dt", "dd", "tbody", "tr", "td", "th", "option"].contains(&name);
+            if !(is_left_out && random.one_in(2)) {
+                self.source += &format!("</{name}>");
+            }
+        }
+    }
+
+    #[test]
+    fn hidden_words_are_those_of_the_tree() {
+        for case in 0..3000 {
+            let random = &mut Random(case);
+            let mut tree = Tree { source: String::new(), words: Vec::new(), num_words: 0 };
+            tree.element(random, "div", true, 6);
+            let text = text_of(Form::Html, tree.source.as_bytes());
+            let got: Vec<&str> = text.split_ascii_whitespace().collect();
+            assert_eq!(got, tree.words, "{}", tree.source);
+        }
+    }
+
+    #[test]
+    fn elements_lie_as_deep_as_browsers_take_them() {
+        for tag in ["<div>", "<b>", "<span>", "<li>", "<svg>", "<table><tr><td>", "<custom>"] {
+            let page = format!("{}a<p hidden>b<p>c", tag.repeat(20_000));
+            let text = text_of(Form::Html, page.as_bytes());
+            assert!(text.contains('a') && !text.contains('b') && text.contains('c'), "{tag}");
+        }
     }
 
     #[test]

@@ -1,0 +1,527 @@
+//! The open elements of a page, and if a reader sees what stands in them.
+//!
+//! ```text
+//! <div hidden><p>a</div>b         div ends p: b is seen
+//! <p hidden>a<p>b                 p ends p: b is seen
+//! <li style="display:none">a<li>b li ends li: b is seen
+//! <b hidden>a<p>b</b>c            b goes on in p, up to its end: c is seen
+//! <table hidden>a<tr><td>b        text of a table outside its cells stands before it: a is seen
+//! ```
+//!
+//! There is no tree, only the path to the place that is read. Source: the WHATWG standard of HTML, 13.2.6, the parts
+//! that say which elements a tag ends: scopes, implied end tags, formatting elements that are opened again, and the
+//! adoption agency. Not followed are frames, the order of `head` and `body`, and what may stand in `select`. Elements
+//! lie at most [`MAX_DEPTH`] deep, as in browsers, so time is linear in the bytes.
+
+use super::Form;
+
+/// Most elements that are open at once. A deeper one ends its neighbour.
+const MAX_DEPTH: usize = 512;
+
+/// Properties of elements, as bits.
+type Kinds = u32;
+
+const SPECIAL: Kinds = 1;
+/// Ends the search for an element in scope.
+const SCOPE: Kinds = 1 << 1;
+const FORMATTING: Kinds = 1 << 2;
+const VOID: Kinds = 1 << 3;
+/// Its start tag ends an open `p`.
+const ENDS_P: Kinds = 1 << 4;
+const HEADING: Kinds = 1 << 5;
+const LIST: Kinds = 1 << 6;
+/// `dd` and `dt`.
+const TERM: Kinds = 1 << 7;
+const CELL: Kinds = 1 << 8;
+/// `tbody`, `thead` and `tfoot`.
+const SECTION: Kinds = 1 << 9;
+/// `svg` and `math`.
+const FOREIGN: Kinds = 1 << 10;
+/// Ends elements of SVG and MathML.
+const BREAKOUT: Kinds = 1 << 11;
+/// Contents that are never seen.
+const UNSEEN: Kinds = 1 << 12;
+/// White space stays.
+const PREFORMATTED: Kinds = 1 << 13;
+/// Formatting elements outside stay closed in it.
+const MARKER: Kinds = 1 << 14;
+/// HTML stands in it again, inside SVG.
+const INTEGRATION: Kinds = 1 << 15;
+const PAGE: Kinds = 1 << 16;
+
+/// Returns the properties of the element `name`.
+fn kinds(name: &[u8]) -> Kinds {
+    match name {
+        b"p" => SPECIAL | ENDS_P | BREAKOUT,
+        b"div" | b"dl" | b"ol" | b"ul" | b"menu" | b"center" | b"blockquote" => SPECIAL | ENDS_P | BREAKOUT,
+        b"li" => SPECIAL | LIST | BREAKOUT,
+        b"dd" | b"dt" => SPECIAL | TERM | BREAKOUT,
+        b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => SPECIAL | ENDS_P | HEADING | BREAKOUT,
+        b"address" | b"article" | b"aside" | b"details" | b"dir" | b"fieldset" | b"figcaption" | b"figure"
+        | b"footer" | b"form" | b"header" | b"hgroup" | b"main" | b"nav" | b"plaintext" | b"search" | b"section"
+        | b"summary" | b"xmp" => SPECIAL | ENDS_P,
+        b"dialog" => ENDS_P,
+        b"pre" | b"listing" => SPECIAL | ENDS_P | PREFORMATTED | BREAKOUT,
+        b"textarea" => SPECIAL | PREFORMATTED,
+        b"table" => SPECIAL | ENDS_P | SCOPE | BREAKOUT,
+        b"hr" => SPECIAL | ENDS_P | VOID | BREAKOUT,
+        b"td" | b"th" => SPECIAL | SCOPE | CELL | MARKER,
+        b"tr" => SPECIAL,
+        b"tbody" | b"thead" | b"tfoot" => SPECIAL | SECTION,
+        b"caption" => SPECIAL | SCOPE | MARKER,
+        b"colgroup" | b"select" | b"title" | b"button" => SPECIAL,
+        b"applet" | b"marquee" | b"object" => SPECIAL | SCOPE | MARKER,
+        b"template" => SPECIAL | SCOPE | MARKER | UNSEEN,
+        b"script" | b"style" | b"noscript" | b"iframe" | b"noembed" | b"noframes" => SPECIAL | UNSEEN,
+        b"a" | b"big" | b"font" => FORMATTING,
+        b"b" | b"code" | b"em" | b"i" | b"nobr" | b"s" | b"small" | b"strike" | b"strong" | b"tt" | b"u" => {
+            FORMATTING | BREAKOUT
+        }
+        b"br" | b"img" | b"embed" => SPECIAL | VOID | BREAKOUT,
+        b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"frame" | b"input" | b"keygen" | b"link" | b"meta"
+        | b"param" | b"source" | b"track" | b"wbr" => SPECIAL | VOID,
+        b"span" | b"ruby" | b"sub" | b"sup" | b"var" => BREAKOUT,
+        b"svg" | b"math" => FOREIGN,
+        b"foreignobject" | b"desc" | b"annotation-xml" => INTEGRATION | SCOPE,
+        b"html" | b"head" | b"body" => PAGE,
+        _ => 0,
+    }
+}
+
+/// A name of an element, by its hash (FNV-1a).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name(u64);
+
+impl Name {
+    const fn new(name: &[u8]) -> Self {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut idx = 0;
+        while idx < name.len() {
+            hash = (hash ^ name[idx] as u64).wrapping_mul(0x100_0000_01b3);
+            idx += 1;
+        }
+        Self(hash)
+    }
+}
+
+const P: Name = Name::new(b"p");
+const A: Name = Name::new(b"a");
+const NOBR: Name = Name::new(b"nobr");
+const BUTTON: Name = Name::new(b"button");
+const DIV: Name = Name::new(b"div");
+const ADDRESS: Name = Name::new(b"address");
+const HEAD: Name = Name::new(b"head");
+const SELECT: Name = Name::new(b"select");
+const OPTION: Name = Name::new(b"option");
+const OPTGROUP: Name = Name::new(b"optgroup");
+const TABLE: Name = Name::new(b"table");
+const TR: Name = Name::new(b"tr");
+const TEMPLATE: Name = Name::new(b"template");
+const UL: Name = Name::new(b"ul");
+const OL: Name = Name::new(b"ol");
+const CAPTION: Name = Name::new(b"caption");
+const COLGROUP: Name = Name::new(b"colgroup");
+
+/// What the attributes of an element say about its contents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// True if the element takes no place: `hidden`, or `display: none`.
+    pub is_gone: bool,
+    /// True or false for `visibility`, or none without it.
+    pub is_visible: Option<bool>,
+}
+
+impl Look {
+    /// Returns `look` with what `style`, the value of that attribute, says. Of two values the last one counts.
+    pub fn from_style(style: &[u8], look: Self) -> Self {
+        let style = style.to_ascii_lowercase();
+        let mut look = look;
+        let mut is_shown = None;
+        for declaration in style.split(|&byte| byte == b';') {
+            let Some(colon) = declaration.iter().position(|&byte| byte == b':') else { continue };
+            let (name, value) = declaration.split_at(colon);
+            let value = value[1..].split(|&byte| byte == b'!').next().unwrap_or_default().trim_ascii();
+            match name.trim_ascii() {
+                b"display" => is_shown = Some(value != b"none"),
+                b"visibility" => match value {
+                    b"hidden" | b"collapse" => look.is_visible = Some(false),
+                    b"visible" | b"initial" => look.is_visible = Some(true),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        // A style is stronger than the attribute `hidden`.
+        look.is_gone = is_shown.map_or(look.is_gone, |is_shown| !is_shown);
+        look
+    }
+}
+
+/// How a reader sees text at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It is seen.
+    Seen,
+    /// It takes place and is not seen.
+    Invisible,
+    /// It takes no place.
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Element {
+    name: Name,
+    kinds: Kinds,
+    look: Look,
+    /// With the elements around it.
+    sight: Sight,
+    is_preformatted: bool,
+}
+
+/// A formatting element that is not ended, or a marker, which stands for a cell.
+#[derive(Debug, Clone, Copy)]
+struct Formatting {
+    element: Element,
+    /// False if another element ended it, so that it is opened again before the next text.
+    is_open: bool,
+}
+
+/// The elements around the place that is read.
+pub struct OpenElements {
+    form: Form,
+    elements: Vec<Element>,
+    formatting: Vec<Option<Formatting>>,
+    num_foreign: usize,
+}
+
+impl OpenElements {
+    /// Begins a page.
+    pub fn new(form: Form) -> Self {
+        Self { form, elements: Vec::new(), formatting: Vec::new(), num_foreign: 0 }
+    }
+
+    /// Returns how a reader sees text at this place.
+    pub fn sight(&self) -> Sight {
+        self.sight_below(self.elements.len(), false)
+    }
+
+    /// Returns true if white space stays at this place.
+    pub fn is_preformatted(&self) -> bool {
+        self.elements.last().is_some_and(|element| element.is_preformatted)
+    }
+
+    /// Opens formatting elements that others ended, which text or an element at this place makes necessary.
+    pub fn begin_text(&mut self) {
+        let from = self.marker();
+        if self.formatting[from..].iter().flatten().all(|formatting| formatting.is_open) {
+            return;
+        }
+        for idx in from..self.formatting.len() {
+            if let Some(formatting) = &mut self.formatting[idx]
+                && !formatting.is_open
+                && self.elements.len() < MAX_DEPTH
+            {
+                formatting.is_open = true;
+                let element = formatting.element;
+                self.push(element);
+            }
+        }
+    }
+
+    /// Opens the element `name`, and ends those that it ends. Returns how a reader sees it.
+    pub fn start(&mut self, name: &[u8], look: Look, is_self_closing: bool) -> Sight {
+        let kinds = kinds(name);
+        let name = Name::new(name);
+        let look = Look { is_gone: look.is_gone || kinds & UNSEEN != 0, ..look };
+        if self.form == Form::Html {
+            // The head is never seen, and its title is text nevertheless.
+            let is_first = name != HEAD && self.elements.iter().all(|element| element.kinds & PAGE != 0);
+            if kinds & PAGE != 0 && !is_first {
+                return self.sight();
+            }
+            if !self.make_room(name, kinds) {
+                return self.sight();
+            }
+        }
+        let sight = self.seen(look, self.sight_for(kinds, name));
+        let is_preformatted = kinds & PREFORMATTED != 0 || self.is_preformatted();
+        let element = Element { name, kinds, look, sight, is_preformatted };
+        let is_foreign = kinds & FOREIGN != 0 || self.num_foreign > 0;
+        let is_empty = is_self_closing && (self.form == Form::Xhtml || is_foreign);
+        if is_empty || (self.form == Form::Html && kinds & VOID != 0) {
+            return sight;
+        }
+        self.push(element);
+        if self.form == Form::Html {
+            if kinds & MARKER != 0 {
+                self.formatting.push(None);
+            } else if kinds & FORMATTING != 0 && self.formatting.len() < MAX_DEPTH {
+                self.formatting.push(Some(Formatting { element, is_open: true }));
+            }
+        }
+        sight
+    }
+
+    /// Ends the element `name`, if it is open here.
+    pub fn end(&mut self, name: &[u8]) {
+        let kinds = kinds(name);
+        let name = Name::new(name);
+        if self.form == Form::Xhtml {
+            if let Some(at) = self.elements.iter().rposition(|element| element.name == name) {
+                self.end_from(at);
+            }
+            return;
+        }
+        let found = match () {
+            () if kinds & PAGE != 0 => None,
+            () if kinds & FORMATTING != 0 && self.end_formatting(name) => None,
+            () if name == TEMPLATE => self.elements.iter().rposition(|element| element.name == TEMPLATE),
+            () if name == P => self.in_scope(|element| element.name == P, |element| element.name == BUTTON),
+            () if kinds & LIST != 0 => self.in_scope(|element| element.name == name, is_list),
+            () if kinds & HEADING != 0 => self.in_scope(|element| element.kinds & HEADING != 0, never),
+            () if kinds & (CELL | SECTION) != 0 || [TABLE, TR, CAPTION].contains(&name) => self.in_table(name),
+            () if kinds & (SPECIAL | ENDS_P) != 0 => self.in_scope(|element| element.name == name, never),
+            () => self.any_other(name),
+        };
+        if let Some(at) = found {
+            self.end_from(at);
+        }
+    }
+
+    /// Ends the elements that the start tag `name` ends, and opens formatting elements again. Returns false if the tag
+    /// means nothing here.
+    fn make_room(&mut self, name: Name, kinds: Kinds) -> bool {
+        if self.num_foreign > 0 && kinds & BREAKOUT != 0 {
+            let inner = self.elements.iter().rposition(|element| element.kinds & INTEGRATION != 0);
+            let from = inner.map_or(0, |at| at + 1);
+            if let Some(at) = self.elements[from..].iter().position(|element| element.kinds & FOREIGN != 0) {
+                self.end_from(from + at);
+            }
+        }
+        if kinds & (CELL | SECTION) != 0 || [TR, CAPTION, COLGROUP].contains(&name) {
+            return self.make_room_in_table(name, kinds);
+        }
+        if kinds & LIST != 0 {
+            self.end_neighbour(LIST);
+        }
+        if kinds & TERM != 0 {
+            self.end_neighbour(TERM);
+        }
+        if kinds & (ENDS_P | LIST | TERM) != 0
+            && let Some(at) = self.in_scope(|element| element.name == P, |element| element.name == BUTTON)
+        {
+            self.end_from(at);
+        }
+        let top = self.elements.last().copied();
+        let is_on_top = |name: Name| top.is_some_and(|element| element.name == name);
+        if kinds & HEADING != 0 && top.is_some_and(|element| element.kinds & HEADING != 0) {
+            self.end_from(self.elements.len() - 1);
+        }
+        if (name == OPTION || name == OPTGROUP) && is_on_top(OPTION) {
+            self.end_from(self.elements.len() - 1);
+        }
+        if name == OPTGROUP && self.elements.last().is_some_and(|element| element.name == OPTGROUP) {
+            self.end_from(self.elements.len() - 1);
+        }
+        if name == BUTTON
+            && let Some(at) = self.in_scope(|element| element.name == BUTTON, never)
+        {
+            self.end_from(at);
+        }
+        if name == A && self.active(A).is_some() || name == NOBR && self.active(NOBR).is_some() {
+            self.end_formatting(name);
+        }
+        let begins_text = kinds & (SPECIAL | ENDS_P) == 0 || kinds & (VOID | MARKER) != 0;
+        if begins_text || name == BUTTON || name == SELECT {
+            self.begin_text();
+        }
+        true
+    }
+
+    /// Ends the elements of a table that the start tag of a cell, row or section ends. Outside tables such a tag means
+    /// nothing.
+    fn make_room_in_table(&mut self, name: Name, kinds: Kinds) -> bool {
+        let is_border = |element: &Element| element.name == TABLE || element.name == TEMPLATE;
+        let Some(border) = self.elements.iter().rposition(is_border) else { return false };
+        // The row, section or table that the new part stands in.
+        let holds = |element: &Element| match () {
+            () if kinds & CELL != 0 => element.name == TR || element.kinds & SECTION != 0,
+            () if name == TR => element.kinds & SECTION != 0,
+            () => false,
+        };
+        let holder = self.elements[border + 1..].iter().rposition(holds).map_or(border, |at| border + 1 + at);
+        self.end_from(holder + 1);
+        true
+    }
+
+    /// Ends the open element of a list, of the properties `kinds`, that a next one ends.
+    fn end_neighbour(&mut self, kinds: Kinds) {
+        for at in (0..self.elements.len()).rev() {
+            let element = self.elements[at];
+            if element.kinds & kinds != 0 {
+                self.end_from(at);
+                return;
+            }
+            let is_passed = [ADDRESS, DIV, P].contains(&element.name);
+            if element.kinds & SPECIAL != 0 && !is_passed {
+                return;
+            }
+        }
+    }
+
+    /// Returns the place of the innermost element that is `wanted`, with no border of a scope above it.
+    fn in_scope(&self, wanted: impl Fn(&Element) -> bool, is_border: impl Fn(&Element) -> bool) -> Option<usize> {
+        let places = self.elements.iter().enumerate().rev();
+        for (at, element) in places {
+            if wanted(element) {
+                return Some(at);
+            }
+            if element.kinds & SCOPE != 0 || is_border(element) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Returns the place of the element `name` of the innermost table.
+    fn in_table(&self, name: Name) -> Option<usize> {
+        let places = self.elements.iter().enumerate().rev();
+        for (at, element) in places {
+            if element.name == name {
+                return Some(at);
+            }
+            if element.name == TABLE || element.name == TEMPLATE {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Returns the place of the element `name` if it is no special one and none is above it.
+    fn any_other(&self, name: Name) -> Option<usize> {
+        let places = self.elements.iter().enumerate().rev();
+        for (at, element) in places {
+            if element.name == name {
+                return Some(at);
+            }
+            if element.kinds & SPECIAL != 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Ends the element at `at` and those in it.
+    fn end_from(&mut self, at: usize) {
+        while self.elements.len() > at {
+            let Some(element) = self.elements.pop() else { return };
+            self.forget(element);
+        }
+    }
+
+    /// Notes that `element` is no longer open.
+    fn forget(&mut self, element: Element) {
+        self.num_foreign -= usize::from(element.kinds & FOREIGN != 0);
+        if self.form == Form::Xhtml {
+            return;
+        }
+        if element.kinds & MARKER != 0 {
+            let marker = self.formatting.iter().rposition(Option::is_none).unwrap_or(self.formatting.len());
+            self.formatting.truncate(marker);
+        } else if element.kinds & FORMATTING != 0 {
+            let is_it = |formatting: &&mut Formatting| formatting.is_open && formatting.element.name == element.name;
+            if let Some(formatting) = self.formatting.iter_mut().rev().flatten().find(is_it) {
+                formatting.is_open = false;
+            }
+        }
+    }
+
+    fn push(&mut self, element: Element) {
+        if self.elements.len() == MAX_DEPTH {
+            self.end_from(MAX_DEPTH - 1);
+        }
+        let sight = self.seen(element.look, self.sight_for(element.kinds, element.name));
+        self.num_foreign += usize::from(element.kinds & FOREIGN != 0);
+        self.elements.push(Element { sight, ..element });
+    }
+
+    /// Returns the place behind the last marker.
+    fn marker(&self) -> usize {
+        self.formatting.iter().rposition(Option::is_none).map_or(0, |at| at + 1)
+    }
+
+    /// Returns the place of the formatting element `name` that is not ended.
+    fn active(&self, name: Name) -> Option<usize> {
+        let from = self.marker();
+        let is_it = |formatting: &Option<Formatting>| formatting.is_some_and(|it| it.element.name == name);
+        self.formatting[from..].iter().rposition(is_it).map(|at| from + at)
+    }
+
+    /// Ends a formatting element, also where other elements are open in it: these stay open. Returns false if it is
+    /// none of those that are not ended.
+    fn end_formatting(&mut self, name: Name) -> bool {
+        let Some(at) = self.active(name) else { return false };
+        let is_open = self.formatting[at].is_some_and(|formatting| formatting.is_open);
+        let place = self.elements.iter().rposition(|element| element.name == name).filter(|_| is_open);
+        let Some(place) = place else {
+            self.formatting.remove(at);
+            return true;
+        };
+        let above = &self.elements[place + 1..];
+        let Some(block) = above.iter().rposition(|element| element.kinds & SPECIAL != 0) else {
+            self.end_from(place);
+            self.formatting.remove(at);
+            return true;
+        };
+        self.end_from(place + 1 + block + 1);
+        self.formatting.remove(at);
+        let rest = self.elements.split_off(place);
+        for element in rest.into_iter().skip(1) {
+            if element.kinds & (SPECIAL | FORMATTING) != 0 {
+                self.num_foreign -= usize::from(element.kinds & FOREIGN != 0);
+                self.push(element);
+            } else {
+                self.forget(element);
+            }
+        }
+        true
+    }
+
+    /// Returns how an element with `look` is seen in a place that is seen as `around`.
+    fn seen(&self, look: Look, around: Sight) -> Sight {
+        match look {
+            _ if around == Sight::Gone => Sight::Gone,
+            Look { is_gone: true, .. } => Sight::Gone,
+            Look { is_visible: Some(true), .. } => Sight::Seen,
+            Look { is_visible: Some(false), .. } => Sight::Invisible,
+            Look { is_visible: None, .. } => around,
+        }
+    }
+
+    /// Returns how the place of a new element is seen.
+    fn sight_for(&self, kinds: Kinds, name: Name) -> Sight {
+        let is_of_table = kinds & (CELL | SECTION) != 0 || [TR, CAPTION, COLGROUP].contains(&name);
+        let is_hidden_part = kinds & UNSEEN != 0;
+        self.sight_below(self.elements.len(), is_of_table || is_hidden_part)
+    }
+
+    /// Returns how text or an element is seen in the first `len` elements. In a table it stands before the table,
+    /// unless it is of the table.
+    fn sight_below(&self, len: usize, is_of_table: bool) -> Sight {
+        let Some(element) = self.elements[..len].last() else { return Sight::Seen };
+        let is_table = element.name == TABLE || element.name == TR || element.kinds & SECTION != 0;
+        if !is_table || is_of_table || self.form == Form::Xhtml {
+            return element.sight;
+        }
+        let table = self.elements[..len].iter().rposition(|element| element.name == TABLE);
+        table.map_or(element.sight, |table| self.sight_below(table, false))
+    }
+}
+
+fn never(_: &Element) -> bool {
+    false
+}
+
+fn is_list(element: &Element) -> bool {
+    element.name == UL || element.name == OL
+}

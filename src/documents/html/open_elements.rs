@@ -110,6 +110,7 @@ const NOBR: Name = Name::new(b"nobr");
 const BUTTON: Name = Name::new(b"button");
 const DIV: Name = Name::new(b"div");
 const ADDRESS: Name = Name::new(b"address");
+const FORM: Name = Name::new(b"form");
 const HEAD: Name = Name::new(b"head");
 const SELECT: Name = Name::new(b"select");
 const OPTION: Name = Name::new(b"option");
@@ -300,6 +301,10 @@ impl OpenElements {
         }
         if kinds & (CELL | SECTION) != 0 || [TR, CAPTION, COLGROUP].contains(&name) {
             return self.make_room_in_table(name, kinds);
+        }
+        // A form inside a form means nothing.
+        if name == FORM && self.elements.iter().any(|element| element.name == FORM) {
+            return false;
         }
         if kinds & LIST != 0 {
             self.end_neighbour(LIST);

@@ -380,6 +380,7 @@ mod tests {
             ("<svg hidden><path/><text>a</text></svg>b<svg hidden/>c", "bc\n"),
             ("<svg hidden><g><p>a", "a\n"),
             ("<div hidden>a</span></p></li></td>b</div>c", "c\n"),
+            ("<form>a<form hidden>b</form>c", "a\nb\nc\n"),
             ("<template><td hidden></template>a<td hidden>b", "a\tb\n"),
             ("<custom-element hidden>a<div>b</custom-element>c</div></custom-element>d", "d\n"),
         ] {

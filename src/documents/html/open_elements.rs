@@ -49,42 +49,77 @@ const MARKER: Kinds = 1 << 14;
 const INTEGRATION: Kinds = 1 << 15;
 const PAGE: Kinds = 1 << 16;
 
-/// Returns the properties of the element `name`.
-fn kinds(name: &[u8]) -> Kinds {
-    match name {
-        b"p" => SPECIAL | ENDS_P | BREAKOUT,
-        b"div" | b"dl" | b"ol" | b"ul" | b"menu" | b"center" | b"blockquote" => SPECIAL | ENDS_P | BREAKOUT,
-        b"li" => SPECIAL | LIST | BREAKOUT,
-        b"dd" | b"dt" => SPECIAL | TERM | BREAKOUT,
-        b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => SPECIAL | ENDS_P | HEADING | BREAKOUT,
-        b"address" | b"article" | b"aside" | b"details" | b"dir" | b"fieldset" | b"figcaption" | b"figure"
-        | b"footer" | b"form" | b"header" | b"hgroup" | b"main" | b"nav" | b"plaintext" | b"search" | b"section"
-        | b"summary" | b"xmp" => SPECIAL | ENDS_P,
-        b"dialog" => ENDS_P,
-        b"pre" | b"listing" => SPECIAL | ENDS_P | PREFORMATTED | BREAKOUT,
-        b"textarea" => SPECIAL | PREFORMATTED,
-        b"table" => SPECIAL | ENDS_P | SCOPE | BREAKOUT,
-        b"hr" => SPECIAL | ENDS_P | VOID | BREAKOUT,
-        b"td" | b"th" => SPECIAL | SCOPE | CELL | MARKER,
-        b"tr" => SPECIAL,
-        b"tbody" | b"thead" | b"tfoot" => SPECIAL | SECTION,
-        b"caption" => SPECIAL | SCOPE | MARKER,
-        b"colgroup" | b"select" | b"title" | b"button" => SPECIAL,
-        b"applet" | b"marquee" | b"object" => SPECIAL | SCOPE | MARKER,
-        b"template" => SPECIAL | SCOPE | MARKER | UNSEEN,
-        b"script" | b"style" | b"noscript" | b"iframe" | b"noembed" | b"noframes" => SPECIAL | UNSEEN,
-        b"a" | b"big" | b"font" => FORMATTING,
-        b"b" | b"code" | b"em" | b"i" | b"nobr" | b"s" | b"small" | b"strike" | b"strong" | b"tt" | b"u" => {
-            FORMATTING | BREAKOUT
+/// Names of elements with the same properties.
+const GROUPS: &[(&str, Kinds)] = &[
+    ("p", SPECIAL | ENDS_P | BREAKOUT),
+    ("div dl ol ul menu center blockquote", SPECIAL | ENDS_P | BREAKOUT),
+    ("li", SPECIAL | LIST | BREAKOUT),
+    ("dd dt", SPECIAL | TERM | BREAKOUT),
+    ("h1 h2 h3 h4 h5 h6", SPECIAL | ENDS_P | HEADING | BREAKOUT),
+    ("address article aside details dir fieldset figcaption figure footer form", SPECIAL | ENDS_P),
+    ("header hgroup main nav plaintext search section summary xmp", SPECIAL | ENDS_P),
+    ("dialog", ENDS_P),
+    ("pre listing", SPECIAL | ENDS_P | PREFORMATTED | BREAKOUT),
+    ("textarea", SPECIAL | PREFORMATTED),
+    ("table", SPECIAL | ENDS_P | SCOPE | BREAKOUT),
+    ("hr", SPECIAL | ENDS_P | VOID | BREAKOUT),
+    ("td th", SPECIAL | SCOPE | CELL | MARKER),
+    ("tr", SPECIAL),
+    ("tbody thead tfoot", SPECIAL | SECTION),
+    ("caption", SPECIAL | SCOPE | MARKER),
+    ("colgroup select title button", SPECIAL),
+    ("applet marquee object", SPECIAL | SCOPE | MARKER),
+    ("template", SPECIAL | SCOPE | MARKER | UNSEEN),
+    ("script style noscript iframe noembed noframes", SPECIAL | UNSEEN),
+    ("a big font", FORMATTING),
+    ("b code em i nobr s small strike strong tt u", FORMATTING | BREAKOUT),
+    ("br img embed", SPECIAL | VOID | BREAKOUT),
+    ("area base basefont bgsound col frame input keygen link meta param source track wbr", SPECIAL | VOID),
+    ("span ruby sub sup var", BREAKOUT),
+    ("svg math", FOREIGN),
+    ("foreignobject desc annotation-xml", INTEGRATION | SCOPE),
+    ("html head body", PAGE),
+];
+/// Places of the table of names. Three in four are free.
+const NUM_PLACES: usize = 512;
+
+/// The elements of [`GROUPS`], each at the next free place from its hash on.
+static PLACES: [(Name, Kinds); NUM_PLACES] = table();
+
+const fn table() -> [(Name, Kinds); NUM_PLACES] {
+    let mut table = [(Name(0), 0); NUM_PLACES];
+    let mut group = 0;
+    while group < GROUPS.len() {
+        let (names, kinds) = GROUPS[group];
+        let mut rest = names.as_bytes();
+        while !rest.is_empty() {
+            let mut len = 0;
+            while len < rest.len() && rest[len] != b' ' {
+                len += 1;
+            }
+            let (name, behind) = rest.split_at(len);
+            let name = Name::new(name);
+            let mut place = name.place();
+            while table[place].1 != 0 {
+                place = (place + 1) % NUM_PLACES;
+            }
+            table[place] = (name, kinds);
+            rest = if behind.is_empty() { behind } else { behind.split_at(1).1 };
         }
-        b"br" | b"img" | b"embed" => SPECIAL | VOID | BREAKOUT,
-        b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"frame" | b"input" | b"keygen" | b"link" | b"meta"
-        | b"param" | b"source" | b"track" | b"wbr" => SPECIAL | VOID,
-        b"span" | b"ruby" | b"sub" | b"sup" | b"var" => BREAKOUT,
-        b"svg" | b"math" => FOREIGN,
-        b"foreignobject" | b"desc" | b"annotation-xml" => INTEGRATION | SCOPE,
-        b"html" | b"head" | b"body" => PAGE,
-        _ => 0,
+        group += 1;
+    }
+    table
+}
+
+/// Returns the properties of the element `name`.
+fn kinds(name: Name) -> Kinds {
+    let mut place = name.place();
+    loop {
+        let (other, kinds) = PLACES[place];
+        if other == name || kinds == 0 {
+            return kinds;
+        }
+        place = (place + 1) % NUM_PLACES;
     }
 }
 
@@ -101,6 +136,10 @@ impl Name {
             idx += 1;
         }
         Self(hash)
+    }
+
+    const fn place(self) -> usize {
+        (self.0 % NUM_PLACES as u64) as usize
     }
 }
 
@@ -231,8 +270,8 @@ impl OpenElements {
 
     /// Opens the element `name`, and ends those that it ends. Returns how a reader sees it.
     pub fn start(&mut self, name: &[u8], look: Look, is_self_closing: bool) -> Sight {
-        let kinds = kinds(name);
         let name = Name::new(name);
+        let kinds = kinds(name);
         let look = Look { is_gone: look.is_gone || kinds & UNSEEN != 0, ..look };
         if self.form == Form::Html {
             // The head is never seen, and its title is text nevertheless.
@@ -265,8 +304,8 @@ impl OpenElements {
 
     /// Ends the element `name`, if it is open here.
     pub fn end(&mut self, name: &[u8]) {
-        let kinds = kinds(name);
         let name = Name::new(name);
+        let kinds = kinds(name);
         if self.form == Form::Xhtml {
             if let Some(at) = self.elements.iter().rposition(|element| element.name == name) {
                 self.end_from(at);

@@ -47,6 +47,7 @@
 //! | `session` | registration with a session |
 //! | `declared_orders` | the check of the order that a table declares |
 //! | `multiplied` | memory of operators that repeat rows |
+//! | `outer_joins` | constants of outer joins, of which DataFusion promises too much |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | [`travel`] | the interface for crates that send scans to other machines |
 //!
@@ -62,6 +63,7 @@ pub mod functions;
 mod gsst;
 mod multiplied;
 mod options;
+mod outer_joins;
 mod parquet_files;
 mod placement;
 mod plan_methods;

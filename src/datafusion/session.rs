@@ -14,6 +14,7 @@ use crate::corpora::CorpusCache;
 use crate::functions::{AtWorker, Home, TadocFunction, functions_of_plans, scalar_functions};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
+use crate::outer_joins::NullableConstants;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::DeviceSession;
 use crate::planner::{DecimalText, DecimalTexts, MisspelledFunctions, TadocRelationPlanner};
@@ -130,6 +131,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
         analyzers.push(Arc::new(LivingStatements));
         analyzers.push(Arc::new(DecimalTexts));
+        let rules = &mut self.physical_optimizers().get_or_insert_default().rules;
+        rules.insert(0, Arc::new(NullableConstants));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));

@@ -17,7 +17,8 @@ use crate::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by
 use crate::{TravelError, refused};
 use datafusion_tadoc::TadocExec;
 use datafusion_tadoc::travel::{
-    BatchRowsExec, JoinedLists, PortionFacts, PortionsExec, Run, RunsExec, SegmentTarget, WriteSegmentsExec,
+    BatchRowsExec, JoinedLists, NullableRowsExec, PortionFacts, PortionsExec, Run, RunsExec, SegmentTarget,
+    WriteSegmentsExec,
 };
 
 /// Most partitions of runs of segments.
@@ -54,6 +55,9 @@ impl PhysicalExtensionCodec for TadocCodec {
             (NodeMessage { plain_rows: true, .. }, [input]) => {
                 Ok(Arc::new(PlainRowsExec::new(Arc::clone(input), None)))
             }
+            (NodeMessage { nullable_rows: true, .. }, [input]) => {
+                Ok(Arc::new(NullableRowsExec::try_new(Arc::clone(input))?))
+            }
             (NodeMessage { segments: Some(segments), .. }, [input]) => {
                 Ok(Arc::new(decoder.segments(&segments, input)?))
             }
@@ -81,6 +85,8 @@ impl PhysicalExtensionCodec for TadocCodec {
             NodeMessage { joins_lists: true, ..NodeMessage::default() }
         } else if node.is::<PlainRowsExec>() {
             NodeMessage { plain_rows: true, ..NodeMessage::default() }
+        } else if node.is::<NullableRowsExec>() {
+            NodeMessage { nullable_rows: true, ..NodeMessage::default() }
         } else if let Some(node) = node.downcast_ref::<BatchRowsExec>() {
             NodeMessage { row_bytes: Some(node.row_bytes), ..NodeMessage::default() }
         } else if let Some(write) = node.downcast_ref::<WriteSegmentsExec>() {

@@ -16,7 +16,7 @@ use crate::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -91,6 +91,9 @@ pub(super) struct NodeMessage {
     /// Rows of which nothing is known.
     #[prost(bool, tag = "10")]
     pub(super) plain_rows: bool,
+    /// Rows of which no column is known to be constant.
+    #[prost(bool, tag = "11")]
+    pub(super) nullable_rows: bool,
 }
 
 /// The living corpus that segment files are written for.

@@ -59,6 +59,7 @@ const ROOMS: &[&str] = &[
     "text_files",
     "parquet_files",
     "multiplied",
+    "outer_joins",
     "session",
     "travel",
 ];

@@ -6,6 +6,7 @@
 //! DELETE, UPDATE                    ─▶ here
 //! query of tables of this session,
 //! or of none                        ─▶ here
+//! FILTER over a window              ─▶ here, because it does not travel
 //! query of both                     ─▶ an error that names the table
 //! ```
 
@@ -27,7 +28,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_proto::logical_plan::AsLogicalPlan;
 use datafusion_proto::protobuf::LogicalPlanNode;
-use datafusion_tadoc_distributed::resolve_tables;
+use datafusion_tadoc_distributed::{filters_windows, resolve_tables};
 
 use crate::codec::LogicalCodec;
 
@@ -103,7 +104,7 @@ impl QueryPlanner for ClusterPlanner {
             _ => {}
         }
         let resolved = resolve_tables(plan.clone(), session).await?;
-        if !self.travels(&resolved)? {
+        if filters_windows(&resolved)? || !self.travels(&resolved)? {
             return self.here(plan, session).await;
         }
         // What cannot travel is refused now, not when rows are asked for.

@@ -1,7 +1,8 @@
-//! The planner of a session with workers: `EXPLAIN` shows stages, and recursive queries run in one process.
+//! The planner of a session with workers: `EXPLAIN` shows stages, and some statements run in one process.
 //!
-//! The engine runs each stage once, and a recursive query runs its part again and again. DataFusion plans the statement behind `EXPLAIN` by itself, without the planner that cuts plans into
-//! stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
+//! The engine runs each stage once, and a recursive query runs its part again and again. Some windows cannot
+//! travel. Statements with either run in one process. DataFusion plans the statement behind `EXPLAIN` by itself,
+//! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
 
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, display_plan_ascii};
 use datafusion_tadoc::travel::NameParquetFiles;
+
+use crate::windows::filters_windows;
 
 /// Line above a plan that is not divided.
 const ONE_MACHINE: &str = "one task on this machine:\n";
@@ -34,7 +37,9 @@ impl StagesPlanner {
 
     async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let planned = match &self.planner {
-            Some(planner) if !is_recursive(plan)? => planner.create_physical_plan(plan, session).await?,
+            Some(planner) if !is_recursive(plan)? && !filters_windows(plan)? => {
+                planner.create_physical_plan(plan, session).await?
+            }
             _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await?,
         };
         if planned.is::<DistributedExec>() {

@@ -17,6 +17,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
 use crate::exchanges::PlainExchanges;
+use crate::windows::{know_windows, name_windows};
 use datafusion_tadoc::travel::{AtWorker, CorpusCache, NameParquetFiles};
 use datafusion_tadoc::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
 
@@ -80,13 +81,14 @@ impl EngineHome {
         // The source of a scan whose errors name the file cannot travel.
         rules.retain(|rule| rule.name() != NameParquetFiles.name());
         PlainExchanges::add_to(&mut rules);
-        builder.with_physical_optimizer_rules(rules)
+        name_windows(builder).with_physical_optimizer_rules(rules)
     }
 
     /// Makes a session that runs parts of plans of other machines: it has the functions that they name.
     #[must_use]
     pub fn executing(&self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
         let config = builder.config().take().unwrap_or_default();
+        know_windows(&mut builder);
         builder.with_config(self.config(config)).with_runtime_env(Arc::clone(&self.runtime)).with_tadoc()
     }
 }

@@ -38,7 +38,7 @@
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `exchanges` (what is
 //! known of rows of several tasks), `explain` (stages in plans), `requests` (tasks end with their statement),
-//! `series` (a fault of datafusion-proto), `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
+//! `series` and `windows` (faults of datafusion-proto), `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
 //! `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;
@@ -58,6 +58,7 @@ mod session;
 mod tables;
 mod tasks;
 mod travelled;
+mod windows;
 
 pub use codec::TadocCodec;
 pub use credentials::Credentials;
@@ -71,6 +72,7 @@ pub use session::{
     worker_routes,
 };
 pub use tables::{TadocLogicalCodec, resolve_tables};
+pub use windows::filters_windows;
 
 use std::fmt;
 

@@ -54,6 +54,7 @@ use crate::lost::{named, unreachable};
 use crate::requests::{Requests, stop_of_request};
 use crate::series::WholeSeries;
 use crate::tasks::{desired_tasks, divide, route};
+use crate::windows::{know_windows, name_windows};
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
 use datafusion_tadoc::{
@@ -61,7 +62,7 @@ use datafusion_tadoc::{
 };
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 6");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 7");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";
@@ -179,7 +180,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     let before = rules.iter().position(|rule| rule.name() == BatchRows.name());
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
     rules.push(Arc::new(WholeSeries));
-    let mut builder = builder
+    let mut builder = name_windows(builder)
         .with_physical_optimizer_rules(rules)
         .with_distributed_channel_resolver(Connections::new(workers.credentials.clone()))
         .with_distributed_worker_resolver(workers)
@@ -212,6 +213,7 @@ pub fn register_workers(ctx: &SessionContext, workers: WorkerUrls) -> Result<()>
 pub fn as_worker(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     config.set_extension(Arc::new(AtWorker));
+    know_windows(&mut builder);
     builder.with_tadoc().with_distributed_user_codec(TadocCodec)
 }
 

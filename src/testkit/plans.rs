@@ -144,9 +144,31 @@ fn windowed(random: &mut Random, below: &str) -> String {
         2 => "PARTITION BY a ORDER BY b",
         _ => "PARTITION BY b ORDER BY a",
     };
-    let value = random.pick(&["lag(a)", "lead(a)", "row_number()", "sum(a)", "rank()"]);
+    // Functions that the planner reverses, that skip nulls, and that leave rows out.
+    let value = random.pick(&[
+        "lag(a)",
+        "lead(a)",
+        "row_number()",
+        "sum(a)",
+        "rank()",
+        "first_value(a)",
+        "nth_value(a, 2)",
+        "lag(b, 2, 'none')",
+        "lag(nullif(a % 3, 0)) IGNORE NULLS",
+        "lead(nullif(a % 3, 0)) IGNORE NULLS",
+        "last_value(nullif(a % 3, 0)) IGNORE NULLS",
+        "count(*) FILTER (WHERE a % 2 = 0)",
+    ]);
+    // Functions of one statement that need opposite orders: the planner reverses one of them.
+    let other = match random.below(3) {
+        0 => "row_number() OVER (PARTITION BY b ORDER BY a)",
+        1 => "row_number() OVER (PARTITION BY b ORDER BY a DESC)",
+        _ => "0",
+    };
     // Rows that are equal would share a running sum otherwise.
-    format!("SELECT a, ({value} OVER ({window}))::varchar AS b FROM (SELECT DISTINCT a, b FROM ({below}))")
+    format!(
+        "SELECT a, concat({value} OVER ({window}), ' ', {other})::varchar AS b FROM (SELECT DISTINCT a, b FROM ({below}))"
+    )
 }
 
 fn joined(random: &mut Random, below: &str, depth: usize) -> String {

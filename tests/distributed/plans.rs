@@ -94,6 +94,103 @@ async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
     }
 }
 
+/// What DataFusion's messages leave out, or could: of windows, and of other expressions and nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn expressions_and_nodes_arrive_whole() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let others = [cluster.session(2), cluster.session(4)];
+    let mut statements = Vec::new();
+    let functions = ["lag(x)", "lead(x)", "lag(x, 2, 7)", "first_value(x)", "last_value(x)", "nth_value(x, 2)"];
+    let frames =
+        ["", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING", "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"];
+    for function in functions {
+        for nulls in ["", "IGNORE NULLS"] {
+            for frame in frames {
+                statements.push(format!(
+                    "SELECT doc_id, word_index, {function} {nulls} OVER (PARTITION BY doc_id ORDER BY word_index DESC \
+                     {frame}) AS other, row_number() OVER (PARTITION BY doc_id ORDER BY word_index) AS n FROM \
+                     (SELECT doc_id, word_index, nullif(word_index % 4, 0) AS x FROM tokens(@) WHERE word_index < 40) \
+                     ORDER BY doc_id, word_index"
+                ));
+            }
+        }
+    }
+    let aggregates = [
+        "sum(x)",
+        "count(DISTINCT x)",
+        "count(*) FILTER (WHERE x > 1)",
+        "array_agg(x) FILTER (WHERE x > 1)",
+        "array_agg(x)",
+        "array_agg(x) IGNORE NULLS",
+        "max(x)",
+        "min(x) FILTER (WHERE word_index % 5 = 0)",
+    ];
+    for aggregate in aggregates {
+        for frame in &frames[..2] {
+            statements.push(format!(
+                "SELECT doc_id, word_index, {aggregate} OVER (PARTITION BY doc_id ORDER BY word_index DESC {frame}) AS \
+                 other, row_number() OVER (PARTITION BY doc_id ORDER BY word_index) AS n FROM (SELECT doc_id, \
+                 word_index, nullif(word_index % 4, 0) AS x FROM tokens(@) WHERE word_index < 30) \
+                 ORDER BY doc_id, word_index"
+            ));
+        }
+    }
+    let rest = [
+        "SELECT doc_id, array_agg(x ORDER BY word_index DESC), first_value(x ORDER BY word_index DESC) IGNORE NULLS, \
+         last_value(x ORDER BY word_index) IGNORE NULLS, nth_value(x, 2 ORDER BY word_index DESC), \
+         count(DISTINCT x) FILTER (WHERE x > 1), string_agg(word, ',' ORDER BY word_index DESC) FROM (SELECT doc_id, \
+         word, word_index, nullif(word_index % 4, 0) AS x FROM tokens(@) WHERE word_index < 30) GROUP BY doc_id \
+         ORDER BY doc_id",
+        "SELECT a.x, b.x FROM (SELECT nullif(doc_id % 4, 0) AS x FROM documents(@)) a JOIN (SELECT nullif(doc_id % 3, 0) \
+         AS x FROM documents(@)) b ON a.x IS NOT DISTINCT FROM b.x ORDER BY 1, 2",
+        "SELECT doc_id FROM documents(@) WHERE doc_id % 4 NOT IN (SELECT nullif(doc_id % 3, 0) FROM documents(@)) \
+         ORDER BY 1",
+        "SELECT doc_id FROM documents(@) WHERE doc_id % 5 NOT IN (SELECT doc_id % 3 FROM documents(@)) ORDER BY 1",
+        "SELECT x FROM (SELECT nullif(doc_id % 4, 0) AS x FROM documents(@)) INTERSECT SELECT x FROM (SELECT \
+         nullif(doc_id % 3, 0) AS x FROM documents(@)) ORDER BY 1",
+        "SELECT count(*) FROM documents(@) a JOIN documents(@) b ON a.doc_id = b.doc_id",
+        "SELECT count(*) FROM documents(@) a JOIN documents(@) b ON a.doc_id < b.doc_id",
+        "SELECT count(*) FROM documents(@) WHERE words % 2 = 1",
+        "SELECT word FROM term_vector(@) WHERE count > 2 ORDER BY word DESC NULLS FIRST, doc_id LIMIT 5 OFFSET 3",
+        "SELECT doc_id, unnest(CASE WHEN doc_id % 2 = 0 THEN make_array(doc_id, NULL) END) AS e FROM documents(@) \
+         ORDER BY 1, 2",
+        "SELECT doc_id, CASE doc_id % 3 WHEN 0 THEN 'none' WHEN 1 THEN NULL ELSE path END FROM documents(@) ORDER BY 1",
+        "SELECT doc_id, try_cast(substr(path, 1, 1) AS int), path ILIKE '%S%', path NOT LIKE 'a%', path ~ \
+         's$', (doc_id IN (1, NULL)), doc_id NOT IN (2, 3) FROM documents(@) ORDER BY 1",
+        "SELECT doc_id % 2, doc_id % 3, count(*), grouping(doc_id % 2) FROM documents(@) GROUP BY ROLLUP (doc_id % 2, \
+         doc_id % 3) ORDER BY 1, 2, 4",
+        "SELECT DISTINCT ON (doc_id) doc_id, word FROM term_vector(@) ORDER BY doc_id, word DESC LIMIT 6",
+        "SELECT x.a, y.b FROM (SELECT DISTINCT doc_id AS a, 'all' AS b FROM documents(@)) x LEFT JOIN (SELECT DISTINCT \
+         doc_id * 2 AS a, 'all' AS b FROM documents(@)) y ON x.a = y.a AND x.b = y.b ORDER BY y.b, x.a",
+        "SELECT y.b, count(*) FROM (SELECT DISTINCT doc_id AS a, 'all' AS b FROM documents(@)) x LEFT JOIN (SELECT \
+         DISTINCT doc_id * 2 AS a, 'all' AS b FROM documents(@)) y ON x.a = y.a AND x.b = y.b GROUP BY y.b ORDER BY 2",
+    ];
+    statements.extend(rest.map(str::to_owned));
+    let mut wrong = Vec::new();
+    for sql in statements {
+        let sql = scene.call(&sql);
+        let expected = match rows(&alone, &sql).await {
+            Ok(expected) => expected,
+            Err(error) => {
+                wrong.push(format!("{sql}\n{error}"));
+                continue;
+            }
+        };
+        for other in &others {
+            match rows(other, &sql).await {
+                Ok(got) if got == expected => {}
+                Ok(got) => {
+                    let differs = got.iter().zip(&expected).find(|(got, expected)| got != expected);
+                    wrong.push(format!("{sql}\n{differs:#?}"));
+                }
+                Err(error) => wrong.push(format!("{sql}\n{error}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn recursive_queries_see_all_rows_in_each_round() {
     let scene = Scene::new().await;

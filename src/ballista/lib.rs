@@ -33,7 +33,8 @@
 //! - *Failures*: a task whose executor is gone runs again on another one, after the time in which a machine
 //!   may be silent ([`SchedulerBuilder::with_silence`]).
 //!
-//! Ballista turns dynamic filters off, joins by sorting, and reads an executor's rows from its disk. The
+//! Ballista turns dynamic filters off, and reads an executor's rows from its disk. Its adaptive planner and its
+//! joins by sorting are off, because their rows can be wrong (Ballista 55.0, DataFusion 55.2). The
 //! workers of `datafusion-tadoc` itself (`tadoc sql --workers`) do without, and have less overhead.
 //!
 //! Reading order: `sliced` (scans that Ballista divides), `codec`, `planner` (what runs where), `session`,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ballista_core::config::BALLISTA_ADAPTIVE_PLANNER_ENABLED;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
 use datafusion::common::config_err;
@@ -72,7 +73,8 @@ impl SessionBuilder {
         Self { runtime, ..self }
     }
 
-    /// Returns the session. Nothing is sent before the first statement.
+    /// Returns the session. Nothing is sent before the first statement. Ballista's adaptive planner and joins by
+    /// sorting are off, because their rows can be wrong.
     ///
     /// # Errors
     /// None is known.
@@ -81,7 +83,11 @@ impl SessionBuilder {
             .config
             .upgrade_for_ballista()
             .with_ballista_logical_extension_codec(Arc::<LogicalCodec>::default())
-            .with_ballista_physical_extension_codec(Arc::<PhysicalCodec>::default());
+            .with_ballista_physical_extension_codec(Arc::<PhysicalCodec>::default())
+            // Its exchanges keep the orders of their inputs, and some of its replans never end.
+            .set_bool(BALLISTA_ADAPTIVE_PLANNER_ENABLED, false)
+            // A limit above a join by sorting is pushed below it, and its columns are not nullable where they must be.
+            .set_bool("datafusion.optimizer.prefer_hash_join", true);
         let planner = ClusterPlanner::new(self.url, config.ballista_config());
         let rules = with_ballista_optimizer_rules(&Optimizer::default().rules);
         let state = SessionStateBuilder::new()

@@ -1,5 +1,7 @@
 //! The rows of a cluster are those of one session.
 
+use std::time::Duration;
+
 use testkit::calls::CALLS;
 use testkit::plans::{seeds, statement};
 
@@ -25,6 +27,8 @@ async fn every_function_has_the_rows_of_one_process() {
 
 /// Number of random statements. `PLANS` asks for others.
 const NUM_STATEMENTS: u64 = 20;
+/// Time after which a random statement hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_statements_have_the_rows_of_one_process() {
@@ -35,7 +39,8 @@ async fn random_statements_have_the_rows_of_one_process() {
         let sql = scene.call(&statement(seed));
         // DataFusion cannot plan all of them.
         let Ok(expected) = rows(&alone, &sql).await else { continue };
-        let got = rows(&together, &sql).await;
+        let got = tokio::time::timeout(HANGS_AFTER, rows(&together, &sql)).await;
+        let got = got.unwrap_or_else(|_| panic!("{seed} hangs: {sql}\n{}", cluster.said()));
         let got = got.unwrap_or_else(|error| panic!("{seed}: {sql}\n{error}\n{}", cluster.said()));
         assert_eq!(got, expected, "{seed}: {sql}");
     }

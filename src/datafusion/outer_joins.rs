@@ -123,7 +123,7 @@ impl NullableRowsExec {
     }
 }
 
-/// Returns the orders of `known`, and which columns are equal.
+/// Returns which columns are equal, as in `known`. An order is forgotten: sorts below leave constants out of theirs.
 fn kept_of_nulls(known: &EquivalenceProperties) -> Result<EquivalenceProperties> {
     let mut kept = EquivalenceProperties::new(Arc::clone(known.schema()));
     for class in known.eq_group().iter() {
@@ -132,7 +132,6 @@ fn kept_of_nulls(known: &EquivalenceProperties) -> Result<EquivalenceProperties>
             kept.add_equal_conditions(Arc::clone(pair[0]), Arc::clone(pair[1]))?;
         }
     }
-    kept.add_orderings(known.oeq_class().iter().cloned());
     Ok(kept)
 }
 
@@ -150,10 +149,6 @@ impl ExecutionPlan for NullableRowsExec {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

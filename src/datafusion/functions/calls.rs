@@ -342,6 +342,7 @@ mod tests {
             tadoc_functions(ctx),
             keyness(ctx, corpus, text),
             dispersion(ctx, corpus, text),
+            context(ctx, corpus, 0),
         ]
     }
 

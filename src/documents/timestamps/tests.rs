@@ -1,0 +1,271 @@
+//! Tests of timestamps: zones, years, forms of strftime, fields and columns.
+
+use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
+
+use super::*;
+
+fn clock(place: &str, zone: &str, year: Option<i32>) -> Clock {
+    let documents = Documents::Lines;
+    let mut clock = Clock::new(&Timestamps::new(place, &documents, zone, year).unwrap());
+    clock.latest = "2024-03-02T00:00:00".parse().unwrap();
+    clock
+}
+
+fn for_line(clock: &mut Clock, line: &str) -> Option<String> {
+    for_lines(clock, &[line]).remove(0)
+}
+
+fn for_lines(clock: &mut Clock, lines: &[&str]) -> Vec<Option<String>> {
+    let times: Vec<LineTime> = lines.iter().map(|line| clock.for_line(line.as_bytes())).collect();
+    let shown = |micros: Option<i64>| {
+        let time = DateTime::from_timestamp_micros(micros?).unwrap();
+        Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
+    };
+    clock.settled(&times).into_iter().map(shown).collect()
+}
+
+#[test]
+fn zones_are_offsets_and_names() {
+    let shown = |zone: &str, line: &str| for_line(&mut clock("auto", zone, None), line);
+    assert_eq!(shown("UTC", "2024-05-06 07:08:09").unwrap(), "2024-05-06T07:08:09");
+    assert_eq!(shown("+02:00", "2024-05-06 07:08:09").unwrap(), "2024-05-06T05:08:09");
+    assert_eq!(shown("Europe/Berlin", "2024-01-06 07:08:09").unwrap(), "2024-01-06T06:08:09");
+    assert_eq!(shown("Europe/Berlin", "2024-05-06T07:08:09Z").unwrap(), "2024-05-06T07:08:09");
+    // The first of two hours, and an hour that does not occur.
+    assert_eq!(shown("Europe/Berlin", "2024-10-27 02:30:00").unwrap(), "2024-10-27T00:30:00");
+    assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00").unwrap(), "2024-03-31T01:30:00");
+}
+
+#[test]
+fn an_expression_finds_a_time_anywhere() {
+    let new = |place: &str| Timestamps::new(place, &Documents::Lines, "UTC", None);
+    let shown = |how: &Timestamps, line: &str| for_line(&mut Clock::new(how), line);
+    let time = Some("2024-05-06T07:08:09".to_owned());
+    for place in ["re:at=(?<ts>[^ ]+)", "re:at=([^ ]+)", "re:[0-9]{4}-[^ ]+", "re:(x)?at=(?<ts>[^ ]+)"] {
+        assert_eq!(shown(&new(place).unwrap(), "up at=2024-05-06T07:08:09 x"), time, "{place}");
+        assert_eq!(shown(&new(place).unwrap(), "up at=never"), None, "{place}");
+    }
+    let german = new("re:am (.+) Uhr").unwrap().with_format("%d.%m.%Y %H:%M:%S").unwrap();
+    assert_eq!(shown(&german, "wach am 06.05.2024 07:08:09 Uhr"), time);
+    assert_eq!(shown(&german, "wach am 2024-05-06 07:08:09 Uhr"), None);
+    let field = new("jsonl:t").unwrap().with_format("%d/%m/%y %H.%M.%S").unwrap();
+    assert_eq!(shown(&field, "{\"t\":\"06/05/24 07.08.09\"}"), time);
+    for (place, format, expected) in [
+        ("re:(", "%Y", "--timestamp re:("),
+        ("auto", "%Y", "it goes with re:REGEX"),
+        ("re:x", "%Q", "expected specifiers of strftime"),
+        ("re:x", "plain", "expected specifiers of strftime"),
+    ] {
+        let error = new(place).and_then(|how| how.with_format(format)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A number at the end may be parts of a second, unless other lines of the input have none there.
+#[test]
+fn numbers_behind_stamps_are_text_among_texts() {
+    let seconds = "2024-05-06 07:08:09";
+    for place in ["auto", "%Y-%m-%d %H:%M:%S"] {
+        let mut auto = clock(place, "UTC", None);
+        let mut shown = |behind: &str| {
+            let time = for_line(&mut auto, &format!("{seconds}{behind}"));
+            time.map(|time| time == "2024-05-06T07:08:09")
+        };
+        for behind in [" 123", " 123456", " 123456789", " 123\r", " 123 ", "\t123"] {
+            assert_eq!(shown(behind), None, "{behind:?}");
+        }
+        assert_eq!(shown(" 123 INFO"), Some(true));
+        // Of lines without text nothing is known.
+        assert_eq!((shown(""), shown(" 200")), (Some(true), None));
+        for behind in [" 98", " 200", " 123456", " 123456789", " 123\r", " up", " 1234"] {
+            assert_eq!(shown(behind), Some(true), "{behind:?}");
+        }
+        // Another input may come from another program.
+        auto.enter(SystemTime::UNIX_EPOCH, &Rc::default());
+        assert_eq!(for_line(&mut auto, &format!("{seconds} 123")), None);
+        for (line, form) in [
+            ("2024-05-06 07:08:09.000 200", "%Y-%m-%d %H:%M:%S"),
+            ("2024-05-06 07:08:09,000 200", "%Y-%m-%d %H:%M:%S"),
+            ("2024-05-06 07:08:09.5 200", "%Y-%m-%d %H:%M:%S%.f"),
+            ("2024-05-06 07:08:09Z 200", "%Y-%m-%d %H:%M:%S%#z"),
+            ("2024-05-06 07:08 200", "%Y-%m-%d %H:%M"),
+        ] {
+            let mut auto = clock(if place == "auto" { place } else { form }, "UTC", None);
+            assert!(for_line(&mut auto, line).is_some(), "{place} {line}");
+        }
+    }
+}
+
+#[test]
+fn years_come_from_the_input_or_the_option() {
+    let mut auto = clock("auto", "UTC", None);
+    assert_eq!(for_line(&mut auto, "Mar  1 00:00:00 h").unwrap(), "2024-03-01T00:00:00");
+    assert_eq!(for_line(&mut auto, "Dec 31 23:00:00 h").unwrap(), "2023-12-31T23:00:00");
+    assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
+    auto.latest = "2024-02-02T00:00:00".parse().unwrap();
+    assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
+    let mut of_2001 = clock("auto", "UTC", Some(2001));
+    assert_eq!(for_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
+    assert_eq!(for_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
+    assert_eq!(of_2001.warning().unwrap(), "1 of 2 documents have no timestamp; their ts is NULL");
+}
+
+#[test]
+fn years_go_back_where_lines_do() {
+    let mut auto = clock("auto", "UTC", None);
+    let mut years = |lines: &[&str]| -> Vec<String> {
+        let lines: Vec<String> = lines.iter().map(|day| format!("{day} 07:08:09 host up")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let times = for_lines(&mut auto, &lines).into_iter();
+        times.map(|time| time.map_or("none".to_owned(), |time| time[..4].to_owned())).collect()
+    };
+    let three = ["Nov 30", "Dec 31", "Jan  1", "Jun  5", "Feb  2"];
+    assert_eq!(years(&three), ["2022", "2022", "2023", "2023", "2024"]);
+    // Lines that are a little out of order, and months that were joined in another order.
+    assert_eq!(years(&["Dec 31", "Jan  1", "Dec 31", "Jan  2"]), ["2023", "2024", "2023", "2024"]);
+    assert_eq!(years(&["Feb  7", "Feb 14", "Jan 24", "Jan 31"]), ["2024"; 4]);
+    // A line with a year, or without a time, tells nothing of others.
+    assert_eq!(years(&["Dec 31", "2001-01-01", "x", "Jan  1"]), ["2023", "2001", "none", "2024"]);
+    assert_eq!(years(&["Feb 29", "Jun  1", "Dec  1", "Feb  1"]), ["2020", "2023", "2023", "2024"]);
+    let mut stated = clock("auto", "UTC", Some(2001));
+    let lines = ["Dec 31 07:08:09 x", "Jan  1 07:08:09 x"];
+    assert!(
+        for_lines(&mut stated, &lines).iter().all(|time| time.as_ref().is_some_and(|time| time.starts_with("2001")))
+    );
+}
+
+#[test]
+fn forms_of_lines_are_explained() {
+    let how = Timestamps::new("auto", &Documents::Lines, "UTC", None).unwrap();
+    let mut clock = Clock::explaining(&how);
+    for line in ["2024-05-06 07:08:09 up", "  at x", "2024-05-06 07:08:10\u{7} up", "1714979289 x"] {
+        clock.for_line(line.as_bytes());
+    }
+    let table = clock.explanation().unwrap();
+    let columns: Vec<String> = table.iter().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        columns,
+        [
+            "form lines share example",
+            "year first 2 50.0 % 2024-05-06 07:08:09 up -> 2024-05-06T07:08:09Z",
+            "epoch 1 25.0 % 1714979289 x -> 2024-05-06T07:08:09Z",
+            "no time 1 25.0 % at x",
+        ]
+    );
+}
+
+#[test]
+fn formats_are_those_of_strftime() {
+    for (format, line, expected) in [
+        ("%d.%m.%Y %H:%M", "06.05.2024 07:08 x", "2024-05-06T07:08:00"),
+        ("%d.%m.%Y", "06.05.2024 report", "2024-05-06T00:00:00"),
+        ("%b %d %H:%M:%S", "Dec 31 23:00:00 x", "2023-12-31T23:00:00"),
+        ("%Y-%m-%dT%H:%M:%S%z", "2024-05-06T07:08:09+0200 x", "2024-05-06T05:08:09"),
+        ("%s%.f", "1714979289.5 x", "2024-05-06T07:08:09.500"),
+        ("%Y-%m-%d %H:%M:%S,%f", "2024-05-06 07:08:09,123 x", "2024-05-06T07:08:09.123"),
+        ("%H:%M:%S.%f %d.%m.%Y", "07:08:09.5 06.05.2024", "2024-05-06T07:08:09.500"),
+        ("%Y-%m-%d %H:%M:%S %Z", "2024-05-06 07:08:09 EST x", "2024-05-06T12:08:09"),
+        ("%y%m%d %H%M%S", "081109 203518 x", "2008-11-09T20:35:18"),
+        // What stands behind a form is a part of the stamp.
+        ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09.5 +0200 x", "2024-05-06T05:08:09.500"),
+        ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09,200,x", "2024-05-06T07:08:09"),
+        ("%d.%m.%Y %I:%M", "06.05.2024 07:08 PM x", "2024-05-06T19:08:00"),
+        ("%b %d %Y %I:%M:%S %p", "May 06 2024 01:08:09 PM CST> x", "2024-05-06T13:08:09"),
+        ("%Y-%m-%d %H", "2024-05-06 07 x", "2024-05-06T07:00:00"),
+        ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
+    ] {
+        let shown = for_line(&mut clock(format, "UTC", None), line);
+        assert_eq!(shown.as_deref(), Some(expected), "{format}");
+        for other in ["", "x", "06.", "\u{fc}"] {
+            assert_eq!(for_line(&mut clock(format, "UTC", None), other), None, "{format} {other}");
+        }
+    }
+    let known = |time: LineTime| matches!(time, LineTime::Known(None));
+    assert!(known(clock("%Y", "UTC", None).for_line(b"2024\xff")));
+    for (format, line) in [
+        ("%d.%m.%Y", "06.05.2024 07:08 x"),
+        ("%d.%m.%Y %H:%M", "06.05.2024 07:08:09"),
+        ("%d.%m.%Y %I:%M", "06.05.2024 07:08 x"),
+        ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09 +99:00"),
+        ("%a %b %d %H:%M:%S %Y", "Tue May 06 07:08:09 2024"),
+    ] {
+        assert_eq!(for_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
+    }
+    let short = |line: &str| for_line(&mut clock("%d.%m.%y %H:%M", "UTC", None), line);
+    assert_eq!(short("06.05.69 07:08 x").unwrap(), "1969-05-06T07:08:00");
+    assert_eq!(short("06.05.24 07:08\u{202f}PM x").unwrap(), "2024-05-06T19:08:00");
+    assert_eq!(short("06.05.24 07:08 GMT +0200").unwrap(), "2024-05-06T05:08:00");
+    assert_eq!(short("06.05.24 07:08 est"), None);
+    assert!(known(clock("%s", "UTC", None).for_line(b"1714979289123")));
+    // Such a name of a zone means several.
+    let line = b"2024-05-06 07:08 IST";
+    assert!(known(clock("%Y-%m-%d %H:%M %Z", "UTC", None).for_line(line)));
+}
+
+#[test]
+fn fields_of_json_lines_are_texts_or_numbers() {
+    let mut clock = clock("jsonl:at", "UTC", None);
+    let expected = "2024-05-06T07:08:09";
+    for value in [
+        "1714979289",
+        "1714979289000",
+        "1714979289000000",
+        "1714979289000000000",
+        "1714979289.0",
+        "\"2024-05-06T07:08:09Z\"",
+        "\"1714979289\"",
+        "20240506070809",
+        "\"20240506070809000\"",
+    ] {
+        let line = format!("{{\"x\": 1, \"at\": {value}}}");
+        assert_eq!(for_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
+    }
+    for (value, micros) in [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)] {
+        let line = format!("{{\"at\": {value}}}");
+        let time = clock.for_line(line.as_bytes());
+        assert!(matches!(time, LineTime::Known(Some(found)) if found == micros), "{value}");
+    }
+    for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"] {
+        assert_eq!(for_line(&mut clock, line), None, "{line}");
+    }
+}
+
+#[test]
+fn columns_of_every_type_become_times() {
+    let documents = Documents::Csv("text".to_owned());
+    let how = Timestamps::new("at", &documents, "+01:00", None).unwrap();
+    assert_eq!(how.column(), Some("at"));
+    let mut clock = Clock::new(&how);
+    let mut micros = |column: ArrayRef| -> Vec<Option<i64>> {
+        let times = clock.for_column(&column).unwrap();
+        assert_eq!(times.data_type(), &data_type());
+        times.as_primitive::<TimestampMicrosecondType>().iter().collect()
+    };
+    let hour = 3_600_000_000;
+    let texts = vec![Some("1970-01-01T01:00:00"), Some("1970-01-01T00:00:01Z"), Some("x"), None];
+    let texts: ArrayRef = Arc::new(StringArray::from(texts));
+    assert_eq!(micros(texts), [Some(0), Some(1_000_000), None, None]);
+    assert_eq!(micros(Arc::new(Int64Array::from(vec![3]))), [Some(3_000_000)]);
+    assert_eq!(micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))), [Some(500_000), None]);
+    assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
+    let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
+    assert_eq!(micros(local), [Some(0)]);
+    let max: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN]));
+    assert_eq!(micros(max), [None, None]);
+    let instant = TimestampMicrosecondArray::from(vec![hour]).with_timezone("+05:00");
+    assert_eq!(micros(Arc::new(instant)), [Some(hour)]);
+    assert_eq!(clock.num_missing, 5);
+}
+
+#[test]
+fn places_that_do_not_fit_are_refused_by_the_option() {
+    let refused = |place, documents, zone| Timestamps::new(place, &documents, zone, None).unwrap_err().to_string();
+    let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, re:REGEX, or a \
+                 format such as '%d.%m.%Y %H:%M:%S'";
+    assert_eq!(refused("soon", Documents::Lines, "UTC"), lines);
+    let format = "--timestamp %Q! with --documents lines: expected specifiers of strftime, such as \
+                  '%d.%m.%Y %H:%M:%S'";
+    assert_eq!(refused("%Q!", Documents::Lines, "UTC"), format);
+    assert!(refused("auto", Documents::Files, "UTC").starts_with("--timestamp auto with"));
+    assert!(refused("auto", Documents::Lines, "Berlin").starts_with("--timezone Berlin: "));
+}

@@ -9,6 +9,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgEx
 
 use crate::failure::{Failure, Outcome};
 
+/// The row that a procedure returns: names and counts.
+pub type ProcedureRow = Vec<(&'static str, u64)>;
+
 /// A procedure of a program.
 pub struct Procedure {
     /// Its name in SQL.
@@ -16,7 +19,7 @@ pub struct Procedure {
     /// A call of it, for messages.
     pub usage: &'static str,
     /// Runs it on a thread that may block. The answer has the names and values of the columns.
-    pub run: fn(&[CallArgument]) -> Outcome<Vec<(&'static str, u64)>>,
+    pub run: fn(&[CallArgument]) -> Outcome<ProcedureRow>,
 }
 
 /// An argument of a call.

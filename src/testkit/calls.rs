@@ -38,6 +38,7 @@ pub const CALLS: &[&str] = &[
     "collocates(@, 'of', left => 2, measure => 'mi')",
     "keyness(@, #)",
     "dispersion(@, 'the', parts => 4)",
+    "context(@, 2, before => 1, after => 1)",
     "rank(@, 'scan OR file', top => 5, k1 => 1.5)",
     "extract(@, doc_id => 3, byte_offset => 2, byte_len => 25)",
     "corpus_info(@)",

@@ -56,9 +56,9 @@ impl Flags {
             has_no_numbers: random.below(8) == 0,
             is_count: mode == 0,
             is_list: mode == 1,
-            max_count: (random.below(3) == 0).then(|| 1 + random.below(4) as usize),
-            before: (random.below(3) == 0).then(|| random.below(30) as usize),
-            after: (random.below(3) == 0).then(|| random.below(30) as usize),
+            max_count: (random.below(3) == 0).then(|| 1 + random.below(4)),
+            before: (random.below(3) == 0).then(|| random.below(30)),
+            after: (random.below(3) == 0).then(|| random.below(30)),
         }
     }
 }
@@ -88,7 +88,7 @@ fn model(path: &str, text: &str, pattern: &str, flags: &Flags) -> String {
     }
     let mut output = String::new();
     let mut last_written = None;
-    for line in 0..lines.len() {
+    for (line, text) in lines.iter().enumerate() {
         if !selected.iter().any(|&at| line + before >= at && line <= at + after) {
             continue;
         }
@@ -101,10 +101,10 @@ fn model(path: &str, text: &str, pattern: &str, flags: &Flags) -> String {
         let found = matches(line);
         if flags.is_of_matches && !found.is_empty() {
             for found in found {
-                writeln!(output, "{path}{mark}{number}{}", &lines[line][found]).unwrap();
+                writeln!(output, "{path}{mark}{number}{}", &text[found]).unwrap();
             }
         } else {
-            writeln!(output, "{path}{mark}{number}{}", lines[line]).unwrap();
+            writeln!(output, "{path}{mark}{number}{text}").unwrap();
         }
     }
     output
@@ -172,7 +172,7 @@ fn files(random: &mut Random, has_records: bool) -> BTreeMap<String, String> {
         if random.below(3) == 0 && text.len() > 1 && !text.ends_with("\n\n") {
             text.pop();
         }
-        (format!("{}{number}.log", ["a", "sub/b", "z"][number as usize % 3]), text)
+        (format!("{}{number}.log", ["a", "sub/b", "z"][number % 3]), text)
     };
     (0..number_of_files).map(file).collect()
 }

@@ -235,7 +235,7 @@ fn archives_and_forms_are_those_of_ingest() {
         (&["--glob", "*.md", "--glob", "*.tar"], [1, 0, 3, 0]),
         (&["--glob", "*.md", "--glob", "*.tar", "--glob", "*.gz"], [1, 0, 0, 1]),
         (&[], [3, 0, 0, 2]),
-        (&["--charset", "windows-1252", "--tokenizer", "word"], [0, 0, 0, 5]),
+        (&["--charset", "windows-1252", "--tokenizer", "auto"], [0, 0, 0, 5]),
     ] {
         assert_eq!(sync(&folder, &[options, &["--drop-all"]].concat()), expected, "{options:?}");
         same(options);

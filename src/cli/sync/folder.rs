@@ -246,8 +246,8 @@ mod tests {
             assert_eq!(stamp.modified.is_some(), is_trusted, "{modified}");
             assert_eq!(stamp.is_unchanged(stamp), is_trusted);
         }
-        let before_1970 = Stamp::new(7, UNIX_EPOCH.checked_sub(Duration::from_nanos(5)), now as i64);
+        let before_1970 = Stamp::new(7, UNIX_EPOCH.checked_sub(Duration::from_nanos(5)), now);
         assert_eq!(before_1970.modified, Some(-5));
-        assert!(!Stamp::new(7, None, now as i64).is_unchanged(Stamp::new(7, None, now as i64)));
+        assert!(!Stamp::new(7, None, now).is_unchanged(Stamp::new(7, None, now)));
     }
 }

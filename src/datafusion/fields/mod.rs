@@ -40,7 +40,7 @@ pub(crate) enum Reader {
 /// A compiled pattern, key or path.
 #[derive(Debug)]
 pub(crate) enum Compiled {
-    Parse(ParsePattern),
+    Parse(Box<ParsePattern>),
     Grok(GrokPattern),
     Path(JsonPath),
     Key(String),
@@ -74,7 +74,7 @@ pub(crate) fn compiled(reader: Reader, source: &str) -> Result<Arc<Compiled>, Pa
     }
     drop(kept);
     let compiled = Arc::new(match reader {
-        Reader::Parse => Compiled::Parse(ParsePattern::new(source)?),
+        Reader::Parse => Compiled::Parse(Box::new(ParsePattern::new(source)?)),
         Reader::Grok => Compiled::Grok(GrokPattern::new(source)?),
         Reader::Logfmt => Compiled::Key(source.to_owned()),
         Reader::Json => Compiled::Path(JsonPath::new(source)?),

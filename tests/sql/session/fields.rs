@@ -78,7 +78,7 @@ async fn conditions_on_fields_find_the_documents_of_plain_rows() {
             0 => condition,
             1 => format!("NOT ({condition})"),
             2 => format!("({condition}) IS NULL"),
-            _ => format!("{condition} OR text LIKE '%bob%'"),
+            _ => format!("({condition}) OR text LIKE '%bob%'"),
         };
         let from = |table: &str| format!("SELECT doc_id FROM {table} WHERE {condition} ORDER BY doc_id");
         assert_eq!(rows(&ctx, &from(&documents)).await, rows(&ctx, &from("plain")).await, "{condition}");

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 use tadoc::text::TokenizerProfile;
+use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::documents::Document;
@@ -120,8 +121,20 @@ pub fn search(profile: TokenizerProfile, documents: &[Document], items: &BTreeSe
     hits
 }
 
+/// Returns the texts by which `word` is found: composed, decomposed and as it is, with each apostrophe for all of its own.
+fn spellings(word: &str) -> BTreeSet<String> {
+    const APOSTROPHES: [&str; 3] = ["'", "\u{2019}", "\u{2bc}"];
+    let forms = [word.to_owned(), word.nfc().collect(), word.nfd().collect()];
+    let with = |form: &String, apostrophe: &str| {
+        APOSTROPHES.iter().fold(form.clone(), |text, other| text.replace(other, apostrophe))
+    };
+    let replaced = forms.iter().flat_map(|form| APOSTROPHES.map(|apostrophe| with(form, apostrophe)));
+    replaced.chain(forms.clone()).collect()
+}
+
 fn hits_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Hit> {
-    let matches = |window: &&[Word<'_>]| window.iter().map(|word| word.text).eq(item);
+    let item: Vec<BTreeSet<String>> = item.iter().map(|word| spellings(word)).collect();
+    let matches = |window: &&[Word<'_>]| window.iter().zip(&item).all(|(word, asked)| asked.contains(word.text));
     let windows = words.windows(item.len());
     let indexed = windows.enumerate().filter(|(_, window)| matches(window));
     let hit = |(word_index, window): (usize, &[Word<'_>])| {

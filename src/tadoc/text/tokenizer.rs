@@ -375,12 +375,11 @@ fn first_char(bytes: &[u8]) -> Option<char> {
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
-    use std::sync::LazyLock;
-
     use unicode_segmentation::UnicodeSegmentation;
 
     use super::*;
     use crate::text::MAX_TOKEN_BYTES;
+    use crate::text::unspaced::tests::slow_parts;
 
     /// Returns tokens by the definition: one character, segment or fault after the other.
     pub(crate) fn slow_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
@@ -401,7 +400,7 @@ pub(super) mod tests {
             for passage in chunk.valid().split_inclusive('\0') {
                 let (passage, nul) = passage.split_at(passage.trim_end_matches('\0').len());
                 if profile == TokenizerProfile::Auto {
-                    for (part, is_word) in slow_auto(passage) {
+                    for (part, is_word) in slow_parts(passage) {
                         add(part.as_bytes(), is_word);
                     }
                 } else if profile == TokenizerProfile::Uax29 {
@@ -418,28 +417,6 @@ pub(super) mod tests {
             add(chunk.invalid(), false);
         }
         runs.into_iter().flat_map(|(run, is_word)| slow_split(&run, is_word)).collect()
-    }
-
-    /// Returns the parts of `passage` between which a word of `auto` begins or ends, by regular expressions.
-    fn slow_auto(passage: &str) -> Vec<(&str, bool)> {
-        static WORD: LazyLock<regex::Regex> = LazyLock::new(|| {
-            let alone = r"[[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tale}\p{sc=Talu}\p{sc=Lana}\p{sc=Tavt}\p{sc=Ahom}ーｰﾞﾟ〱-〵〼]&&\w--[\p{M}\p{Nd}\x{1160}-\x{11FF}\x{D7B0}-\x{D7FF}]]";
-            let invisible = r"[\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]";
-            let letter = format!(r"[\w--{alone}]");
-            let pattern = format!(
-                r"{alone}[\p{{M}}\p{{Join_Control}}\x{{1160}}-\x{{11FF}}\x{{D7B0}}-\x{{D7FF}}]*|{letter}+(?:{invisible}+{letter}+)*"
-            );
-            regex::Regex::new(&pattern).unwrap()
-        });
-        let mut parts = Vec::new();
-        let mut at = 0;
-        for word in WORD.find_iter(passage) {
-            parts.push((&passage[at..word.start()], false));
-            parts.push((word.as_str(), true));
-            at = word.end();
-        }
-        parts.push((&passage[at..], false));
-        parts
     }
 
     fn slow_split(run: &[u8], is_word: bool) -> Vec<(Vec<u8>, bool)> {

@@ -139,8 +139,30 @@ impl Words for AutoWords {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Returns the parts of `passage` between which a word of `auto` begins or ends, by regular expressions.
+    pub(crate) fn slow_parts(passage: &str) -> Vec<(&str, bool)> {
+        static WORD: LazyLock<regex::Regex> = LazyLock::new(|| {
+            let alone = r"[[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Bopo}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tale}\p{sc=Talu}\p{sc=Lana}\p{sc=Tavt}\p{sc=Ahom}ーｰﾞﾟ〱-〵〼]&&\w--[\p{M}\p{Nd}\x{1160}-\x{11FF}\x{D7B0}-\x{D7FF}]]";
+            let invisible = r"[\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]";
+            let letter = format!(r"[\w--{alone}]");
+            let pattern = format!(
+                r"{alone}[\p{{M}}\p{{Join_Control}}\x{{1160}}-\x{{11FF}}\x{{D7B0}}-\x{{D7FF}}]*|{letter}+(?:{invisible}+{letter}+)*"
+            );
+            regex::Regex::new(&pattern).unwrap()
+        });
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for word in WORD.find_iter(passage) {
+            parts.push((&passage[at..word.start()], false));
+            parts.push((word.as_str(), true));
+            at = word.end();
+        }
+        parts.push((&passage[at..], false));
+        parts
+    }
 
     fn words(passage: &str) -> Vec<&str> {
         let mut words = Vec::new();

@@ -16,25 +16,24 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{JoinType, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::{CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec, SymmetricHashJoinExec,
 };
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
-use crate::plan_methods::one_input_methods;
+use crate::plan_methods::{one_input_methods, same_rows_methods};
 
 /// Optimizer rule that puts [`NullableRowsExec`] below outer joins. It is the first rule, because the others count
 /// on what is constant.
@@ -117,14 +116,14 @@ impl NullableRowsExec {
     /// # Errors
     /// The errors of DataFusion's notes on equal columns.
     pub fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let known = kept_of_nulls(input.equivalence_properties())?;
+        let known = kept_with_nulls(input.equivalence_properties())?;
         let properties = input.properties().as_ref().clone().with_eq_properties(known);
         Ok(Self { input, properties: Arc::new(properties) })
     }
 }
 
 /// Returns which columns are equal, as in `known`. An order is forgotten: sorts below leave constants out of theirs.
-fn kept_of_nulls(known: &EquivalenceProperties) -> Result<EquivalenceProperties> {
+fn kept_with_nulls(known: &EquivalenceProperties) -> Result<EquivalenceProperties> {
     let mut kept = EquivalenceProperties::new(Arc::clone(known.schema()));
     for class in known.eq_group().iter() {
         let columns: Vec<&Arc<dyn PhysicalExpr>> = class.iter().filter(|expr| expr.is::<Column>()).collect();
@@ -151,9 +150,7 @@ impl ExecutionPlan for NullableRowsExec {
         &self.properties
     }
 
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
+    same_rows_methods!();
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)
@@ -175,26 +172,6 @@ impl ExecutionPlan for NullableRowsExec {
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         Ok(FilterPushdownPropagation::if_all(child_pushdown_result))
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(Arc::clone(&input_stats[0]))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
     }
 }
 

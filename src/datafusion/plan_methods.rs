@@ -110,6 +110,41 @@ macro_rules! passing_methods {
     };
 }
 
+/// Writes the methods of `ExecutionPlan` that nodes share whose rows are those of their field `input`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! same_rows_methods {
+    () => {
+        fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+            vec![false]
+        }
+
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<::datafusion::physical_plan::statistics::ChildStats> {
+            vec![::datafusion::physical_plan::statistics::ChildStats::At(partition)]
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            input_stats: &[::std::sync::Arc<::datafusion::common::Statistics>],
+            _args: &::datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> ::datafusion::error::Result<::std::sync::Arc<::datafusion::common::Statistics>> {
+            Ok(::std::sync::Arc::clone(&input_stats[0]))
+        }
+
+        fn supports_limit_pushdown(&self) -> bool {
+            true
+        }
+
+        fn cardinality_effect(&self) -> ::datafusion::physical_plan::execution_plan::CardinalityEffect {
+            ::datafusion::physical_plan::execution_plan::CardinalityEffect::Equal
+        }
+    };
+}
+
 pub use leaf_methods;
 pub use one_input_methods;
 pub(crate) use passing_methods;
+pub use same_rows_methods;

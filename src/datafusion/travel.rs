@@ -23,7 +23,7 @@ pub use crate::functions::{AtWorker, CorpusFunction, bound_again};
 pub use crate::gsst::{ColumnFacts, FileFacts, PlannedFiles, gsst_format, gsst_options};
 pub use crate::outer_joins::NullableRowsExec;
 pub use crate::parquet_files::{NameParquetFiles, parquet_format, parquet_options};
-pub use crate::plan_methods::{leaf_methods, one_input_methods};
+pub use crate::plan_methods::{leaf_methods, one_input_methods, same_rows_methods};
 pub use crate::planning::batch_rows::BatchRowsExec;
 pub use crate::planning::filter::{Filters, Stage};
 pub use crate::planning::function::BoundFunction;

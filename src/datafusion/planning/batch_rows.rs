@@ -19,7 +19,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Statistics;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -27,12 +26,10 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::prelude::SessionConfig;
 
-use crate::plan_methods::passing_methods;
+use crate::plan_methods::{passing_methods, same_rows_methods};
 use crate::planning::exec::TadocExec;
 
 /// Largest and smallest target for the bytes of a batch. A single row may have more.
@@ -117,9 +114,7 @@ impl DisplayAs for BatchRowsExec {
 impl ExecutionPlan for BatchRowsExec {
     passing_methods!("TadocBatchRowsExec", |node, input| Ok(Self { input, row_bytes: node.row_bytes }));
 
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
+    same_rows_methods!();
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let config = context.session_config();
@@ -127,25 +122,5 @@ impl ExecutionPlan for BatchRowsExec {
         let num_rows = usize::try_from(num_rows).unwrap_or(usize::MAX);
         let config = config.clone().with_batch_size(num_rows.clamp(1, config.batch_size()));
         self.input.execute(partition, context_with(&context, config, context.runtime_env()))
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(Arc::clone(&input_stats[0]))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
     }
 }

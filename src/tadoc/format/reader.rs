@@ -376,11 +376,7 @@ pub fn read_paths(
     bytes: &[u8],
     limits: &OpenLimits,
 ) -> Result<Paths> {
-    let meta = segment_meta(footer, segment_idx)?;
-    check_range(meta.paths_range(), bytes)?;
-    limits.check_memory(meta.paths_memory_bytes())?;
-    let section = section_for(file, meta, SectionKind::Documents)?;
-    let bytes = section_bytes(file, section, bytes, section.offset)?;
+    let (meta, section, bytes) = paths_section(file, footer, segment_idx, bytes, limits)?;
     codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
 }
 
@@ -396,12 +392,24 @@ pub fn read_path_runs(
     bytes: &[u8],
     limits: &OpenLimits,
 ) -> Result<PathRuns> {
+    let (meta, section, bytes) = paths_section(file, footer, segment_idx, bytes, limits)?;
+    codecs::documents::decode_runs(section.origin(file), section.codec, bytes, meta)
+}
+
+/// Returns the checked section of the paths of a segment, and its bytes.
+fn paths_section<'a>(
+    file: &str,
+    footer: &'a FileFooter,
+    segment_idx: usize,
+    bytes: &'a [u8],
+    limits: &OpenLimits,
+) -> Result<(&'a SegmentMeta, &'a SectionMeta, &'a [u8])> {
     let meta = segment_meta(footer, segment_idx)?;
     check_range(meta.paths_range(), bytes)?;
     limits.check_memory(meta.paths_memory_bytes())?;
     let section = section_for(file, meta, SectionKind::Documents)?;
     let bytes = section_bytes(file, section, bytes, section.offset)?;
-    codecs::documents::decode_runs(section.origin(file), section.codec, bytes, meta)
+    Ok((meta, section, bytes))
 }
 
 /// Returns `range` and the section of `kind`, which segment `segment_idx` must have, tied to its

@@ -40,4 +40,4 @@ pub(crate) use folded_words::is_folded_to;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
 pub use tokenizer::{Token, TokenizerProfile, first_cut, for_each_token, last_cut};
-pub(crate) use unspaced::is_invisible;
+pub(crate) use unspaced::{INVISIBLE, is_invisible};

@@ -43,9 +43,12 @@ fn has_bit(bits: &[u64], c: char) -> bool {
     bits.get(c / 64).is_some_and(|bits| bits >> (c % 64) & 1 == 1)
 }
 
+/// A soft hyphen, and marks without width that no letter needs.
+pub(crate) const INVISIBLE: [char; 5] = ['\u{ad}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}'];
+
 /// Returns true for a soft hyphen and for marks without width that no letter needs.
 pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200e}' | '\u{200f}' | '\u{2060}' | '\u{feff}')
+    INVISIBLE.contains(&c)
 }
 
 /// Returns true if `text` may have a character that `auto` and `word` treat differently. It never returns false for a

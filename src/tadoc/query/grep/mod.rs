@@ -135,12 +135,7 @@ pub fn grep_documents(
     options: &GrepOptions<'_>,
     visit: &mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    // A copy has scratch memory of its own, so that threads do not wait for each other's.
-    let pattern = pattern.clone();
-    let mut search = Search { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
-    let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
-    let mut finder = PlaceFinder::new(corpus, pattern.demands());
-    search.search_alone(docs, &mut decoder, &mut finder)
+    grep_texts(corpus, pattern, &PathTexts::default(), docs, options, visit)
 }
 
 /// Variant of [`grep_documents`] that searches the documents of a path as one text: they have the line numbers,
@@ -157,6 +152,7 @@ pub fn grep_texts(
     options: &GrepOptions<'_>,
     visit: &mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
+    // A copy has scratch memory of its own, so that threads do not wait for each other's.
     let pattern = pattern.clone();
     let mut search = Search { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
     let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);

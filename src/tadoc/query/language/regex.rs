@@ -15,7 +15,7 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
-use crate::text::{Dictionary, TokenizerProfile, in_one_word};
+use crate::text::{Dictionary, INVISIBLE, TokenizerProfile, in_one_word};
 
 use crate::query::matching::word_set::WordSet;
 
@@ -92,11 +92,11 @@ impl WordRegex {
     /// character that words do not have, or has neighbours that are always words of their own.
     pub fn can_match_word(&self, profile: TokenizerProfile) -> bool {
         let class = match profile {
-            TokenizerProfile::Auto => r"[\w\x{AD}\x{200E}\x{200F}\x{2060}\x{FEFF}]",
-            TokenizerProfile::Word => r"\w",
-            TokenizerProfile::Uax29 | TokenizerProfile::Whitespace => r"[^\s\x00]",
+            TokenizerProfile::Auto => format!(r"[\w{}]", String::from_iter(INVISIBLE)),
+            TokenizerProfile::Word => r"\w".to_owned(),
+            TokenizerProfile::Uax29 | TokenizerProfile::Whitespace => r"[^\s\x00]".to_owned(),
         };
-        let class = regex_syntax::parse(class).map(Hir::into_kind);
+        let class = regex_syntax::parse(&class).map(Hir::into_kind);
         let Ok(HirKind::Class(Class::Unicode(class))) = class else { return true };
         let parsed = ParserBuilder::new().build().parse(&self.source);
         parsed.map_or(true, |parsed| Fits::from_parsed(&parsed, profile, &class).word)

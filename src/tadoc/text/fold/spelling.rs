@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::text::unspaced::is_invisible;
 
@@ -23,7 +23,7 @@ const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
 /// Returns the usual spelling of `word`: composed (NFC), with one kind of apostrophe, without marks that nobody sees.
 /// A word of such marks alone stays as it is.
 pub(super) fn usual(word: &str) -> Cow<'_, str> {
-    if word.is_ascii() {
+    if word.is_ascii() || is_usual(word) {
         return Cow::Borrowed(word);
     }
     match usual_letters(word) {
@@ -32,10 +32,19 @@ pub(super) fn usual(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns true if `word` is in the usual spelling as far as a look at each character tells.
+fn is_usual(word: &str) -> bool {
+    let is_written = |c: char| is_seen(c) && !APOSTROPHES[1..].contains(&c);
+    word.chars().all(is_written) && is_nfc_quick(word.chars()) == IsNormalized::Yes
+}
+
+fn is_seen(c: char) -> bool {
+    !is_invisible(c) && !JOINERS.contains(&c)
+}
+
 /// Returns `text` in the usual spelling. Nothing may be left.
 pub(super) fn usual_letters(text: &str) -> String {
-    let is_seen = |c: &char| !is_invisible(*c) && !JOINERS.contains(c);
-    let letters = text.chars().filter(is_seen);
+    let letters = text.chars().filter(|c| is_seen(*c));
     letters.map(|c| if APOSTROPHES.contains(&c) { APOSTROPHES[0] } else { c }).nfc().collect()
 }
 
@@ -84,6 +93,8 @@ mod tests {
         #[test]
         fn every_spelling_has_the_same_usual_one(word in "[a-z'’é\u{301}Å\u{2bc}\u{ad}\\PC]{1,12}") {
             let expected = usual(&word).into_owned();
+            let letters = usual_letters(&word);
+            prop_assert_eq!(&expected, if letters.is_empty() { &word } else { &letters });
             prop_assert_eq!(usual(&expected), &expected[..]);
             for spelling in spellings(word.clone()) {
                 prop_assert_eq!(usual(&spelling), &expected[..], "{}", spelling);

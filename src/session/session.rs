@@ -75,7 +75,7 @@ pub struct Session {
     /// Prepared statements that DataFusion cannot plan before they have values.
     pub(crate) prepared: Prepared,
     engine: Option<Box<dyn Engine>>,
-    /// What statements may call.
+    /// Procedures that statements may call.
     pub(crate) procedures: &'static [Procedure],
 }
 

@@ -1,4 +1,4 @@
-//! What a program knows of a version, kept beside the versions for its next run, and what changed since.
+//! The knowledge of a program about a version, kept beside the versions for its next run, and the changes since.
 //!
 //! ```text
 //! versions/known-00000000000000000007-<id>.tadoc-known     bytes of a program, written after version 7

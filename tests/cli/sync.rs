@@ -192,7 +192,7 @@ fn a_corpus_of_ingest_is_taken_over() {
     }
 }
 
-/// What others have done to the documents is undone: the folder counts.
+/// Changes of others to the documents are undone: the folder counts.
 #[test]
 fn edits_of_others_are_undone() {
     let folder = new_folder();

@@ -39,7 +39,7 @@ struct Ends {
 /// Most runs of paths of a chain that are kept.
 const MAX_KEPT_RUNS: usize = 1 << 10;
 
-/// How the texts of a file lie in its chains.
+/// The places of the texts of a file in its chains.
 #[derive(Debug)]
 pub struct Joins {
     ends: Vec<Ends>,
@@ -169,7 +169,7 @@ pub fn open(file: &CorpusFile, chain: &[Meta<'_>]) -> Outcome<Corpus> {
     Ok(Corpus::new(file.footer.profile, segments))
 }
 
-/// What the output shows of the place of a line.
+/// The parts of the place of a line that the output shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
     /// Numbers of lines, or if they follow each other.
@@ -196,7 +196,7 @@ impl Needs {
     }
 }
 
-/// Where the text stands that goes on from chain to chain.
+/// The state of the text that goes on from chain to chain.
 #[derive(Debug, Default)]
 pub struct Leads {
     /// True for each chain up to here that may have line ends in its documents.

@@ -140,7 +140,7 @@ struct Written<'a> {
     is_selected: bool,
 }
 
-/// Where a text stands after a line.
+/// The state of a text after a line.
 #[derive(Debug, Clone, Default)]
 struct Progress {
     /// Number of selected lines, and of these or their matches, whichever are counted.
@@ -217,7 +217,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Creates a printer of a part of the text with this path.
-    pub fn of_part(style: &'a Style, pattern: &'a LinePattern, path: &str) -> Self {
+    pub fn for_part(style: &'a Style, pattern: &'a LinePattern, path: &str) -> Self {
         let mut printer = Self { is_part: true, ..Self::new(style, pattern) };
         printer.set_path(path);
         printer

@@ -44,7 +44,7 @@ impl InFile<'_> {
     }
 }
 
-/// What is searched for, and how it is written.
+/// The pattern that is searched for, and the form of the output.
 pub struct Asked<'a> {
     pub pattern: &'a LinePattern,
     pub style: &'a Style,
@@ -414,7 +414,7 @@ impl Asked<'_> {
             let open = open.get_or_insert_with(|| {
                 let path = self.path(corpus, line.doc_id);
                 let text = texts.text_for(line.doc_id).unwrap_or_default();
-                let printer = Printer::of_part(self.style, self.pattern, &path);
+                let printer = Printer::for_part(self.style, self.pattern, &path);
                 OpenPart { text, doc_id: line.doc_id, printer }
             });
             open.doc_id = line.doc_id;

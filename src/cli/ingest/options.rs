@@ -31,7 +31,7 @@ pub enum When {
     Never,
 }
 
-/// How a corpus is built.
+/// Options for building a corpus.
 #[derive(Debug, Clone, Args)]
 pub struct Building {
     /// Tokenizer that finds words: auto (runs of letters, digits and _, and single characters of Chinese, Japanese,

@@ -238,7 +238,7 @@ impl SafeArguments {
     }
 }
 
-/// What statements call.
+/// Procedures that statements call.
 const PROCEDURES: [Procedure; 1] = [sync::PROCEDURE];
 
 /// A session whose statements print their rows.

@@ -1,4 +1,4 @@
-//! What a sync knows of the files that it has brought into a version.
+//! The knowledge of a sync: the files that it has brought into a version.
 //!
 //! ```text
 //! format u8 | version u64 | commit id 16 | num_ids | folder | options | num_files
@@ -34,7 +34,7 @@ pub struct KnownFile {
     pub num_docs: u64,
 }
 
-/// What a sync knows of a version; see the module's description.
+/// The knowledge of a sync about a version; see the module's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Number of the version, and the id of its commit.

@@ -35,7 +35,7 @@ use crate::living::Living;
 /// Most times that a round begins again.
 const MAX_ATTEMPTS: usize = 20;
 
-/// How folder and corpus are made equal.
+/// One comparison of folder and corpus, which makes them equal.
 pub struct Round<'a> {
     pub folder: &'a Folder,
     /// The corpus; `None` if it is not there, and nothing is written.
@@ -67,7 +67,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a round did, or would do.
+/// The work that a round did, or would do.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Documents that differ, by path.
@@ -98,7 +98,7 @@ struct Compared {
     without_file: Vec<usize>,
 }
 
-/// What is to be done.
+/// The work to be done.
 #[derive(Default)]
 struct Plan {
     /// Files to read into the corpus.

@@ -27,7 +27,7 @@ pub struct FieldSpec {
     pub kind: Kind,
 }
 
-/// What a field takes.
+/// The texts that a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Text up to the next literal.

@@ -162,7 +162,7 @@ const OL: Name = Name::new(b"ol");
 const CAPTION: Name = Name::new(b"caption");
 const COLGROUP: Name = Name::new(b"colgroup");
 
-/// What the attributes of an element say about its contents.
+/// The visibility that the attributes of an element give its contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Look {
     /// True if the element takes no place: `hidden`, or `display: none`.
@@ -197,7 +197,7 @@ impl Look {
     }
 }
 
-/// How a reader sees text at a place.
+/// The visibility of text at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     /// It is seen.

@@ -158,7 +158,7 @@ struct Text {
     tag: Vec<u8>,
     /// Attribute of it whose value is next.
     attribute: Attribute,
-    /// What its attributes say.
+    /// The visibility that its attributes give it.
     look: Look,
     /// Text of the image that it is.
     alt: Vec<u8>,

@@ -226,10 +226,10 @@ impl Clock {
             }
             moment => LineTime::Known(moment.and_then(|moment| self.micros(moment))),
         };
-        if let Some(mut explained) = self.explained.take() {
+        if self.explained.is_some() {
             let micros = moment.and_then(|moment| self.micros(moment));
+            let explained = self.explained.get_or_insert_default();
             explained.add(form.filter(|_| micros.is_some()), line, micros);
-            self.explained = Some(explained);
         }
         time
     }

@@ -15,7 +15,7 @@ use super::forms::Shown;
 
 /// Number of times that are held at most. Those of a longer input are settled without the ones behind them.
 pub const MAX_HELD: usize = 1 << 20;
-/// How far a time may be behind the next one.
+/// The most by which a time may be behind the next one.
 const MAX_BACK: TimeDelta = TimeDelta::days(92);
 
 /// Time of a line.

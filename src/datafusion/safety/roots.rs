@@ -232,6 +232,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
 
     use proptest::prelude::*;
     use proptest::sample::select;
@@ -308,9 +309,13 @@ mod tests {
     }
 
     /// Opens `path` while it is a file and a link to `other` in turn.
+    ///
+    /// Tries 5,000 times, and goes on until the file is met: the thread that swaps may sleep while
+    /// the link is there.
     fn opened_while_swapped(roots: &Roots, path: &Path, other: &Path) -> Vec<String> {
         let (file, link) = (path.with_extension("file"), path.with_extension("link"));
         let is_over = AtomicBool::new(false);
+        let deadline = Instant::now() + Duration::from_mins(1);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -320,10 +325,21 @@ mod tests {
                     fs::rename(&file, path).unwrap();
                 }
             });
-            let opened = (0..5_000).filter_map(|_| text(roots, path).ok()).collect();
+            let mut opened = Vec::new();
+            let mut tries = 0;
+            while tries < 5_000 || (opened.is_empty() && Instant::now() < deadline) {
+                opened.extend(text(roots, path));
+                tries += 1;
+            }
             is_over.store(true, Ordering::Relaxed);
             opened
         })
+    }
+
+    /// Checks that the file was met, and nothing else.
+    fn assert_only_file(opened: &[String]) {
+        assert!(!opened.is_empty(), "the file is never met");
+        assert!(opened.iter().all(|text| text == "in/a"), "{opened:?}");
     }
 
     #[test]
@@ -333,14 +349,12 @@ mod tests {
         let path = dir.path().join("in/a");
         let mut folder = Roots::default();
         folder.allow(&dir.path().join("in")).unwrap();
-        let opened = opened_while_swapped(&folder, &path, &dir.path().join("out/a"));
-        assert!(!opened.is_empty() && opened.iter().all(|text| text == "in/a"));
+        assert_only_file(&opened_while_swapped(&folder, &path, &dir.path().join("out/a")));
         // A file is allowed, and not the secret beside it.
         let mut file = Roots::default();
         file.allow(&path).unwrap();
         fs::write(dir.path().join("in/secret"), "secret").unwrap();
-        let opened = opened_while_swapped(&file, &path, Path::new("secret"));
-        assert!(!opened.is_empty() && opened.iter().all(|text| text == "in/a"));
+        assert_only_file(&opened_while_swapped(&file, &path, Path::new("secret")));
     }
 
     #[test]

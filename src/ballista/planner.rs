@@ -7,8 +7,12 @@
 //! query of tables of this session,
 //! or of none                        ─▶ here
 //! FILTER over a window              ─▶ here, because it does not travel
+//! UNION ALL                         ─▶ here; each of its queries ─▶ cluster
 //! query of both                     ─▶ an error that names the table
 //! ```
+//!
+//! Ballista 55 loses the rows of a UNION ALL, or waits forever, if it cuts a stage below one of its queries
+//! and none below another: the tasks of the stage then count the partitions of the union in two ways.
 
 use std::sync::Arc;
 
@@ -23,7 +27,9 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableType, WriteOp};
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableType, Union, WriteOp,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_proto::logical_plan::AsLogicalPlan;
@@ -59,6 +65,23 @@ impl ClusterPlanner {
         scan.build()
     }
 
+    /// Returns `plan` with the queries of each UNION ALL as tables of this process, which the cluster
+    /// computes if it can.
+    async fn with_unions_here(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<LogicalPlan> {
+        if let LogicalPlan::Union(union) = plan {
+            let mut inputs = Vec::with_capacity(union.inputs.len());
+            for input in &union.inputs {
+                inputs.push(Arc::new(self.rows_of(input, session).await?));
+            }
+            return Ok(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) }));
+        }
+        let mut inputs = Vec::new();
+        for input in plan.inputs() {
+            inputs.push(Box::pin(self.with_unions_here(input, session)).await?);
+        }
+        plan.with_new_exprs(plan.expressions(), inputs)
+    }
+
     /// Returns true if `plan`, whose tables are resolved, reads a table that travels.
     fn travels(&self, plan: &LogicalPlan) -> Result<bool> {
         let mut travels = false;
@@ -77,6 +100,16 @@ impl ClusterPlanner {
     fn encoded(&self, plan: &LogicalPlan) -> Result<LogicalPlanNode> {
         LogicalPlanNode::try_from_logical_plan(plan, self.codec.as_ref())
     }
+}
+
+/// Returns true if `plan` or a subquery in it has a UNION ALL.
+fn has_union(plan: &LogicalPlan) -> Result<bool> {
+    let mut has_union = false;
+    plan.apply_with_subqueries(|node| {
+        has_union |= matches!(node, LogicalPlan::Union(_));
+        Ok(if has_union { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(has_union)
 }
 
 /// Returns `scan` without its filters, which may read other tables.
@@ -106,6 +139,10 @@ impl QueryPlanner for ClusterPlanner {
         let resolved = resolve_tables(plan.clone(), session).await?;
         if filters_windows(&resolved)? || !self.travels(&resolved)? {
             return self.here(plan, session).await;
+        }
+        if has_union(plan)? {
+            let plan = self.with_unions_here(plan, session).await?;
+            return self.here(&plan, session).await;
         }
         // What cannot travel is refused now, not when rows are asked for.
         self.encoded(&resolved)?;

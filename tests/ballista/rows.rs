@@ -71,6 +71,10 @@ async fn statements_have_the_rows_of_one_process() {
         "SELECT doc_id, count(*) FROM columns WHERE path <> 'mod.rs' GROUP BY doc_id",
         "SELECT c.doc_id, w.count FROM columns c JOIN plain w ON c.text = w.word || ' of scan'",
         "SELECT word, sum(count) FROM plain WHERE word LIKE 's%' GROUP BY word",
+        "SELECT count(*) FROM (SELECT doc_id, word FROM term_vector(#) UNION ALL \
+         SELECT doc_count, max(word) FROM inverted_index(@) GROUP BY doc_count)",
+        "SELECT a, n FROM (SELECT 7 AS a, 1 AS n UNION ALL SELECT count, count(*) FROM word_count(@) \
+         GROUP BY count) AS u WHERE a > (SELECT min(count) FROM word_count(#)) ORDER BY a, n LIMIT 3",
         "SELECT 1 AS one",
         "SELECT * FROM alike",
         "SELECT version, kind FROM \"living$history\" ORDER BY version",

@@ -13,11 +13,12 @@ pub const PROFILES: [TokenizerProfile; 4] = TokenizerProfile::ALL;
 pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequitur];
 
 /// Returns default options with these values. A block of a few bytes cuts documents and gives many
-/// segments. So that tests of all profiles and builders cover both layouts, words of Unicode and
-/// grammars of Sequitur are stored in the fast one.
+/// segments. So that tests of all profiles and builders cover all layouts, words of Unicode are stored
+/// in the fast one and grammars of Sequitur in the indexed one.
 pub fn options(profile: TokenizerProfile, builder: BuilderKind, block_bytes: usize) -> IngestOptions {
     let layout = match (profile, builder) {
-        (TokenizerProfile::Uax29, _) | (_, BuilderKind::Sequitur) => SegmentLayout::Fast,
+        (_, BuilderKind::Sequitur) => SegmentLayout::INDEXED,
+        (TokenizerProfile::Uax29, _) => SegmentLayout::Fast,
         _ => SegmentLayout::Small,
     };
     IngestOptions { profile, builder, block_bytes, layout, ..IngestOptions::default() }

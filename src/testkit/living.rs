@@ -119,10 +119,11 @@ pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
 
 /// Returns one of the layouts of segments, at random but always the same for a `seed`.
 pub fn any_layout(seed: u64) -> SegmentLayout {
-    *Random(seed).pick(&[SegmentLayout::Small, SegmentLayout::Fast])
+    let indexed = SegmentLayout::Indexed { max_lists_percent: 10 };
+    *Random(seed).pick(&[SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED, indexed])
 }
 
-/// Writes a segment file of `texts`, in either layout. Dropped documents become empty ones.
+/// Writes a segment file of `texts`, in any layout. Dropped documents become empty ones.
 pub async fn write_texts(store: &LivingStore, texts: Texts) -> Result<WrittenPart> {
     let num_bytes = texts.iter().flatten().map(Vec::len).sum::<usize>();
     let layout = any_layout((num_bytes + texts.len()) as u64);

@@ -251,7 +251,9 @@ impl<W: Write> CorpusBuilder<W> {
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         match self.maker.options.layout {
             SegmentLayout::Small => self.write_segment_from(block),
-            SegmentLayout::Fast => pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece)),
+            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => {
+                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece))
+            }
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, document lengths,
-//!                  ties), then of segment 1, …, then of the file (columns, ties); zeros follow
-//!                  each, up to a multiple of 64
+//! 64   sections    of segment 0 (list directory, word lists, dictionary, word counts, grammar,
+//!                  documents, document lengths, ties), then of segment 1, …, then of the file
+//!                  (columns, ties); zeros follow each, up to a multiple of 64
 //!      footer      list of the sections and their sizes
 //!      postscript  40 bytes, layout never changes
 //!
@@ -89,10 +89,29 @@ pub struct SegmentMeta {
 }
 
 impl SegmentMeta {
-    /// Returns the range of the file that [`read_segment`](crate::format::read_segment) needs.
+    /// Returns the range of the file that [`read_segment`](crate::format::read_segment) needs: all
+    /// but its word lists.
     pub fn byte_range(&self) -> Range<u64> {
+        let first = self.sections.iter().find(|section| !section.kind.is_list());
+        let start = first.map_or(0, |section| section.offset);
+        start..self.sections.last().map_or(start, SectionMeta::padded_end)
+    }
+
+    /// Returns the range of the file that [`verify_segment`](crate::format::verify_segment) needs:
+    /// all of the segment.
+    pub fn whole_range(&self) -> Range<u64> {
         let start = self.sections.first().map_or(0, |section| section.offset);
         start..self.sections.last().map_or(start, SectionMeta::padded_end)
+    }
+
+    /// Returns the range of the file that [`StoredLists`](crate::format::StoredLists) needs to be
+    /// opened. Returns `None` if the segment has no word lists, no document facts, or other numbers
+    /// than these may be in them.
+    pub fn lists_range(&self) -> Option<Range<u64>> {
+        self.facts_range()?;
+        self.section(SectionKind::WordLists)?;
+        let directory = self.section(SectionKind::ListDirectory)?;
+        Some(directory.offset..directory.padded_end())
     }
 
     /// Returns the range of the file that [`read_paths`](crate::format::read_paths) needs. It is
@@ -142,6 +161,9 @@ impl SegmentMeta {
 
     /// Returns the layout of its grammar.
     pub fn layout(&self) -> SegmentLayout {
+        if self.section(SectionKind::WordLists).is_some() {
+            return SegmentLayout::INDEXED;
+        }
         match self.section(SectionKind::Grammar) {
             Some(section) if section.codec == codecs::packed_grammar::CODEC => SegmentLayout::Fast,
             _ => SegmentLayout::Small,
@@ -199,7 +221,7 @@ impl SegmentMeta {
             SegmentLayout::Small => (8, 36, 28),
             // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that
             // are not taken.
-            SegmentLayout::Fast => (4, 16, 16),
+            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => (4, 16, 16),
         };
         [
             self.num_elements.saturating_mul(of_element),

@@ -11,8 +11,8 @@
 //!
 //! Reading order: `framing` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
 //! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings), `codecs`
-//! (sections), `writer`, `reader`, `stored_dictionary` (look-ups before a segment is read),
-//! `path_text` (paths as text).
+//! (sections), `writer`, `reader`, `stored_dictionary` and `stored_lists` (look-ups before a
+//! segment is read), `path_text` (paths as text).
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -46,6 +46,7 @@ mod layout;
 mod path_text;
 mod reader;
 mod stored_dictionary;
+mod stored_lists;
 mod strings;
 mod writer;
 
@@ -58,4 +59,5 @@ pub use reader::{
     read_words, verify_segment,
 };
 pub use stored_dictionary::StoredDictionary;
+pub use stored_lists::StoredLists;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

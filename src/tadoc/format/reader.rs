@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::packed_grammar::{RulesFirst, StoredGrammar};
+use crate::format::codecs::word_lists::{ListDirectory, WordDocuments};
 use crate::format::cursor::Origin;
 use crate::format::framing::{
     ALIGNMENT, HEADER_BYTES, OpenLimits, SectionKind, SectionMeta, VERSION_FROM_END, check_header,
@@ -44,13 +45,13 @@ pub fn read_segment(
 ) -> Result<Segment> {
     let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
     limits.check_memory(stored.meta.memory_bytes())?;
-    stored.check_sections(|_| true)?;
+    stored.check_sections(|kind| !kind.is_list())?;
     stored.decode()
 }
 
 /// Variant of [`read_segment`] that also compares the numbers that are stored beside the grammar
-/// with those of the grammar: tokens, counts of words, lengths of documents. Statements read
-/// either.
+/// with those of the grammar: tokens, counts of words, lengths of documents, word lists. Statements
+/// read either. `bytes` must be exactly its [`whole_range`](SegmentMeta::whole_range).
 ///
 /// # Errors
 /// Same as [`read_segment`].
@@ -61,9 +62,12 @@ pub fn verify_segment(
     bytes: &[u8],
     limits: &OpenLimits,
 ) -> Result<Segment> {
-    let segment = read_segment(file, footer, segment_idx, bytes, limits)?;
-    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::whole_range)?;
+    limits.check_memory(stored.meta.memory_bytes())?;
+    stored.check_sections(|_| true)?;
+    let segment = stored.decode()?;
     stored.check_numbers(&segment)?;
+    stored.check_lists(&segment)?;
     Ok(segment)
 }
 
@@ -141,7 +145,7 @@ impl<'a> StoredSegment<'a> {
     ) -> Result<Self> {
         let stored = Self::new(file, footer, segment_idx, bytes, SegmentMeta::rest_range)?;
         limits.check_memory(stored.meta.memory_bytes())?;
-        stored.check_sections(|kind| kind != SectionKind::Dictionary)?;
+        stored.check_sections(|kind| kind != SectionKind::Dictionary && !kind.is_list())?;
         Ok(stored)
     }
 
@@ -227,6 +231,33 @@ impl<'a> StoredSegment<'a> {
         }
         Ok(())
     }
+
+    /// Compares the word lists, if there are any, with the words of the documents.
+    fn check_lists(&self, segment: &Segment) -> Result<()> {
+        if self.meta.section(SectionKind::WordLists).is_none() {
+            return Ok(());
+        }
+        let (section, bytes) = self.section(SectionKind::WordLists)?;
+        check_codec(self.file, section, codecs::word_lists::CODEC)?;
+        let (directory_section, directory) = self.section(SectionKind::ListDirectory)?;
+        let directory = list_directory(self.file, directory_section, directory, self.meta)?;
+        let place = section.origin(self.file);
+        let documents = WordDocuments::from_dag(&segment.dag)
+            .ok_or_else(|| place.fault(0, "expected lists of fewer words and documents"))?;
+        directory.check(place, bytes, &documents)
+    }
+}
+
+/// Reads the directory of the word lists of the segment `meta` from its section.
+pub(super) fn list_directory(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<ListDirectory> {
+    check_codec(file, section, codecs::word_lists::CODEC)?;
+    let lists = section_for(file, meta, SectionKind::WordLists)?;
+    ListDirectory::read(section.origin(file), bytes, meta, lists.len)
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of words
@@ -484,7 +515,7 @@ impl Corpus {
         }
         limits.check_memory(memory_bytes(&footer))?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
-            let range = footer.segments[i].byte_range();
+            let range = footer.segments[i].whole_range();
             let bytes = &bytes[range.start as usize..range.end as usize];
             verify_segment(file, &footer, i, bytes, limits).map(Arc::new)
         });
@@ -516,7 +547,7 @@ impl Corpus {
         check_header(&source.name, &ends)?;
         limits.check_memory(memory_bytes(&footer))?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
-            let range = footer.segments[i].byte_range();
+            let range = footer.segments[i].whole_range();
             let bytes = source.read(range.start, range.end - range.start)?;
             verify_segment(&source.name, &footer, i, &bytes, limits).map(Arc::new)
         });
@@ -573,7 +604,7 @@ pub(super) fn section_for<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKi
 }
 
 /// Checks that this build can read the codec of `section`.
-fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
+pub(super) fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
     if section.codec == codec {
         return Ok(());
     }

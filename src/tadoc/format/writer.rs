@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
+use crate::format::codecs::word_lists::WordDocuments;
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
 use crate::grammar::Grammar;
@@ -174,7 +175,9 @@ impl EncodedSegment {
                 SegmentLayout::Small => {
                     (codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words()))
                 }
-                SegmentLayout::Fast => (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar)),
+                SegmentLayout::Fast | SegmentLayout::Indexed { .. } => {
+                    (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))
+                }
             },
             || {
                 rayon::join(
@@ -220,6 +223,16 @@ impl EncodedSegment {
             let codec = codecs::documents::LENGTHS;
             sections.push((SectionKind::DocumentLengths, codec, lengths_section));
         }
+        if let SegmentLayout::Indexed { max_lists_percent } = layout
+            && let Some(documents) = WordDocuments::from_grammar(grammar, dictionary)?
+        {
+            let len_bytes: usize = sections.iter().map(|(_, _, bytes)| bytes.len()).sum();
+            let (directory, lists) =
+                codecs::word_lists::encode(&documents, len_bytes * usize::from(max_lists_percent) / 100);
+            let codec = codecs::word_lists::CODEC;
+            let lists = [(SectionKind::ListDirectory, codec, directory), (SectionKind::WordLists, codec, lists)];
+            sections.splice(0..0, lists);
+        }
         Ok(Self { meta, sections })
     }
 }
@@ -228,7 +241,7 @@ impl EncodedSegment {
 /// larger part of the segment: where each line is a document, they would take a tenth of a file.
 fn is_worth_its_bytes(lengths: &[u8], others: &[(SectionKind, u16, Vec<u8>)], layout: SegmentLayout) -> bool {
     let len_bytes: usize = others.iter().map(|(_, _, bytes)| bytes.len()).sum();
-    layout == SegmentLayout::Fast || lengths.len() <= MAX_LENGTHS_BYTES.max(len_bytes / 64)
+    layout != SegmentLayout::Small || lengths.len() <= MAX_LENGTHS_BYTES.max(len_bytes / 64)
 }
 
 fn check_equal(name: &'static str, got: u64, expected: u64) -> Result<()> {

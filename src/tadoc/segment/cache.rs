@@ -50,6 +50,8 @@ pub(super) struct SegmentCache {
     weights: OnceLock<Vec<u64>>,
     inverse: OnceLock<Inverse>,
     prefix_sums: OnceLock<PrefixSums>,
+    /// Lengths of the documents, if they are not those of the grammar.
+    lengths: Option<Vec<DocumentLength>>,
     edge_words: OnceLock<EdgeWords>,
     /// `None` inside if the runs must not be built.
     text_runs: OnceLock<Option<TextRuns>>,
@@ -75,12 +77,18 @@ impl SegmentCache {
         Self { weights: OnceLock::from(weights), ..Self::default() }
     }
 
+    /// Creates a cache for documents of these lengths.
+    pub fn from_lengths(lengths: Vec<DocumentLength>) -> Self {
+        Self { lengths: Some(lengths), ..Self::default() }
+    }
+
     /// Returns the number of bytes of main memory in use.
     fn memory_bytes(&self) -> usize {
         let text_runs = self.text_runs.get().and_then(Option::as_ref);
         let element_texts = self.element_texts.get().and_then(Option::as_ref);
         let doc_words = self.doc_words.get().and_then(Option::as_ref);
         self.weights.get().map_or(0, |weights| 8 * weights.len())
+            + self.lengths.as_ref().map_or(0, |lengths| size_of_val(&lengths[..]))
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
             + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
@@ -140,6 +148,9 @@ impl Segment {
     /// Returns the length of document `doc`. It is added up until the prefix sums pay.
     #[inline]
     pub fn doc_length_or_derive(&self, doc: DocId) -> DocumentLength {
+        if let Some(lengths) = &self.cache.lengths {
+            return lengths[doc.index()];
+        }
         match self.prefix_sums_or_derive_if_worth(self.dag.doc_range(doc).len()) {
             Some(sums) => sums.doc_length(doc),
             None => self.dag.doc_length(doc),

@@ -48,6 +48,11 @@ impl DocumentFacts {
         self.doc_ids.num_docs()
     }
 
+    /// Returns the facts of each segment, in order.
+    pub fn segments(&self) -> &[SegmentFacts] {
+        &self.segments
+    }
+
     /// Returns the path of document `doc_id`, if it exists.
     pub fn path(&self, doc_id: u64) -> Option<&str> {
         let (segment, index) = self.parts(doc_id).next()?;

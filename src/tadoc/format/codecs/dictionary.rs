@@ -219,7 +219,7 @@ impl Shape {
     fn from_layout(layout: SegmentLayout) -> Self {
         match layout {
             SegmentLayout::Small => Self { tokens_per_block: 1 << 14, level: 15 },
-            SegmentLayout::Fast => Self { tokens_per_block: 1 << 12, level: 9 },
+            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => Self { tokens_per_block: 1 << 12, level: 9 },
         }
     }
 }

@@ -53,7 +53,7 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
     let level = |len_bytes| if len_bytes > LARGE_LEN_BYTES { LEVEL_OF_LARGE } else { LEVEL };
     let mut packed = Vec::new();
     strings::encode(&mut packed, all(), level)?;
-    if layout == SegmentLayout::Fast {
+    if layout != SegmentLayout::Small {
         return Ok((ZSTD, packed));
     }
     let (mut models, mut encoder) = (StringModels::new(), Encoder::default());

@@ -1,7 +1,8 @@
-//! Codecs of the sections: dictionary, documents, document lengths, word counts, grammar.
+//! Codecs of the sections: dictionary, documents, document lengths, word counts, word lists, grammar.
 
 pub(in crate::format) mod dictionary;
 pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;
 pub(in crate::format) mod packed_grammar;
 pub(in crate::format) mod word_counts;
+pub(in crate::format) mod word_lists;

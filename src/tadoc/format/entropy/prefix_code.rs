@@ -51,19 +51,14 @@ pub(in crate::format) fn encode_list(
 ) {
     let mut counts = vec![0u64; classes.len()];
     numbers.clone().for_each(|(class_idx, _)| counts[usize::from(class_idx)] += 1);
-    let lens = code_lens(&counts);
-    for pair in lens.chunks(2) {
-        out.push(pair[0] | pair.get(1).map_or(0, |&len| len << 4));
-    }
-    let codes = codes(&lens);
+    let code = Code::for_counts(classes, &counts);
+    code.push_lens(out);
     let part_len = numbers.len().div_ceil(NUM_STREAMS);
     let mut numbers = numbers;
     let streams: [Vec<u8>; NUM_STREAMS] = std::array::from_fn(|_| {
         let mut writer = BitWriter::default();
         for (class_idx, place) in numbers.by_ref().take(part_len) {
-            let class_idx = usize::from(class_idx);
-            writer.push(codes[class_idx], lens[class_idx]);
-            writer.push(place, classes[class_idx].width);
+            code.push(&mut writer, class_idx, place);
         }
         writer.finish()
     });
@@ -101,12 +96,7 @@ impl<'a> List<'a> {
     /// [`Error::Format`](crate::Error::Format) if `cursor` is not at such a list.
     pub(in crate::format) fn read(cursor: &mut Cursor<'a>, classes: &[Class], num_numbers: u64) -> Result<Self> {
         let at = cursor.clone();
-        let lens = cursor.take(classes.len().div_ceil(2))?;
-        let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
-        let (lens, rest) = lens.split_at(classes.len());
-        let table = Table::new(classes, lens)
-            .filter(|_| rest.iter().all(|&len| len == 0))
-            .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))?;
+        let table = Table::read(cursor, classes)?;
         let mut stream_lens = [0u64; NUM_STREAMS];
         for len in &mut stream_lens {
             *len = cursor.varint()?;
@@ -214,23 +204,83 @@ fn follow<T>(
     }
 }
 
+/// Code of the numbers of some classes.
+#[derive(Debug)]
+pub(in crate::format) struct Code<'a> {
+    classes: &'a [Class],
+    lens: Vec<u8>,
+    codes: Vec<u32>,
+}
+
+impl<'a> Code<'a> {
+    /// Returns the code for numbers whose `classes` occur so often.
+    pub(in crate::format) fn for_counts(classes: &'a [Class], counts: &[u64]) -> Self {
+        let lens = code_lens(counts);
+        let codes = codes(&lens);
+        Self { classes, lens, codes }
+    }
+
+    /// Appends the lengths that [`Table::read`] reads.
+    pub(in crate::format) fn push_lens(&self, out: &mut Vec<u8>) {
+        for pair in self.lens.chunks(2) {
+            out.push(pair[0] | pair.get(1).map_or(0, |&len| len << 4));
+        }
+    }
+
+    /// Appends the number at `place` of its class.
+    #[inline]
+    pub(in crate::format) fn push(&self, writer: &mut BitWriter, class_idx: u8, place: u32) {
+        let class_idx = usize::from(class_idx);
+        writer.push(self.codes[class_idx], self.lens[class_idx]);
+        writer.push(place, self.classes[class_idx].width);
+    }
+
+    /// Returns the number of bits of a number of a class.
+    pub(in crate::format) fn num_bits(&self, class_idx: u8) -> u64 {
+        let class_idx = usize::from(class_idx);
+        u64::from(self.lens[class_idx]) + u64::from(self.classes[class_idx].width)
+    }
+}
+
 /// Bits of one part of a list.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stream<'a> {
+pub(in crate::format) struct Stream<'a> {
     bytes: &'a [u8],
     /// Number of bits read.
     position: usize,
 }
 
-impl Stream<'_> {
+impl<'a> Stream<'a> {
+    /// Creates the stream of all bits of `bytes`.
+    pub(in crate::format) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, position: 0 }
+    }
+
     /// Reads a number. Bits behind the end are zero.
     #[inline(always)]
-    fn next(&mut self, table: &Table) -> u32 {
+    pub(in crate::format) fn next(&mut self, table: &Table) -> u32 {
         let bits = self.load(self.position / 8) >> (self.position % 8);
         let entry = table.entries[bits as usize % table.entries.len()];
         self.position += usize::from(entry.len);
         let place = (bits >> entry.code_len) as u32 & ((1 << entry.width) - 1);
         entry.start + place
+    }
+
+    /// Reads `len` plain bits, at most 32. Bits behind the end are zero.
+    pub(in crate::format) fn plain(&mut self, len: u8) -> u32 {
+        let bits = self.load(self.position / 8) >> (self.position % 8);
+        self.position += usize::from(len);
+        (bits & ((1 << len) - 1)) as u32
+    }
+
+    /// Leaves out `num_bits` bits.
+    pub(in crate::format) fn skip(&mut self, num_bits: usize) {
+        self.position = self.position.saturating_add(num_bits);
+    }
+
+    /// Returns true if more bits were read than there are.
+    pub(in crate::format) fn is_behind_end(&self) -> bool {
+        self.position > 8 * self.bytes.len()
     }
 
     /// Returns the 64 bits from byte `at` on.
@@ -248,7 +298,8 @@ impl Stream<'_> {
         rest.map(|(&byte, shift)| u64::from(byte) << shift).sum()
     }
 
-    fn is_at_end(&self) -> bool {
+    /// Returns true if the last byte was begun and nothing behind it.
+    pub(in crate::format) fn is_at_end(&self) -> bool {
         self.position.div_ceil(8) == self.bytes.len()
     }
 }
@@ -265,21 +316,43 @@ struct Entry {
 
 /// The entry of each sequence of [`MAX_CODE_LEN`] bits.
 #[derive(Debug)]
-struct Table {
+pub(in crate::format) struct Table {
     entries: Box<[Entry; 1 << MAX_CODE_LEN]>,
 }
 
 impl Table {
+    /// Reads the lengths of a code of `classes`.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if they are not those of a complete code.
+    pub(in crate::format) fn read(cursor: &mut Cursor<'_>, classes: &[Class]) -> Result<Self> {
+        let at = cursor.clone();
+        let lens = cursor.take(classes.len().div_ceil(2))?;
+        let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+        let (lens, rest) = lens.split_at(classes.len());
+        Self::new(classes, lens)
+            .filter(|_| rest.iter().all(|&len| len == 0))
+            .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))
+    }
+
+    /// Bytes of memory of a table.
+    pub(in crate::format) const MEMORY_BYTES: usize = size_of::<[Entry; 1 << MAX_CODE_LEN]>();
+
+    /// Returns true if `lens`, two in a byte, are those of a complete code of `num_classes`
+    /// classes.
+    pub(in crate::format) fn are_lens(lens: &[u8], num_classes: usize) -> bool {
+        let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+        let (lens, rest) = lens.split_at(num_classes);
+        is_complete(lens) && rest.iter().all(|&len| len == 0)
+    }
+
     /// Returns the table of a code, or `None` if the lengths are not those of a complete code. A
     /// code of one class takes one bit.
     fn new(classes: &[Class], lens: &[u8]) -> Option<Self> {
-        let space = |len: u8| if len == 0 { 0 } else { 1u32 << MAX_CODE_LEN >> len };
-        let num_used = lens.iter().filter(|&&len| len > 0).count();
-        let sum: u32 = lens.iter().map(|&len| space(len)).sum();
-        let is_complete = sum == 1 << MAX_CODE_LEN || num_used <= 1;
-        if !is_complete || lens.iter().any(|&len| u32::from(len) > MAX_CODE_LEN) {
+        if !is_complete(lens) {
             return None;
         }
+        let num_used = lens.iter().filter(|&&len| len > 0).count();
         let mut entries = Box::new([Entry::default(); 1 << MAX_CODE_LEN]);
         for ((class, &len), code) in classes.iter().zip(lens).zip(codes(lens)) {
             let &Class { start, width } = class;
@@ -292,6 +365,15 @@ impl Table {
         }
         Some(Self { entries })
     }
+}
+
+/// Returns true if `lens` are those of a code that each sequence of bits belongs to, or of at most
+/// one class.
+fn is_complete(lens: &[u8]) -> bool {
+    let space = |len: u8| if len == 0 { 0 } else { 1u32 << MAX_CODE_LEN >> len };
+    let num_used = lens.iter().filter(|&&len| len > 0).count();
+    let are_short = lens.iter().all(|&len| u32::from(len) <= MAX_CODE_LEN);
+    are_short && (num_used <= 1 || lens.iter().map(|&len| space(len)).sum::<u32>() == 1 << MAX_CODE_LEN)
 }
 
 /// Returns the lengths of codes for classes of these counts: 0 for those without, else 1 to
@@ -342,14 +424,16 @@ fn codes(lens: &[u8]) -> Vec<u32> {
 
 /// Writer of bits, lowest first.
 #[derive(Debug, Default)]
-struct BitWriter {
+pub(in crate::format) struct BitWriter {
     out: Vec<u8>,
     bits: u64,
     num_bits: u32,
 }
 
 impl BitWriter {
-    fn push(&mut self, value: u32, len: u8) {
+    /// Appends the `len` low bits of `value`, which has no others.
+    #[inline]
+    pub(in crate::format) fn push(&mut self, value: u32, len: u8) {
         self.bits |= u64::from(value) << self.num_bits;
         self.num_bits += u32::from(len);
         while self.num_bits >= 8 {
@@ -359,7 +443,8 @@ impl BitWriter {
         }
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    /// Returns the bytes. The rest of the last one is zero.
+    pub(in crate::format) fn finish(mut self) -> Vec<u8> {
         if self.num_bits > 0 {
             self.out.push(self.bits as u8);
         }

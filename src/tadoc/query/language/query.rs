@@ -40,7 +40,7 @@
 use std::fmt;
 
 use crate::error::Result;
-use crate::text::{Fold, TokenizerProfile};
+use crate::text::{Dictionary, Fold, TokenizerProfile};
 
 use super::pattern::WordPattern;
 use super::words::{QueryLimits, invalid};
@@ -176,6 +176,24 @@ impl Query {
     /// Returns true if each word of the query is a word of a dictionary, in one of few spellings.
     pub fn is_exact(&self) -> bool {
         self.items.iter().flatten().all(|word| word.as_spellings().is_some())
+    }
+
+    /// Returns true if each leaf is one word, wherever it stands. The number of each word in a
+    /// document then decides everything.
+    pub fn is_of_words(&self) -> bool {
+        let is_word = |leaf: &Leaf| matches!(leaf, Leaf::Phrase(item) if self.items[*item].len() == 1);
+        self.leaves.iter().all(is_word)
+    }
+
+    /// Returns the ids of the words of `dictionary` that match a word of the query, ascending.
+    pub fn word_ids(&self, dictionary: &Dictionary) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for pattern in self.items.iter().flatten() {
+            ids.extend(pattern.find(dictionary).ids());
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     /// Returns true if the query has several words in a row.

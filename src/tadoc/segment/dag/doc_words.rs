@@ -67,10 +67,15 @@ impl DocWords {
     /// Builds the table from the words of the text. Returns `None` if this would take too much time
     /// or memory.
     pub(in crate::segment) fn new(dag: &Dag) -> Option<Self> {
-        if !Self::can_be_made(dag) {
+        Self::with_max_pairs(dag, max_pairs(dag))
+    }
+
+    /// Variant of [`new`](Self::new) that is `None` if there are more than `max_pairs` pairs of a
+    /// document and a distinct word.
+    pub(crate) fn with_max_pairs(dag: &Dag, max_pairs: usize) -> Option<Self> {
+        if !is_short_walk(dag) || max_pairs > u32::MAX as usize {
             return None;
         }
-        let max_pairs = max_pairs(dag);
         let texts = RuleTexts::new(dag);
         let num_pairs = AtomicUsize::new(0);
         let parts = map_chunks(&mut pieces(dag), 1, |_, docs| {

@@ -73,8 +73,8 @@ impl SessionBuilder {
         Self { runtime, ..self }
     }
 
-    /// Returns the session. Nothing is sent before the first statement. Ballista's adaptive planner and joins by
-    /// sorting are off, because their rows can be wrong.
+    /// Returns the session. Nothing is sent before the first statement. Ballista's adaptive planner, joins by
+    /// sorting and joins in one partition are off, because their rows can be wrong.
     ///
     /// # Errors
     /// None is known.
@@ -87,7 +87,10 @@ impl SessionBuilder {
             // Its exchanges keep the orders of their inputs, and some of its replans never end.
             .set_bool(BALLISTA_ADAPTIVE_PLANNER_ENABLED, false)
             // A limit above a join by sorting is pushed below it, and its columns are not nullable where they must be.
-            .set_bool("datafusion.optimizer.prefer_hash_join", true);
+            .set_bool("datafusion.optimizer.prefer_hash_join", true)
+            // An outer join that DataFusion plans in one partition is cut into several below operators that need one.
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0);
         let planner = ClusterPlanner::new(self.url, config.ballista_config());
         let rules = with_ballista_optimizer_rules(&Optimizer::default().rules);
         let state = SessionStateBuilder::new()

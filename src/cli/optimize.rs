@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write everything in this layout: small, or fast (opens faster)
+    /// Write everything in this layout: small, fast (opens faster), or indexed (see tadoc ingest)
     ///
     /// The grammars of large segments stay as they are, so this takes little time. A corpus file is
     /// replaced by the new one when that is complete.

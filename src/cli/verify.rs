@@ -224,7 +224,7 @@ fn verify_header(file: &CorpusFile) -> Outcome {
 
 fn report_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) -> Outcome {
     let meta = &file.footer.segments[segment_idx];
-    let range = meta.byte_range();
+    let range = meta.whole_range();
     let stored = file.read(range.clone())?;
     let mut is_sound = true;
     for section in &meta.sections {

@@ -75,6 +75,8 @@ async fn statements_have_the_rows_of_one_process() {
          SELECT doc_count, max(word) FROM inverted_index(@) GROUP BY doc_count)",
         "SELECT a, n FROM (SELECT 7 AS a, 1 AS n UNION ALL SELECT count, count(*) FROM word_count(@) \
          GROUP BY count) AS u WHERE a > (SELECT min(count) FROM word_count(#)) ORDER BY a, n LIMIT 3",
+        "SELECT count(*) FROM search(@, 'scan') x LEFT JOIN (SELECT doc_id, byte_offset FROM search(@, 'the') \
+         ORDER BY 1, 2 LIMIT 10) y ON x.doc_id = y.doc_id AND x.byte_offset < y.byte_offset",
         "SELECT 1 AS one",
         "SELECT * FROM alike",
         "SELECT version, kind FROM \"living$history\" ORDER BY version",

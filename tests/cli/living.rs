@@ -532,5 +532,9 @@ fn layouts_change_both_ways_and_the_text_stays() {
     }
     let refused = folder.run(&["ingest", "in", "-o", "x.tadoc", "--layout", "tiny"]);
     assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("got tiny, expected small or fast"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("got tiny, expected small, fast, indexed or indexed:PERCENT"),
+        "{}",
+        refused.stderr
+    );
 }

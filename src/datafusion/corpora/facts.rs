@@ -10,7 +10,7 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 
 use crate::corpora::loaded::LoadedFile;
-use tadoc::segment::{DocumentFacts, DocumentLength};
+use tadoc::segment::{DocumentFacts, DocumentLength, SegmentFacts};
 
 /// Paths and lengths by document id; see the module's description.
 #[derive(Debug, Default)]
@@ -42,6 +42,12 @@ impl FactTable {
             Some(length) => Ok(length),
             None => internal_err!("the length of document {id} was not read"),
         }
+    }
+
+    /// Returns the facts of segment `segment_idx` of the file at `place`, if it was read.
+    pub(super) fn segment(&self, place: usize, segment_idx: usize) -> Option<&SegmentFacts> {
+        let (_, file) = self.files.get(place)?;
+        file.as_ref()?.facts.segments().get(segment_idx)
     }
 
     /// Returns the facts of the file with document `id`, and the id of the document in the file.

@@ -124,6 +124,11 @@ impl MemoryWhenUsed {
         Self { held_bytes, decoding_bytes, num_segments: segments.len() as u64 }
     }
 
+    /// Returns the number of segments.
+    pub(crate) fn num_segments(self) -> u64 {
+        self.num_segments
+    }
+
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             held_bytes: self.held_bytes.saturating_add(other.held_bytes),

@@ -17,6 +17,7 @@ pub(crate) mod columns;
 mod facts;
 mod footer;
 pub(crate) mod glob;
+mod listed;
 pub(crate) mod living;
 pub(crate) mod loaded;
 mod loading;

@@ -254,7 +254,12 @@ impl CorpusCache {
     }
 
     /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
-    fn reserve_file(&self, context: &LoadContext, stored: &StoredFile<'_>, keep: &[String]) -> Result<LoadedFile> {
+    pub(super) fn reserve_file(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
         let open = stored.open;
         let segments = &open.footer.segments;
         let parallel = stored.at_once.min(segments.len()).max(1);
@@ -280,7 +285,7 @@ impl CorpusCache {
 
     /// Decodes the dictionaries of the absent segments of `file` at `places` that may have what is
     /// `sought`. The others are kept as they are stored.
-    async fn open_dictionaries(
+    pub(super) async fn open_dictionaries(
         &self,
         context: &LoadContext,
         stored: &StoredFile<'_>,
@@ -388,10 +393,10 @@ fn len(range: &Range<u64>) -> u64 {
 }
 
 /// The stored bytes of a file, in ranges that are read when they are needed.
-struct StoredFile<'a> {
+pub(super) struct StoredFile<'a> {
     context: &'a LoadContext,
     store: Arc<dyn ObjectStore>,
-    open: &'a OpenFile,
+    pub(super) open: &'a OpenFile,
     /// Number of segments that are decoded in parallel.
     at_once: usize,
     /// All segments, if the file is small and they were read.
@@ -399,13 +404,13 @@ struct StoredFile<'a> {
 }
 
 impl<'a> StoredFile<'a> {
-    fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
+    pub(super) fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
         let store = store_of(&context.runtime, &open.file)?;
         Ok(Self { context, store, open, at_once, all: None })
     }
 
     /// Reads all segments if they are small.
-    async fn read_if_small(&mut self) -> Result<()> {
+    pub(super) async fn read_if_small(&mut self) -> Result<()> {
         let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
         let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
         let all = start.unwrap_or_default()..end.unwrap_or_default();
@@ -427,7 +432,7 @@ impl<'a> StoredFile<'a> {
         }
     }
 
-    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+    pub(super) async fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let within = self.all.as_ref().and_then(|(all, bytes)| {
             let from = range.start.checked_sub(all.start)? as usize;
             let to = from + len(&range) as usize;

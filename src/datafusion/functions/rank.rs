@@ -94,7 +94,10 @@ impl TableFunction for Rank {
             let loaded = match run.scan.living() {
                 // Its files do not tell how many words its documents have.
                 Some(_) => run.load().await?,
-                None => run.load_sought(Sought { query: Some(query), ..Sought::default() }).await?,
+                None => {
+                    let sought = Sought { query: Some(query.clone()), ..Sought::default() };
+                    run.load_counted(&query, sought).await?
+                }
             };
             run.blocking(move |run| self.send_ranked(run, &loaded)).await
         }

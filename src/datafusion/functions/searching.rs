@@ -104,6 +104,13 @@ pub(super) async fn load_searched(run: &Execution, query: &Query, doc_id: Option
     Ok(loaded)
 }
 
+/// Variant of [`load_searched`] for functions that ask for nothing but the numbers of the words of `query`
+/// in documents.
+pub(super) async fn load_counted(run: &Execution, query: &Query) -> Result<Arc<LoadedCorpus>> {
+    let doc_ids = sought_documents(run).await?;
+    run.load_counted(query, Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await
+}
+
 /// Returns the documents of all partitions that pass the filters on `doc_id`, ascending, if they choose
 /// segments to load. Returns `None` if there are no filters or the corpus is in memory.
 pub(super) async fn sought_documents(run: &Execution) -> Result<Option<Vec<u64>>> {

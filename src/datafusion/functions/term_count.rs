@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::paths;
-use super::searching::{QueryText, Searched, finished, load_searched};
+use super::searching::{QueryText, Searched, finished, load_counted};
 use super::strings::int64;
 use crate::corpora::LoadedCorpus;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
@@ -69,7 +69,7 @@ impl TableFunction for TermCount {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let query = run.prepared::<Query>()?;
-            let loaded = load_searched(&run, &query, None).await?;
+            let loaded = load_counted(&run, &query).await?;
             run.blocking(move |run| send_counts(run, &query, &loaded)).await
         }
         .boxed()

@@ -75,6 +75,7 @@ use crate::planning::function::BoundFunction;
 use crate::planning::output::Output;
 use crate::planning::skipped::SkippedSegments;
 use tadoc::analytics::Share;
+use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
 
@@ -375,6 +376,22 @@ impl Execution {
         let loaded = Arc::clone(self.loaded.get_or_init(|| loaded));
         self.skipped_segments();
         Ok(loaded)
+    }
+
+    /// Variant of [`load_sought`](Self::load_sought) for functions that ask for nothing but the
+    /// numbers of the words of `query` in documents. They may come from word lists.
+    pub(crate) async fn load_counted(&self, query: &Query, sought: Sought) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let counted = {
+            let _timer = time.timer();
+            self.cache.load_counted(&self.load_context(), &self.scan.source, query).await?
+        };
+        let Some(counted) = counted else { return self.load_sought(sought).await };
+        let counted = Arc::clone(self.loaded.get_or_init(|| counted));
+        let segments = counted.corpus.segments();
+        self.counter("segments_listed").add(segments.iter().filter(|segment| !segment.is_absent()).count());
+        self.skipped_segments();
+        Ok(counted)
     }
 
     /// Notes that of the documents `seen` only those of `kept`, which ascend, are looked into.

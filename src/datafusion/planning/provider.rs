@@ -14,12 +14,13 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::corpora::living::read_only;
+use crate::corpora::memory::Uses;
 use crate::placement::DeviceSession;
 use crate::planning::exec::TadocExec;
 use crate::planning::filter::{Filters, is_claimable};
 use crate::planning::function::{Facts, Merge, Prepared};
 use crate::planning::plan::used;
-use crate::planning::portions::{Planner, Portions, portions_of, runs_of, spreading_of};
+use crate::planning::portions::{Planner, Portions, growing_portions, portions_of, runs_of, spreading_of};
 use crate::planning::signature::{Claim, Columns};
 use crate::planning::table::TadocTable;
 use crate::planning::{ScanPlan, ScanSpec};
@@ -27,8 +28,9 @@ use tadoc::analytics::Share;
 
 impl TadocTable {
     /// Returns the portions in which `spec` is answered if memory has no room for the whole corpus,
-    /// which is not loaded, or if several machines answer. Returns `None` if there is room, if the rows
-    /// of portions cannot be combined, or if the scan uses user columns that edits set.
+    /// which is not loaded, if its first rows are enough, or if several machines answer. Returns `None` if
+    /// there is room for all of it, if the rows of portions cannot be combined, or if the scan uses user
+    /// columns that edits set.
     fn portions(&self, session: &dyn Session, spec: &ScanSpec, facts: &Facts, is_loaded: bool) -> Option<Portions> {
         if facts.merge == Merge::Never {
             return None;
@@ -41,7 +43,10 @@ impl TadocTable {
         match spreading_of(session.config()) {
             Some(spreading) => runs_of(&spec.source, session, &spec.options, uses, spreading),
             None if is_loaded => None,
-            None => portions_of(&spec.source, session.runtime_env(), &spec.options, uses),
+            None => {
+                let larger = portions_of(&spec.source, session.runtime_env(), &spec.options, uses);
+                larger.or_else(|| first_portions(session, spec, facts, uses))
+            }
         }
     }
 
@@ -59,9 +64,8 @@ impl TadocTable {
         most_partitions: usize,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let loaded = self.cache.loaded(&spec.source);
-        // The first rows satisfy a small limit: more partitions would only decode in vain.
-        let is_small = spec.limit.is_some_and(|limit| limit <= session.config().batch_size());
-        let most_partitions = if is_small { 1 } else { most_partitions };
+        // More partitions would only decode in vain.
+        let most_partitions = if is_few_rows(session, &spec) { 1 } else { most_partitions };
         let devices = DeviceSession::from_config(session.config());
         let plan = ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), most_partitions);
         Ok(Arc::new(TadocExec::try_new(plan, Arc::clone(&self.cache))?))
@@ -160,6 +164,21 @@ impl TableProvider for TadocTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Err(self.refuse_change(session).await)
     }
+}
+
+/// Returns true if the first rows satisfy `spec`, because its limit is small.
+fn is_few_rows(session: &dyn Session, spec: &ScanSpec) -> bool {
+    spec.limit.is_some_and(|limit| limit <= session.config().batch_size())
+}
+
+/// Returns portions that are read until there are as many rows as `spec` asks for, if these are few and
+/// come in order of documents.
+fn first_portions(session: &dyn Session, spec: &ScanSpec, facts: &Facts, uses: Uses) -> Option<Portions> {
+    let is_by_document = facts.merge == Merge::Behind && facts.ordering.first() == Some(&"doc_id");
+    if !is_by_document || !is_few_rows(session, spec) {
+        return None;
+    }
+    growing_portions(&spec.source, uses, session.config().target_partitions())
 }
 
 /// Returns true if a scan with `columns` evaluates `filter` itself.

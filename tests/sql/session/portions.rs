@@ -11,6 +11,7 @@ use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tadoc::build::IngestOptions;
 use tempfile::TempDir;
 
+use super::skipping::counter;
 use super::{batches, session_with, table};
 use crate::fixtures;
 
@@ -312,4 +313,32 @@ async fn small_files_are_read_at_once() {
     let plan = table(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(!plan.contains("TadocPortionsExec"), "{plan}");
     assert!(table(&ctx, &sql).await.contains("| 800 "));
+}
+
+#[tokio::test]
+async fn small_limits_open_the_first_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir);
+    let session = || session_with(SessionConfig::new().with_target_partitions(1));
+    for call in [
+        "search('@', 'quick')",
+        "search('@', '\"77 quick\" OR \"298 quick\"')",
+        "kwic('@', 'foxes', width => 2)",
+        "grep('@', 'quick brown')",
+        "term_count('@', 'the OR caf\u{e9}') WHERE doc_id > 20",
+        "documents('@') WHERE text LIKE '%foxes 1%'",
+    ] {
+        let sql = format!("SELECT * FROM {}", call.replace('@', &path));
+        let all = batches(&session(), &sql).await.unwrap();
+        let all = datafusion::arrow::compute::concat_batches(&all[0].schema(), &all).unwrap();
+        for limit in [1, 5, 8_000] {
+            let sql = format!("{sql} LIMIT {limit}");
+            let expected = all.slice(0, all.num_rows().min(limit));
+            let expected = pretty_format_batches(&[expected]).unwrap().to_string();
+            assert_eq!(table(&session(), &sql).await, expected, "{sql}");
+        }
+        let read_for_all = counter(&session(), &sql, "bytes_read").await;
+        let read_for_one = counter(&session(), &format!("{sql} LIMIT 1"), "bytes_read").await;
+        assert!(4 * read_for_one < read_for_all || call.contains("298"), "{call}: {read_for_one}, {read_for_all}");
+    }
 }

@@ -105,7 +105,7 @@ fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
 }
 
 /// Runs `sql` and returns the counter `name`.
-async fn counter(ctx: &SessionContext, sql: &str, name: &str) -> usize {
+pub(super) async fn counter(ctx: &SessionContext, sql: &str, name: &str) -> usize {
     let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
     metric(&plan, name)
@@ -125,6 +125,7 @@ async fn segments_without_the_words_are_skipped() {
         ("few.tadoc", 40, SegmentLayout::Small),
         ("small.tadoc", 100_000, SegmentLayout::Small),
         ("fast.tadoc", 100_000, SegmentLayout::Fast),
+        ("indexed.tadoc", 100_000, SegmentLayout::INDEXED),
     ] {
         let path = write(&dir.path().join(name), words_per_doc, layout);
         let loaded = fixtures::session();

@@ -22,6 +22,10 @@
 //! are refused with an error that names the memory that they need. `repeated_spans`, `overlap` and
 //! `near_duplicates` load the portions themselves.
 //!
+//! If the first rows are enough, because the limit is small and rows come in order of documents, the
+//! first portion has a segment for each core and each other one twice as many as the one before. So a
+//! statement with LIMIT opens as many segments as it needs.
+//!
 //! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
 //! much memory there is. If each machine has room for the whole corpus, the rows of some functions are
 //! divided instead ([`Share`]): all machines read all segments, and each counts the words of its share.
@@ -69,6 +73,8 @@ use crate::planning::function::{Facts, Merge, OfPortion, Prepared, TableFunction
 use tadoc::analytics::Share;
 use tadoc::format::SegmentMeta;
 
+/// Least number of segments that are read in growing portions.
+const MIN_GROWING: usize = 4;
 /// Name of the column that is added up.
 const COUNT: &str = "count";
 /// Name of the column with the number of documents that contain a word.
@@ -122,8 +128,24 @@ pub(crate) fn portions_of(
         return None;
     }
     // The previous portion may still be in memory while one is loaded.
-    let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
+    let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
+    Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
+}
+
+/// Returns the files of `source` in portions for a reader that may leave early: the first has
+/// `num_first` segments or a few more, each other one twice as many as the one before. Returns `None`
+/// for few segments, or if the texts of the source are not those of its files.
+pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) -> Option<Portions> {
+    let num_segments: usize = source.corpora().iter().map(|open| open.footer.segments.len()).sum();
+    let has_other_texts = source.living().is_some_and(|view| !view.has_texts_of_files());
+    if has_other_texts || num_segments < MIN_GROWING.max(2 * num_first) {
+        return None;
+    }
+    let most_segments = |portion: usize| (num_first.max(1) as u64).saturating_mul(1 << portion.min(32));
+    let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
+    let (files, largest_bytes) = cut(source.corpora(), uses, fits);
+    let memory_bytes = largest_bytes.saturating_mul(2);
     Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
 }
 
@@ -151,7 +173,7 @@ pub(crate) fn runs_of(
     let num_runs = num_partitions.saturating_mul(spreading.num_workers).max(1) as u64;
     let most_bytes = limit_bytes / (2 * num_partitions as u64);
     let run_bytes = needed.bytes_of_part(num_runs).min(most_bytes);
-    let (files, largest_bytes) = cut(files, run_bytes, uses);
+    let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= run_bytes);
     if files.len() <= 1 {
         return None;
     }
@@ -168,10 +190,10 @@ fn limit_bytes(runtime: &RuntimeEnv, options: &TadocOptions) -> u64 {
     pool.min(options.max_memory_bytes)
 }
 
-/// Cuts `files` into portions of at most `limit_bytes`, and returns the bytes of the largest one. A
-/// portion has at least one run of segments that no document border separates, even if the run is
-/// larger.
-fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
+/// Cuts `files` into portions that `fits` accepts, by what they hold and their number, and returns the
+/// bytes of the largest one. A portion has at least one run of segments that no document border
+/// separates, even if the run does not fit.
+fn cut(files: &[OpenFile], uses: Uses, fits: impl Fn(MemoryWhenUsed, usize) -> bool) -> (Vec<Files>, u64) {
     let mut portions: Vec<Files> = Vec::new();
     let mut largest_bytes = 0;
     let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
@@ -182,7 +204,8 @@ fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
             held = held.and(needed);
-            match portions.last_mut().filter(|_| held.bytes() <= limit_bytes) {
+            let last_idx = portions.len().saturating_sub(1);
+            match portions.last_mut().filter(|_| fits(held, last_idx)) {
                 Some(last) => last.push(part),
                 None => {
                     portions.push(Files { first_doc_id: doc_id, files: vec![part] });

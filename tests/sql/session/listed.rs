@@ -1,0 +1,124 @@
+//! Tests of questions about words that word lists answer: rows are those of a corpus without lists.
+
+use std::fs;
+use std::path::Path;
+
+use datafusion::prelude::{SessionConfig, SessionContext};
+use tadoc::build::IngestOptions;
+use tadoc::format::SegmentLayout;
+use testkit::random::Random;
+
+use super::skipping::counter;
+use super::{session_with, table};
+use crate::fixtures;
+
+const WORDS: [&str; 9] = ["the", "The", "storm", "storms", "night", "café", "cafe\u{301}", "x1", "rare"];
+
+/// Writes documents of random words, cut where they exceed a block, some without words.
+fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
+    let mut random = Random(seed);
+    let mut text = |doc: usize| {
+        let num_words = [0, 3, 40, 900][doc % 4];
+        let word = |random: &mut Random| WORDS[random.below(WORDS.len()).min(random.below(WORDS.len()))];
+        let words: Vec<&str> = (0..num_words).map(|_| word(&mut random)).collect();
+        words.join(if doc % 3 == 0 { " " } else { ", " })
+    };
+    let documents: Vec<(String, String)> = (0..60).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let options = IngestOptions { block_bytes: 3_000, layout, ..IngestOptions::default() };
+    fixtures::write_corpus(path, options, &borrowed);
+    path.display().to_string()
+}
+
+/// Returns a random query of single words.
+fn query(random: &mut Random) -> String {
+    let word = |random: &mut Random| {
+        *random.pick(&["the", "storm", "night", "café", "x1", "rare", "absent", "st*", "?ight", "storm~1", "/x[0-9]/"])
+    };
+    let mut query = word(random).to_owned();
+    for _ in 0..random.below(3) {
+        let joined = random.pick(&["AND", "OR", "NOT"]);
+        query = format!("({query}) {joined} {}", word(random));
+    }
+    query
+}
+
+fn session() -> SessionContext {
+    session_with(SessionConfig::new().with_target_partitions(2))
+}
+
+#[tokio::test]
+async fn rows_from_lists_are_those_of_the_grammar() {
+    let dir = tempfile::tempdir().unwrap();
+    let half = SegmentLayout::Indexed { max_lists_percent: 5 };
+    let mut num_listed = 0;
+    for (seed, layout) in [(1, SegmentLayout::INDEXED), (2, SegmentLayout::INDEXED), (3, half)] {
+        let indexed = write(&dir.path().join(format!("{seed}.tadoc")), seed, layout);
+        let plain = write(&dir.path().join(format!("{seed}.small.tadoc")), seed, SegmentLayout::Small);
+        let mut random = Random(seed);
+        for _ in 0..40 {
+            let query = query(&mut random);
+            let fold = random.pick(&["", ", fold => true", ", fold => 'accents'"]);
+            let call = match random.below(4) {
+                0 => format!("rank('@', '{query}', top => 7{fold})"),
+                1 => format!("term_count('@', '{query}'{fold}) WHERE doc_id % 3 <> 1"),
+                _ => format!("term_count('@', '{query}'{fold})"),
+            };
+            let sql = format!("SELECT * FROM {call}");
+            let expected = table(&session(), &sql.replace('@', &plain)).await;
+            let from_lists = sql.replace('@', &indexed);
+            assert_eq!(table(&session(), &from_lists).await, expected, "{seed}: {sql}");
+            num_listed += counter(&session(), &from_lists, "segments_listed").await;
+        }
+    }
+    assert!(num_listed > 500, "{num_listed}");
+}
+
+#[tokio::test]
+async fn questions_about_places_open_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let indexed = write(&dir.path().join("a.tadoc"), 5, SegmentLayout::INDEXED);
+    let plain = write(&dir.path().join("b.tadoc"), 5, SegmentLayout::Small);
+    for call in [
+        "search('@', 'storm')",
+        "kwic('@', 'storm', width => 2)",
+        "term_count('@', '\"the storm\"')",
+        "term_count('@', 'NEAR(storm night, 2)')",
+        "term_count('@', '^storm')",
+        "term_count('@', 'storm', exact => true)",
+        "rank('@', '\"the night\" OR rare')",
+    ] {
+        let sql = format!("SELECT * FROM {call}");
+        // The lists leave the session in a state that other questions can go on from.
+        let context = session();
+        table(&context, &format!("SELECT * FROM term_count('{indexed}', 'storm OR st*')")).await;
+        let expected = table(&session(), &sql.replace('@', &plain)).await;
+        assert_eq!(table(&context, &sql.replace('@', &indexed)).await, expected, "{call}");
+        table(&context, &format!("SELECT * FROM word_count('{indexed}')")).await;
+        assert_eq!(table(&context, &sql.replace('@', &indexed)).await, expected, "{call}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_lists_are_an_error_and_not_other_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tadoc");
+    let indexed = write(&path, 7, SegmentLayout::INDEXED);
+    let right = table(&session(), &format!("SELECT * FROM term_count('{indexed}', 'st* OR night')")).await;
+    let bytes = fs::read(&path).unwrap();
+    let mut num_faults = 0;
+    for at in (64..bytes.len()).step_by(61) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        let sql = format!("SELECT * FROM term_count('{indexed}', 'st* OR night')");
+        match super::batches(&session(), &sql).await {
+            Ok(_) => assert_eq!(table(&session(), &sql).await, right, "byte {at}"),
+            Err(error) => {
+                num_faults += 1;
+                assert!(error.to_string().contains("a.tadoc"), "{error}");
+            }
+        }
+    }
+    assert!(num_faults > 0);
+}

@@ -308,10 +308,11 @@ fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &Segmen
     let origin = section.origin(file);
     match section.codec {
         codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
+        codecs::grammar_stream::CODEC => codecs::grammar_stream::decode(origin, bytes, meta),
         codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
         codecs::grammar::decode::SEQUENTIAL => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
         codec => {
-            let (expected, got) = ("grammar codec 1, 2 or 3".into(), format!("grammar codec {codec}"));
+            let (expected, got) = ("grammar codec 1 to 4".into(), format!("grammar codec {codec}"));
             Err(Error::Version { file: file.into(), expected, got })
         }
     }

@@ -53,7 +53,7 @@ use super::grammar::replay::{Event, EventOrder};
 pub(in crate::format) const CODEC: u16 = 2;
 
 /// Stands for a first use, and is the place behind those of all groups.
-const FIRST_USE: u32 = u32::MAX;
+pub(super) const FIRST_USE: u32 = u32::MAX;
 /// Mark of no element: stands for a first use among marks.
 pub(in crate::format) const NO_MARK: u8 = u8::MAX;
 /// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.
@@ -404,15 +404,15 @@ impl Untaken {
 }
 
 /// Rules of a grammar in the order and form in which they are written.
-struct RulesWritten {
+pub(super) struct RulesWritten {
     /// Length of each rule but the root, last rule first.
-    lens: Vec<u32>,
+    pub(super) lens: Vec<u32>,
     /// Elements of all rules, root first, by their ids when they are read back, or [`FIRST_USE`].
-    symbols: Vec<u32>,
+    pub(super) symbols: Vec<u32>,
 }
 
 impl RulesWritten {
-    fn new(grammar: &Grammar) -> Self {
+    pub(super) fn new(grammar: &Grammar) -> Self {
         let num_rules = grammar.num_rules() as u32;
         let mut order = EventOrder::new(grammar);
         let mut completed = Vec::with_capacity(num_rules as usize);

@@ -14,9 +14,11 @@
 //! Four states decode twice as fast as one. Limits: 2^32 - 1 plain bits, at most 32 bits for each
 //! number. A decoder past the end reads zeros and reports this at the end.
 //!
-//! [`prefix_code`] is the coder of lists that must be decoded fast.
+//! [`prefix_code`] is the coder of lists that must be decoded fast, [`monotone`] that of ascending
+//! numbers of which single ones are read.
 
 mod distribution;
+pub(in crate::format) mod monotone;
 pub(in crate::format) mod prefix_code;
 mod rans;
 

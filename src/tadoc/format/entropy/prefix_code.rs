@@ -20,7 +20,7 @@ use crate::format::cursor::{Cursor, push_varint};
 
 /// Greatest number of classes.
 pub(in crate::format) const MAX_CLASSES: usize = 64;
-const MAX_CODE_LEN: u32 = 11;
+const MAX_CODE_LEN: u8 = 11;
 /// Number of parts of a list. Two threads follow four streams each.
 const NUM_STREAMS: usize = 8;
 const STREAMS_AT_ONCE: usize = NUM_STREAMS / 2;
@@ -215,7 +215,7 @@ pub(in crate::format) struct Code<'a> {
 impl<'a> Code<'a> {
     /// Returns the code for numbers whose `classes` occur so often.
     pub(in crate::format) fn for_counts(classes: &'a [Class], counts: &[u64]) -> Self {
-        let lens = code_lens(counts);
+        let lens = code_lens(counts, MAX_CODE_LEN);
         let codes = codes(&lens);
         Self { classes, lens, codes }
     }
@@ -242,12 +242,12 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Bits of one part of a list.
+/// Bits that are read from any place on, such as one part of a list.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::format) struct Stream<'a> {
-    bytes: &'a [u8],
+    pub(in crate::format) bytes: &'a [u8],
     /// Number of bits read.
-    position: usize,
+    pub(in crate::format) position: usize,
 }
 
 impl<'a> Stream<'a> {
@@ -256,10 +256,16 @@ impl<'a> Stream<'a> {
         Self { bytes, position: 0 }
     }
 
+    /// Returns the next 57 bits or more. Bits behind the end are zero.
+    #[inline(always)]
+    pub(in crate::format) fn bits(&self) -> u64 {
+        self.load(self.position / 8) >> (self.position % 8)
+    }
+
     /// Reads a number. Bits behind the end are zero.
     #[inline(always)]
     pub(in crate::format) fn next(&mut self, table: &Table) -> u32 {
-        let bits = self.load(self.position / 8) >> (self.position % 8);
+        let bits = self.bits();
         let entry = table.entries[bits as usize % table.entries.len()];
         self.position += usize::from(entry.len);
         let place = (bits >> entry.code_len) as u32 & ((1 << entry.width) - 1);
@@ -268,7 +274,7 @@ impl<'a> Stream<'a> {
 
     /// Reads `len` plain bits, at most 32. Bits behind the end are zero.
     pub(in crate::format) fn plain(&mut self, len: u8) -> u32 {
-        let bits = self.load(self.position / 8) >> (self.position % 8);
+        let bits = self.bits();
         self.position += usize::from(len);
         (bits & ((1 << len) - 1)) as u32
     }
@@ -372,24 +378,24 @@ impl Table {
 fn is_complete(lens: &[u8]) -> bool {
     let space = |len: u8| if len == 0 { 0 } else { 1u32 << MAX_CODE_LEN >> len };
     let num_used = lens.iter().filter(|&&len| len > 0).count();
-    let are_short = lens.iter().all(|&len| u32::from(len) <= MAX_CODE_LEN);
+    let are_short = lens.iter().all(|&len| len <= MAX_CODE_LEN);
     are_short && (num_used <= 1 || lens.iter().map(|&len| space(len)).sum::<u32>() == 1 << MAX_CODE_LEN)
 }
 
 /// Returns the lengths of codes for classes of these counts: 0 for those without, else 1 to
-/// [`MAX_CODE_LEN`].
-fn code_lens(counts: &[u64]) -> Vec<u8> {
+/// `max_len`.
+pub(in crate::format) fn code_lens(counts: &[u64], max_len: u8) -> Vec<u8> {
     let mut counts = counts.to_vec();
     loop {
         let lens = huffman_lens(&counts);
-        if lens.iter().all(|&len| u32::from(len) <= MAX_CODE_LEN) {
+        if lens.iter().all(|&len| len <= max_len) {
             return lens;
         }
         counts.iter_mut().for_each(|count| *count = count.div_ceil(2));
     }
 }
 
-/// Joins the two rarest trees until one is left. Quadratic, for at most [`MAX_CLASSES`] classes.
+/// Joins the two rarest trees until one is left. Quadratic, for few classes.
 fn huffman_lens(counts: &[u64]) -> Vec<u8> {
     let mut lens = vec![0; counts.len()];
     let used = (0..counts.len()).filter(|&class_idx| counts[class_idx] > 0);
@@ -409,12 +415,12 @@ fn huffman_lens(counts: &[u64]) -> Vec<u8> {
 }
 
 /// Returns the canonical codes of these lengths, first bit lowest.
-fn codes(lens: &[u8]) -> Vec<u32> {
+pub(in crate::format) fn codes(lens: &[u8]) -> Vec<u32> {
     let mut codes = vec![0; lens.len()];
     let mut next = 0u32;
     for len in 1..=MAX_CODE_LEN {
-        for class_idx in (0..lens.len()).filter(|&idx| u32::from(lens[idx]) == len) {
-            codes[class_idx] = next.reverse_bits() >> (u32::BITS - len);
+        for class_idx in (0..lens.len()).filter(|&idx| lens[idx] == len) {
+            codes[class_idx] = next.reverse_bits() >> (u32::BITS - u32::from(len));
             next += 1;
         }
         next <<= 1;
@@ -441,6 +447,11 @@ impl BitWriter {
             self.bits >>= 8;
             self.num_bits -= 8;
         }
+    }
+
+    /// Returns the number of bits written.
+    pub(in crate::format) fn position(&self) -> u64 {
+        8 * self.out.len() as u64 + u64::from(self.num_bits)
     }
 
     /// Returns the bytes. The rest of the last one is zero.
@@ -483,7 +494,7 @@ mod tests {
     fn rare_classes_have_codes_of_at_most_11_bits() {
         let fibonacci = |n: u32| (0..n).fold((1u64, 1u64), |(a, b), _| (b, a + b)).0;
         let counts: Vec<u64> = (0..33).map(fibonacci).collect();
-        let lens = code_lens(&counts);
+        let lens = code_lens(&counts, MAX_CODE_LEN);
         assert_eq!(lens.iter().max(), Some(&11));
         let classes = classes_by_len();
         assert!(Table::new(&classes, &lens).is_some());

@@ -1,0 +1,318 @@
+//! Prefix codes of the elements in a stream, each in the context of the element before it.
+//!
+//! ```text
+//! symbols    each is a group of elements, which may also end a rule; its code is followed by the
+//!            place in the group, in plain bits
+//! rows       one for each group before, and one for the begin of a rule
+//! contexts   rows with similar elements behind them; each context has a code of its own
+//!
+//! codes      number of contexts u8 | context of each row, 4 bits | code lengths of each context,
+//!            4 bits for each symbol
+//! ```
+//!
+//! The writer joins rows, two that lose least at a time, until [`MAX_CONTEXTS`] are left and more
+//! would save less than their code lengths take. Four contexts save three quarters of the bits that
+//! one for each row saves. Their tables fit into the first cache (2^[`MAX_CODE_LEN`] entries of 8
+//! bytes for each).
+
+use crate::error::Result;
+use crate::format::cursor::Cursor;
+use crate::format::entropy::prefix_code::{BitWriter, Class, Stream, code_lens, codes};
+
+const MAX_CODE_LEN: u8 = 10;
+const MAX_CONTEXTS: usize = 4;
+/// Bit of an element that is the last one of its rule.
+pub(super) const ENDS: u32 = 1 << 31;
+/// The same bit in an entry of a table.
+const ENTRY_ENDS: u8 = 1 << 7;
+/// Unit of estimated bits, and its log2.
+const BIT: i64 = 1 << BIT_SHIFT;
+const BIT_SHIFT: u32 = 8;
+
+/// A group of elements in a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Symbol {
+    pub class: Class,
+    /// True if the element is the last one of its rule.
+    pub ends: bool,
+    /// Row of the element behind it.
+    pub row_behind: usize,
+}
+
+/// The symbols of a stream.
+#[derive(Debug)]
+pub(super) struct Alphabet {
+    pub symbols: Vec<Symbol>,
+    pub num_rows: usize,
+    /// Row of the first element.
+    pub first_row: usize,
+}
+
+impl Alphabet {
+    /// Returns the symbols of a stream in which `classes` stand without ends. The first element has
+    /// the row of the last class.
+    pub fn without_ends(classes: &[Class]) -> Self {
+        let symbols = classes.iter().enumerate().map(|(row, &class)| Symbol { class, ends: false, row_behind: row });
+        Self { symbols: symbols.collect(), num_rows: classes.len(), first_row: classes.len() - 1 }
+    }
+
+    /// Returns the symbols of a stream of rules: symbol `2 c` is class `c`, and the next one is
+    /// class `c` at the end of a rule.
+    pub fn with_ends(classes: &[Class]) -> Self {
+        let first_row = classes.len();
+        let both = |(row, &class): (usize, &Class)| {
+            let inside = Symbol { class, ends: false, row_behind: row };
+            [inside, Symbol { class, ends: true, row_behind: first_row }]
+        };
+        let symbols = classes.iter().enumerate().flat_map(both).collect();
+        Self { symbols, num_rows: first_row + 1, first_row }
+    }
+}
+
+/// A symbol of a stream, and the place of its element in the group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    pub symbol: u8,
+    pub place: u32,
+}
+
+/// A place in a stream where reading can begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Entrance {
+    pub bit: u64,
+    pub context: u8,
+}
+
+/// Appends the codes of `events` to `out`. Returns the bytes of the stream, and the entrances before
+/// the events at `wanted`, which ascend and may include the end.
+pub(super) fn encode_stream(
+    out: &mut Vec<u8>,
+    alphabet: &Alphabet,
+    events: &[Event],
+    wanted: &[usize],
+) -> (Vec<u8>, Vec<Entrance>) {
+    let (context_of_row, counts) = contexts(alphabet, events);
+    out.push(counts.len() as u8);
+    push_nibbles(out, context_of_row.iter().copied());
+    let lens: Vec<Vec<u8>> = counts.iter().map(|counts| code_lens(counts, MAX_CODE_LEN)).collect();
+    lens.iter().for_each(|lens| push_nibbles(out, lens.iter().copied()));
+    let codes: Vec<Vec<u32>> = lens.iter().map(|lens| codes(lens)).collect();
+    let mut writer = BitWriter::default();
+    let mut entrances = Vec::with_capacity(wanted.len());
+    let mut context = context_of_row.get(alphabet.first_row).copied().unwrap_or(0);
+    for at in 0..=events.len() {
+        while wanted.get(entrances.len()) == Some(&at) {
+            entrances.push(Entrance { bit: writer.position(), context });
+        }
+        let Some(&Event { symbol, place }) = events.get(at) else { break };
+        let symbol_idx = usize::from(symbol);
+        let symbol = alphabet.symbols[symbol_idx];
+        writer.push(codes[usize::from(context)][symbol_idx], lens[usize::from(context)][symbol_idx]);
+        writer.push(place, symbol.class.width);
+        context = context_of_row[symbol.row_behind];
+    }
+    (writer.finish(), entrances)
+}
+
+fn push_nibbles(out: &mut Vec<u8>, nibbles: impl ExactSizeIterator<Item = u8>) {
+    let nibbles: Vec<u8> = nibbles.collect();
+    out.extend(nibbles.chunks(2).map(|pair| pair[0] | pair.get(1).map_or(0, |&nibble| nibble << 4)));
+}
+
+/// Returns the context of each row, and the number of events of each symbol in each context.
+fn contexts(alphabet: &Alphabet, events: &[Event]) -> (Vec<u8>, Vec<Vec<u64>>) {
+    let mut rows = vec![vec![0u64; alphabet.symbols.len()]; alphabet.num_rows];
+    let mut row = alphabet.first_row;
+    for event in events {
+        rows[row][usize::from(event.symbol)] += 1;
+        row = alphabet.symbols[usize::from(event.symbol)].row_behind;
+    }
+    let used: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].iter().any(|&count| count > 0)).collect();
+    let mut joined: Vec<Context> = used.iter().map(|&row| Context::new(vec![row], rows[row].clone())).collect();
+    let code_bits = 4 * BIT * alphabet.symbols.len() as i64;
+    let mut losses: Vec<Vec<i64>> = Vec::new();
+    for (at, context) in joined.iter().enumerate() {
+        losses.push(joined[..at].iter().map(|other| context.loss_with(other)).collect());
+    }
+    while joined.len() > 1 {
+        let pairs =
+            losses.iter().enumerate().flat_map(|(b, of_b)| of_b.iter().enumerate().map(move |(a, &loss)| (loss, a, b)));
+        let Some((loss, a, b)) = pairs.min() else { break };
+        if joined.len() <= MAX_CONTEXTS && loss >= code_bits {
+            break;
+        }
+        let taken = joined.remove(b);
+        losses.remove(b);
+        for of_later in &mut losses[b..] {
+            of_later.remove(b);
+        }
+        joined[a].join(taken);
+        for other in 0..joined.len() {
+            let loss = if other == a { continue } else { joined[a].loss_with(&joined[other]) };
+            losses[a.max(other)][a.min(other)] = loss;
+        }
+    }
+    let mut context_of_row = vec![0; alphabet.num_rows];
+    for (context, joined) in (0..).zip(&joined) {
+        joined.rows.iter().for_each(|&row| context_of_row[row] = context);
+    }
+    (context_of_row, joined.into_iter().map(|context| context.counts).collect())
+}
+
+/// Rows that share a code.
+struct Context {
+    rows: Vec<usize>,
+    counts: Vec<u64>,
+    /// Estimated length of all codes.
+    len: i64,
+}
+
+impl Context {
+    fn new(rows: Vec<usize>, counts: Vec<u64>) -> Self {
+        let len = estimated_len(counts.iter().copied());
+        Self { rows, counts, len }
+    }
+
+    /// Returns by how much the codes of both are longer if they share one.
+    fn loss_with(&self, other: &Self) -> i64 {
+        estimated_len(self.counts.iter().zip(&other.counts).map(|(a, b)| a + b)) - self.len - other.len
+    }
+
+    fn join(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.len = estimated_len(self.counts.iter().copied());
+    }
+}
+
+/// Returns the length of codes of these counts in parts of a bit. Integers alone, so that files do
+/// not depend on the machine.
+fn estimated_len(counts: impl Iterator<Item = u64>) -> i64 {
+    let (sum, logs) = counts.fold((0u64, 0i64), |(sum, logs), count| (sum + count, logs + count as i64 * log2(count)));
+    sum as i64 * log2(sum) - logs
+}
+
+/// Returns log2 of `number` in parts of a bit, with the fraction as on a line.
+fn log2(number: u64) -> i64 {
+    let Some(whole) = number.checked_ilog2() else { return 0 };
+    let fraction = (u128::from(number) << BIT_SHIFT >> whole) as i64 - BIT;
+    i64::from(whole) * BIT + fraction
+}
+
+/// Group of an element, found by the next bits of a stream and the context.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    start: u32,
+    width: u8,
+    code_len: u8,
+    /// Length of the code and of the place.
+    len: u8,
+    /// Context of the next element, and [`ENTRY_ENDS`].
+    behind: u8,
+}
+
+/// The codes of a stream.
+#[derive(Debug)]
+pub(super) struct Codes {
+    /// The entries of all contexts.
+    entries: Vec<Entry>,
+    first_context: u8,
+}
+
+impl Codes {
+    /// Reads the codes of `alphabet`.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if `cursor` is not at such codes.
+    pub fn read(cursor: &mut Cursor<'_>, alphabet: &Alphabet) -> Result<Self> {
+        let at = cursor.clone();
+        let num_contexts = cursor.u8()?;
+        let context_of_row = read_nibbles(cursor, alphabet.num_rows)?;
+        let is_context = |context: &u8| *context < num_contexts.max(1);
+        if usize::from(num_contexts) > MAX_CONTEXTS || !context_of_row.iter().all(is_context) {
+            return Err(at.fault(format!("expected at most {MAX_CONTEXTS} contexts, got {num_contexts}")));
+        }
+        let mut entries = vec![Entry::default(); usize::from(num_contexts) << MAX_CODE_LEN];
+        for table in entries.chunks_mut(1 << MAX_CODE_LEN) {
+            let lens = read_nibbles(cursor, alphabet.symbols.len())?;
+            fill(table, alphabet, &lens, &context_of_row)
+                .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))?;
+        }
+        Ok(Self { entries, first_context: context_of_row[alphabet.first_row] })
+    }
+
+    /// Returns true if there is no code, so that the stream must be empty.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the context of the first element of a rule.
+    pub fn first_context(&self) -> u8 {
+        self.first_context
+    }
+
+    /// Returns true if `context` exists.
+    pub fn has_context(&self, context: u8) -> bool {
+        usize::from(context) << MAX_CODE_LEN < self.entries.len().max(1)
+    }
+}
+
+fn read_nibbles(cursor: &mut Cursor<'_>, len: usize) -> Result<Vec<u8>> {
+    let bytes = cursor.take(len.div_ceil(2))?;
+    let mut nibbles: Vec<u8> = bytes.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+    nibbles.truncate(len);
+    Ok(nibbles)
+}
+
+/// Fills the `table` of one context. Returns `None` if the lengths are not those of a complete code.
+/// A code of one symbol takes one bit.
+fn fill(table: &mut [Entry], alphabet: &Alphabet, lens: &[u8], context_of_row: &[u8]) -> Option<()> {
+    let num_used = lens.iter().filter(|&&len| len > 0).count();
+    let sum: usize = lens.iter().map(|&len| if len == 0 { 0 } else { table.len() >> len }).sum();
+    let is_complete = sum == table.len() || num_used == 1;
+    if !is_complete || lens.iter().any(|&len| len > MAX_CODE_LEN) {
+        return None;
+    }
+    for ((symbol, &len), code) in alphabet.symbols.iter().zip(lens).zip(codes(lens)) {
+        let Class { start, width } = symbol.class;
+        let behind = context_of_row[symbol.row_behind] | if symbol.ends { ENTRY_ENDS } else { 0 };
+        let entry = Entry { start, width, code_len: len, len: len + width, behind };
+        let step = if num_used == 1 { 1 } else { 1 << len };
+        if len > 0 {
+            table.iter_mut().skip(code as usize).step_by(step).for_each(|to| *to = entry);
+        }
+    }
+    Some(())
+}
+
+/// Reader of a stream from an entrance on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    stream: Stream<'a>,
+    /// Place of the context's first entry.
+    first_entry: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8], entrance: Entrance) -> Self {
+        let position = usize::try_from(entrance.bit).unwrap_or(usize::MAX);
+        Self { stream: Stream { bytes, position }, first_entry: usize::from(entrance.context) << MAX_CODE_LEN }
+    }
+
+    /// Reads an element. Returns its place among those of all groups, and [`ENDS`] or 0. Bits behind
+    /// the end are zero. `codes` must not be empty.
+    #[inline(always)]
+    pub fn next(&mut self, codes: &Codes) -> (u32, u32) {
+        let bits = self.stream.bits();
+        let entry = codes.entries[self.first_entry + (bits as usize & ((1 << MAX_CODE_LEN) - 1))];
+        self.stream.position += usize::from(entry.len);
+        self.first_entry = usize::from(entry.behind & !ENTRY_ENDS) << MAX_CODE_LEN;
+        let place = (bits >> entry.code_len) as u32 & ((1 << entry.width) - 1);
+        (entry.start + place, u32::from(entry.behind) << 24 & ENDS)
+    }
+
+    /// Returns the place of the next bit.
+    pub fn position(&self) -> u64 {
+        self.stream.position as u64
+    }
+}

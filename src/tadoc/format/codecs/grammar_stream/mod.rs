@@ -1,0 +1,281 @@
+//! Codec of the grammar section with entry points: parts of the text are decoded without the rest.
+//!
+//! ```text
+//! section   head | ids | blocks | root | rules
+//! head      entries of ids u32 each: named terminals, named rules | length of root and rules in bits
+//!           | units | parts of the rules | codes of the root | codes of the rules
+//! ids       for each group of terminals, then of rules: their ids, ascending
+//! blocks    bit at which each block of 16 rules begins
+//! root      elements of the documents, with a mark where a document begins
+//! rules     elements of rule 1, 2, …; the last one of each rule is known by its code
+//!
+//! unit      elements | marks, continues, context | rules | bits                    LEB128 each
+//! part      elements | bits                                                        LEB128 each
+//! ```
+//!
+//! A *unit* is a run of whole documents or a part of a long one ([`cut_units`]). Its elements are a
+//! range of the root, and the rules that are used first in it are a range of the rules. Rules are
+//! numbered as in the other codecs: the rule that is completed last, the root, is rule 0. So units
+//! at the begin of the text have the rules with the largest numbers.
+//!
+//! An element is the code of its group, in the context of the group before ([`codes`]), and its place
+//! there. Groups double in size by falling number of uses, so a place costs about log2 of the rank.
+//! Terminals and rules have groups of their own. The first use of a rule is a code without a place:
+//! the rules below a rule follow it directly, and each takes the last first use that waits for one.
+//!
+//! ```text
+//! 7  F a F     waits: F F            rule 8 takes the second one, rule 9 that of rule 8,
+//! 8  b F       waits: F F            rule 10 the first one
+//! 9  c d       waits: F
+//! 10 e e       waits:
+//! ```
+//!
+//! A rule refers only to rules behind it, which were used before. So no bytes describe a cycle.
+//! [`decode`] reads the whole. [`GrammarStream`] reads units: their elements, and then each rule that
+//! these reach, once, by ascending number. A rule is found by its block. So no reading takes more
+//! steps than there are elements in the section.
+//!
+//! Everything is touched at computed places: the head as a whole, and single numbers of ids and
+//! blocks, and ranges of root and rules. So a table with a checksum of each 8 KiB of the section
+//! would let a reader check the blocks that it touches.
+
+mod codes;
+mod decode;
+mod encode;
+mod partial;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use crate::error::{Error, Result};
+use crate::format::cursor::{Cursor, Origin};
+use crate::format::entropy::monotone::Monotone;
+use crate::format::entropy::prefix_code::Class;
+use crate::format::layout::SegmentMeta;
+
+use codes::{Alphabet, Codes, Entrance, Reader};
+
+pub(in crate::format) use decode::decode;
+pub use encode::cut_units;
+pub(in crate::format) use encode::encode;
+pub use partial::{GrammarStream, PartialGrammar};
+pub use units::{Unit, Units};
+
+/// Number of the codec in the footer.
+pub(in crate::format) const CODEC: u16 = 4;
+
+/// Length of the text of a unit that ends inside a document, at least. A unit that ends with a
+/// document has half of it or more. The lists that name units, and the text that is decoded for one
+/// hit, grow in opposite directions with it.
+const UNIT_BYTES: u64 = 64 << 10;
+/// Number of elements of a unit, in the same way. Without it, repetitive text is cut into units of
+/// few elements that all have the same words.
+const UNIT_ELEMENTS: u32 = 2048;
+/// Number of rules of a block.
+const BLOCK_LEN: u32 = 16;
+/// Number of parts of the root and of the rules that are decoded at once.
+const NUM_PARTS: usize = 8;
+
+/// Stands for a first use. Ids are smaller than it and [`MARK`].
+const FIRST_USE: u32 = (1 << 31) - 1;
+/// Stands for the begin of a document.
+const MARK: u32 = FIRST_USE - 1;
+
+/// Log2 of the size of the smallest group, if there are so many ids.
+const MIN_WIDTH: u8 = 4;
+
+/// Returns the log2 of the size of each group of `num_ids` ids: 16, 32, 64, …, and the rest in
+/// falling powers of two.
+fn group_widths(num_ids: u32) -> Vec<u8> {
+    let mut widths = Vec::new();
+    let mut left = num_ids;
+    let mut width = MIN_WIDTH;
+    while left.checked_shr(width.into()).unwrap_or(0) > 0 {
+        widths.push(width);
+        left -= 1 << width;
+        width += 1;
+    }
+    widths.extend((0..width).rev().filter(|bit| left >> bit & 1 == 1));
+    widths
+}
+
+/// The classes of a stream: groups of terminals, groups of rules, first uses, and marks in the root.
+#[derive(Debug)]
+struct Classes {
+    num_terminal_groups: usize,
+    classes: Vec<Class>,
+}
+
+impl Classes {
+    fn new(num_named_terminals: u32, num_named_rules: u32) -> Self {
+        let terminals = group_widths(num_named_terminals);
+        let num_terminal_groups = terminals.len();
+        let mut start = 0;
+        let widths = terminals.into_iter().chain(group_widths(num_named_rules)).chain([0, 0]);
+        let classes = widths.map(|width| {
+            let class = Class { start, width };
+            start += 1 << width;
+            class
+        });
+        Self { num_terminal_groups, classes: classes.collect() }
+    }
+
+    fn num_groups(&self) -> usize {
+        self.classes.len() - 2
+    }
+
+    /// Returns the number of ids in groups, which is the place of a first use.
+    fn num_named(&self) -> u32 {
+        self.classes[self.num_groups()].start
+    }
+
+    fn root_alphabet(&self) -> Alphabet {
+        Alphabet::without_ends(&self.classes)
+    }
+
+    fn rules_alphabet(&self) -> Alphabet {
+        Alphabet::with_ends(&self.classes[..=self.num_groups()])
+    }
+}
+
+/// A part of the rules that is decoded beside the others.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    num_elements: usize,
+    num_bits: u64,
+}
+
+/// Elements in codes.
+#[derive(Debug)]
+struct Coded<'a> {
+    codes: Codes,
+    bytes: &'a [u8],
+    num_bits: u64,
+}
+
+impl<'a> Coded<'a> {
+    fn reader_at(&self, entrance: Entrance) -> Reader<'a> {
+        Reader::new(self.bytes, entrance)
+    }
+}
+
+/// A section of which no element is decoded.
+#[derive(Debug)]
+struct Stored<'a> {
+    place: Origin<'a>,
+    num_terminals: u32,
+    num_rules: u32,
+    units: Units,
+    parts: Vec<Part>,
+    classes: Classes,
+    /// Ids of terminals, and of rules, by group.
+    ids: Vec<Monotone<'a>>,
+    blocks: Monotone<'a>,
+    root: Coded<'a>,
+    rules: Coded<'a>,
+}
+
+impl<'a> Stored<'a> {
+    fn read(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+        let misfit = || misfit(place);
+        let mut cursor = Cursor::new(place, bytes);
+        let (num_terminals, num_rules) = (meta.num_terminals(), meta.num_rules);
+        let num_inner = num_rules.checked_sub(1).ok_or_else(misfit)?;
+        let [named_terminals, named_rules] = [cursor.u32()?, cursor.u32()?];
+        let num_ids = u64::from(num_terminals) + u64::from(num_rules);
+        if named_terminals > num_terminals || named_rules > num_inner || num_ids > u64::from(MARK) {
+            return Err(misfit());
+        }
+        let [root_bits, rules_bits] = [cursor.varint()?, cursor.varint()?];
+        // Each element takes a bit or more, so the bytes bound the memory of all that follows.
+        let most_bits = 8 * bytes.len() as u64;
+        let num_bits = root_bits.checked_add(rules_bits).filter(|&sum| sum <= most_bits);
+        let num_symbols = meta.num_elements.checked_add(meta.num_docs);
+        let fits = num_symbols.zip(num_bits).is_some_and(|(symbols, bits)| symbols <= bits);
+        if !fits || meta.num_elements > u64::from(u32::MAX) {
+            return Err(misfit());
+        }
+        let units = Units::read(&mut cursor)?;
+        let total = units.total();
+        let root_len = u64::from(total.root_len);
+        let rules_len = meta.num_elements.checked_sub(root_len).ok_or_else(misfit)?;
+        let fits = u64::from(total.num_docs) == meta.num_docs
+            && total.num_rules == num_inner
+            && total.entrance.bit == root_bits
+            && rules_len >= u64::from(num_inner)
+            && (rules_len > 0) == (num_inner > 0);
+        if !fits {
+            return Err(misfit());
+        }
+        let parts = read_parts(&mut cursor, rules_len, rules_bits)?;
+        let classes = Classes::new(named_terminals, named_rules);
+        let root_codes = Codes::read(&mut cursor, &classes.root_alphabet())?;
+        let rules_codes = Codes::read(&mut cursor, &classes.rules_alphabet())?;
+        let root_is_empty = root_len + meta.num_docs == 0;
+        let fits = root_codes.is_empty() == root_is_empty && rules_codes.is_empty() == (rules_len == 0);
+        if !fits || !units.contexts_exist_in(&root_codes) {
+            return Err(misfit());
+        }
+        let groups = classes.classes[..classes.num_groups()].iter().enumerate();
+        let ids = groups.map(|(group, class)| {
+            let limit = if group < classes.num_terminal_groups { num_terminals } else { num_rules };
+            Monotone::read(&mut cursor, 1 << class.width, limit.into())
+        });
+        let ids = ids.collect::<Result<_>>()?;
+        let num_blocks = num_inner.div_ceil(BLOCK_LEN) as usize;
+        let blocks = Monotone::read(&mut cursor, num_blocks, rules_bits.saturating_add(1))?;
+        let root_bytes = cursor.take(root_bits.div_ceil(8) as usize)?;
+        let rules_bytes = cursor.take(rules_bits.div_ceil(8) as usize)?;
+        cursor.finish()?;
+        let root = Coded { codes: root_codes, bytes: root_bytes, num_bits: root_bits };
+        let rules = Coded { codes: rules_codes, bytes: rules_bytes, num_bits: rules_bits };
+        Ok(Self { place, num_terminals, num_rules, units, parts, classes, ids, blocks, root, rules })
+    }
+
+    /// Returns the id of the element at `place` among those of all groups, or `None` if the section
+    /// does not say it.
+    fn id_at(&self, place: u32) -> Option<u32> {
+        let groups = &self.classes.classes[..self.classes.num_groups()];
+        let group = groups.partition_point(|class| class.start <= place).checked_sub(1)?;
+        let id = self.ids[group].get((place - groups[group].start) as usize)?;
+        self.element_for(group, id)
+    }
+
+    /// Returns the element that has number `id` in `group`. No rule uses the root.
+    #[inline]
+    fn element_for(&self, group: usize, id: u64) -> Option<u32> {
+        let id = id as u32;
+        if group < self.classes.num_terminal_groups {
+            return Some(id);
+        }
+        (id > 0).then_some(self.num_terminals + id)
+    }
+
+    fn misfit(&self) -> Error {
+        misfit(self.place)
+    }
+}
+
+/// Reads the parts of the rules, which must have `num_elements` and `num_bits` together.
+fn read_parts(cursor: &mut Cursor<'_>, num_elements: u64, num_bits: u64) -> Result<Vec<Part>> {
+    let at = cursor.clone();
+    let (mut elements_left, mut bits_left) = (num_elements, num_bits);
+    let mut parts = Vec::with_capacity(NUM_PARTS);
+    for _ in 0..NUM_PARTS {
+        let [num_elements, num_bits] = [cursor.varint()?, cursor.varint()?];
+        let left = elements_left.checked_sub(num_elements).zip(bits_left.checked_sub(num_bits));
+        let Some(left) = left else {
+            return Err(at.fault("expected parts that are all of the rules"));
+        };
+        (elements_left, bits_left) = left;
+        parts.push(Part { num_elements: num_elements as usize, num_bits });
+    }
+    if (elements_left, bits_left) != (0, 0) {
+        return Err(at.fault("expected parts that are all of the rules"));
+    }
+    Ok(parts)
+}
+
+fn misfit(place: Origin<'_>) -> Error {
+    place.fault(0, "expected units and rules that fit one another and the declared counts")
+}

@@ -1,0 +1,361 @@
+//! Decoder of some units of a segment.
+//!
+//! The elements of the wanted units are decoded first. They reach rules, and these reach others,
+//! always with larger numbers. So one pass by ascending number decodes each rule once. The decoder
+//! goes on where it is if the next rule is in the same block, and to the begin of its block
+//! otherwise.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::format::cursor::Origin;
+use crate::format::framing::OpenLimits;
+use crate::format::layout::SegmentMeta;
+use crate::grammar::Grammar;
+
+use super::codes::{ENDS, Entrance, Reader};
+use super::units::{Unit, Units};
+use super::{BLOCK_LEN, Stored};
+
+/// Peak memory for each element that is decoded: symbols and offsets, while they grow.
+const ELEMENT_BYTES: u64 = 16;
+
+/// The grammar section of a segment, of which units are decoded.
+#[derive(Debug)]
+pub struct GrammarStream<'a> {
+    stored: Stored<'a>,
+}
+
+/// The grammar of some units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialGrammar {
+    /// The elements of the units, and the rules that they reach. It has all documents of the
+    /// segment, and those outside the units are empty. If a document has parts in wanted units and
+    /// in others between them, its wanted parts follow each other.
+    pub grammar: Grammar,
+    /// Id in the segment of each terminal of the grammar, ascending.
+    pub terminals: Vec<u32>,
+}
+
+impl<'a> GrammarStream<'a> {
+    /// Finds the parts of the section of segment `meta`. The time depends on the number of units,
+    /// and not on that of elements.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if they are not those of a section with the numbers that `meta` declares.
+    pub(in crate::format) fn open(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+        Ok(Self { stored: Stored::read(place, bytes, meta)? })
+    }
+
+    /// Returns the units of the segment.
+    pub fn units(&self) -> &Units {
+        &self.stored.units
+    }
+
+    /// Decodes the units `wanted`, which ascend. The grammar is valid, and all its rules are used.
+    /// The time depends on the elements of these units and of the rules that they reach, on the
+    /// number of documents, and a little on that of rules.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if the section does not have such units, [`Error::InvalidArgument`] if
+    /// `wanted` does not ascend, [`Error::OutOfRange`] if a unit does not exist,
+    /// [`Error::Capacity`] if the grammar needs more memory than `limits` allow.
+    pub fn decode_units(&self, wanted: impl IntoIterator<Item = usize>, limits: &OpenLimits) -> Result<PartialGrammar> {
+        let mut reading = Reading::new(&self.stored, limits)?;
+        let mut units: Vec<(Unit, Vec<u32>)> = Vec::new();
+        let mut next_idx = 0;
+        for unit_idx in wanted {
+            let (len, got) = (self.units().len() as u64, unit_idx as u64);
+            let unit = self.units().get(unit_idx).ok_or(Error::OutOfRange { what: "unit", got, len })?;
+            if unit_idx < next_idx {
+                let (got, allowed) = (format!("unit {unit_idx} before {next_idx}"), "units that ascend".into());
+                return Err(Error::InvalidArgument { name: "wanted", got, allowed });
+            }
+            next_idx = unit_idx + 1;
+            let first_uses = reading.read_unit(unit_idx, &unit)?;
+            units.push((unit, first_uses));
+        }
+        reading.read_rules(units)?;
+        Ok(reading.finish())
+    }
+}
+
+/// Units while they are decoded.
+struct Reading<'s, 'a> {
+    stored: &'s Stored<'a>,
+    limits: &'s OpenLimits,
+    /// Memory that does not depend on the number of elements.
+    fixed_bytes: u64,
+    /// Element at each place, plus 1, or 0 if it was not looked up.
+    element_at: Vec<u32>,
+    terminals: NumberSet,
+    rules: NumberSet,
+    /// Elements by their ids in the segment: those of the units, then those of the rules.
+    symbols: Vec<u32>,
+    /// Starts of the rules in `symbols`, without the root.
+    rule_starts: Vec<u32>,
+    /// Number of elements of each document.
+    doc_lens: Vec<u32>,
+    rule_reader: Reader<'a>,
+    /// Rule at which it stands.
+    next_rule: u32,
+}
+
+impl<'s, 'a> Reading<'s, 'a> {
+    fn new(stored: &'s Stored<'a>, limits: &'s OpenLimits) -> Result<Self> {
+        let (num_named, num_docs) = (stored.classes.num_named(), stored.units.total().num_docs);
+        let fixed_bytes = 4 * u64::from(num_named) + 8 * u64::from(num_docs);
+        limits.check_memory(fixed_bytes)?;
+        let mut rules = NumberSet::new(stored.num_rules);
+        rules.insert(0);
+        Ok(Self {
+            stored,
+            limits,
+            fixed_bytes,
+            element_at: vec![0; num_named as usize],
+            terminals: NumberSet::new(stored.num_terminals),
+            rules,
+            symbols: Vec::new(),
+            rule_starts: Vec::new(),
+            doc_lens: vec![0; num_docs as usize],
+            rule_reader: stored.rules.reader_at(Entrance::default()),
+            next_rule: 0,
+        })
+    }
+
+    /// Decodes the elements of unit `unit_idx`. Returns the positions of its first uses.
+    fn read_unit(&mut self, unit_idx: usize, unit: &Unit) -> Result<Vec<u32>> {
+        let (coded, units) = (&self.stored.root, &self.stored.units);
+        let end_bit = units.entrance(unit_idx + 1).bit;
+        let num_symbols = units.symbols_before(unit_idx + 1) - units.symbols_before(unit_idx);
+        let first_use = self.stored.classes.num_named();
+        let mut reader = coded.reader_at(units.entrance(unit_idx));
+        let mut first_uses = Vec::new();
+        let mut doc = if unit.continues { Some(unit.docs.start) } else { None };
+        let mut num_marks = 0;
+        for _ in 0..num_symbols {
+            let (place, _) = reader.next(&coded.codes);
+            if place > first_use {
+                doc = Some(unit.docs.start + u32::from(unit.continues) + num_marks);
+                num_marks += 1;
+                continue;
+            }
+            // An element stands in a document that begins in the unit or is continued.
+            let len = doc.and_then(|doc| self.doc_lens.get_mut(doc as usize));
+            *len.ok_or_else(|| self.stored.misfit())? += 1;
+            let element = if place == first_use {
+                first_uses.push(self.symbols.len() as u32);
+                0
+            } else {
+                self.element(place, 0)?
+            };
+            self.symbols.push(element);
+        }
+        let num_docs = unit.docs.len() - usize::from(unit.continues);
+        if reader.position() != end_bit || num_marks as usize != num_docs {
+            return Err(self.stored.misfit());
+        }
+        self.check_memory()?;
+        Ok(first_uses)
+    }
+
+    /// Decodes the rules that the elements of `units` reach. Each has the positions of its first
+    /// uses with it.
+    fn read_rules(&mut self, units: Vec<(Unit, Vec<u32>)>) -> Result<()> {
+        let mut next_rule = 1;
+        // The last unit has the rules with the smallest numbers.
+        for (unit, mut first_uses) in units.into_iter().rev() {
+            self.read_reached(next_rule..unit.rules.start)?;
+            next_rule = self.read_below(unit.rules.clone(), &mut first_uses)?;
+            if next_rule != unit.rules.end {
+                return Err(self.stored.misfit());
+            }
+        }
+        self.read_reached(next_rule..self.stored.num_rules)
+    }
+
+    /// Decodes the rules of `range` that are reached, and the rules below them.
+    fn read_reached(&mut self, range: Range<u32>) -> Result<()> {
+        let mut first_uses = Vec::new();
+        let mut from = range.start;
+        while let Some(rule) = self.rules.next_from(from).filter(|&rule| rule < range.end) {
+            self.read_rule(rule, &mut first_uses)?;
+            from = self.read_below(rule + 1..range.end, &mut first_uses)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes rules from the begin of `range` on until none of the `first_uses` waits for one.
+    /// Returns the rule behind them.
+    fn read_below(&mut self, range: Range<u32>, first_uses: &mut Vec<u32>) -> Result<u32> {
+        let mut rule = range.start;
+        while let Some(position) = first_uses.pop() {
+            if rule >= range.end {
+                return Err(self.stored.misfit());
+            }
+            self.symbols[position as usize] = self.stored.num_terminals + rule;
+            self.rules.insert(rule);
+            self.read_rule(rule, first_uses)?;
+            rule += 1;
+        }
+        Ok(rule)
+    }
+
+    /// Decodes rule `rule` and adds the positions of its first uses.
+    fn read_rule(&mut self, rule: u32, first_uses: &mut Vec<u32>) -> Result<()> {
+        self.seek(rule)?;
+        self.rule_starts.push(self.symbols.len() as u32);
+        let first_use = self.stored.classes.num_named();
+        loop {
+            let (place, ends) = self.next_of_rule()?;
+            let element = if place >= first_use {
+                first_uses.push(self.symbols.len() as u32);
+                0
+            } else {
+                self.element(place, rule)?
+            };
+            self.symbols.push(element);
+            if ends {
+                break;
+            }
+        }
+        self.next_rule = rule + 1;
+        self.check_memory()
+    }
+
+    /// Goes to the begin of rule `rule`, which is not before the next one.
+    fn seek(&mut self, rule: u32) -> Result<()> {
+        let block = (rule - 1) / BLOCK_LEN;
+        let first_rule = block * BLOCK_LEN + 1;
+        if self.next_rule < first_rule {
+            let bit = self.stored.blocks.get(block as usize).ok_or_else(|| self.stored.misfit())?;
+            let context = self.stored.rules.codes.first_context();
+            self.rule_reader = self.stored.rules.reader_at(Entrance { bit, context });
+            self.next_rule = first_rule;
+        }
+        while self.next_rule < rule {
+            let (_, ends) = self.next_of_rule()?;
+            self.next_rule += u32::from(ends);
+        }
+        Ok(())
+    }
+
+    /// Reads the place of the next element of a rule, and if it is the last one.
+    #[inline]
+    fn next_of_rule(&mut self) -> Result<(u32, bool)> {
+        let (place, ends) = self.rule_reader.next(&self.stored.rules.codes);
+        if self.rule_reader.position() <= self.stored.rules.num_bits {
+            Ok((place, ends == ENDS))
+        } else {
+            Err(self.stored.misfit())
+        }
+    }
+
+    /// Returns the element at `place`, which stands in rule `rule`, and notes that it is reached.
+    #[inline]
+    fn element(&mut self, place: u32, rule: u32) -> Result<u32> {
+        let known = self.element_at[place as usize];
+        let element = if known > 0 { known - 1 } else { self.look_up(place)? };
+        // Rules refer to rules behind them.
+        let num_terminals = self.stored.num_terminals;
+        let is_wrong = element >= num_terminals && element <= num_terminals + rule;
+        if is_wrong { Err(self.stored.misfit()) } else { Ok(element) }
+    }
+
+    #[cold]
+    fn look_up(&mut self, place: u32) -> Result<u32> {
+        let element = self.stored.id_at(place).ok_or_else(|| self.stored.misfit())?;
+        match element.checked_sub(self.stored.num_terminals) {
+            None => self.terminals.insert(element),
+            Some(rule) => self.rules.insert(rule),
+        }
+        self.element_at[place as usize] = element + 1;
+        Ok(element)
+    }
+
+    fn check_memory(&self) -> Result<()> {
+        self.limits.check_memory(self.fixed_bytes + ELEMENT_BYTES * self.symbols.len() as u64)
+    }
+
+    /// Returns the grammar, with the terminals and rules that are reached numbered from 0 on.
+    fn finish(self) -> PartialGrammar {
+        let terminals = self.terminals.members();
+        let num_terminals = terminals.len() as u32;
+        let (terminal_ranks, rule_ranks) = (self.terminals.ranks(), self.rules.ranks());
+        let mut symbols = self.symbols;
+        for symbol in &mut symbols {
+            *symbol = match symbol.checked_sub(self.stored.num_terminals) {
+                None => self.terminals.rank(&terminal_ranks, *symbol),
+                Some(rule) => num_terminals + self.rules.rank(&rule_ranks, rule),
+            };
+        }
+        let end = symbols.len() as u32;
+        let rule_offsets = [0].into_iter().chain(self.rule_starts).chain([end]).collect();
+        let ends = self.doc_lens.iter().scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        });
+        let doc_offsets = [0].into_iter().chain(ends).collect();
+        PartialGrammar { grammar: Grammar { num_terminals, rule_offsets, symbols, doc_offsets }, terminals }
+    }
+}
+
+/// Set of numbers, with the number of smaller members of each.
+#[derive(Debug)]
+struct NumberSet {
+    words: Vec<u64>,
+}
+
+impl NumberSet {
+    fn new(len: u32) -> Self {
+        Self { words: vec![0; len as usize / 64 + 1] }
+    }
+
+    #[inline]
+    fn insert(&mut self, number: u32) {
+        self.words[number as usize / 64] |= 1 << (number % 64);
+    }
+
+    /// Returns the least member from `start` on.
+    fn next_from(&self, start: u32) -> Option<u32> {
+        let first = start as usize / 64;
+        let mut mask = u64::MAX << (start % 64);
+        for (word_idx, word) in self.words.iter().enumerate().skip(first) {
+            let word = word & mask;
+            if word != 0 {
+                return Some(64 * word_idx as u32 + word.trailing_zeros());
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    fn members(&self) -> Vec<u32> {
+        let mut members = Vec::new();
+        for (word_idx, &word) in (0..).zip(&self.words) {
+            let mut word = word;
+            while word != 0 {
+                members.push(64 * word_idx + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+        members
+    }
+
+    /// Returns the number of members in front of each word.
+    fn ranks(&self) -> Vec<u32> {
+        let ranks = self.words.iter().scan(0, |sum, word| {
+            let before = *sum;
+            *sum += word.count_ones();
+            Some(before)
+        });
+        ranks.collect()
+    }
+
+    /// Returns the number of members below `number`, if `ranks` are the [`ranks`](Self::ranks).
+    #[inline]
+    fn rank(&self, ranks: &[u32], number: u32) -> u32 {
+        let below = self.words[number as usize / 64] & !(u64::MAX << (number % 64));
+        ranks[number as usize / 64] + below.count_ones()
+    }
+}

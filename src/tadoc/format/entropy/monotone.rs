@@ -100,6 +100,11 @@ impl<'a> Monotone<'a> {
         Ok(Self { shape, low: take(low)?, high: take(high)?, samples: take(samples)? })
     }
 
+    /// Returns the number of numbers.
+    pub(in crate::format) fn len(&self) -> usize {
+        self.shape.len
+    }
+
     /// Returns the number at `at`, or `None` if it does not exist or is not below the limit.
     pub(in crate::format) fn get(&self, at: usize) -> Option<u64> {
         if at >= self.shape.len {
@@ -150,16 +155,29 @@ fn nth_one(bits: &[u8], start: u64, nth: u32) -> Option<u64> {
     let mut left = nth;
     let mut mask = u64::MAX << (start % 64);
     while at < bits.len() {
-        let mut word = Stream { bytes: bits, position: 8 * at }.bits() & mask;
+        let word = Stream { bytes: bits, position: 8 * at }.bits() & mask;
         let num_ones = word.count_ones();
         if left < num_ones {
-            (0..left).for_each(|_| word &= word - 1);
-            return Some(8 * at as u64 + u64::from(word.trailing_zeros()));
+            return Some(8 * at as u64 + u64::from(nth_one_of(word, left)));
         }
         left -= num_ones;
         (at, mask) = (at + 8, u64::MAX);
     }
     None
+}
+
+/// Returns the place of one number `nth` in `word`, which has more.
+fn nth_one_of(word: u64, nth: u32) -> u32 {
+    let (mut word, mut left, mut place) = (word, nth, 0);
+    for half in [32, 16, 8] {
+        let num_ones = (word & ((1 << half) - 1)).count_ones();
+        let skipped = if left < num_ones { 0 } else { half };
+        left -= if skipped > 0 { num_ones } else { 0 };
+        word >>= skipped;
+        place += skipped;
+    }
+    (0..left).for_each(|_| word &= word - 1);
+    place + word.trailing_zeros()
 }
 
 #[cfg(test)]

@@ -300,6 +300,11 @@ impl<'a> Stream<'a> {
 
     #[cold]
     fn load_end(&self, at: usize) -> u64 {
+        if let Some(last) = self.bytes.last_chunk()
+            && at < self.bytes.len()
+        {
+            return u64::from_le_bytes(*last) >> (8 * (at + 8 - self.bytes.len()));
+        }
         let rest = self.bytes.iter().skip(at).zip((0..64).step_by(8));
         rest.map(|(&byte, shift)| u64::from(byte) << shift).sum()
     }

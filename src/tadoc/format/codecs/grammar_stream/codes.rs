@@ -311,6 +311,11 @@ impl<'a> Reader<'a> {
         (entry.start + place, u32::from(entry.behind) << 24 & ENDS)
     }
 
+    /// Returns where it is.
+    pub fn entrance(&self) -> Entrance {
+        Entrance { bit: self.position(), context: (self.first_entry >> MAX_CODE_LEN) as u8 }
+    }
+
     /// Returns the place of the next bit.
     pub fn position(&self) -> u64 {
         self.stream.position as u64

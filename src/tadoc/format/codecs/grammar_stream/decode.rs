@@ -11,7 +11,7 @@ use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 use super::codes::{Codes, ENDS, Entrance, Reader};
-use super::{Coded, FIRST_USE, MARK, NUM_PARTS, Stored};
+use super::{Coded, FIRST_USE, MARK, NUM_PARTS, Part, Stored};
 
 /// Number of parts that a thread follows at once.
 const PARTS_AT_ONCE: usize = NUM_PARTS / 2;
@@ -79,12 +79,11 @@ impl Stored<'_> {
     /// Returns the same of the rules.
     fn rules_parts(&self) -> [(Entrance, usize, u64); NUM_PARTS] {
         let context = self.rules.codes.first_context();
-        let mut bit = 0;
+        let starts = self.part_starts();
         std::array::from_fn(|part| {
-            let part = self.parts[part];
-            let entrance = Entrance { bit, context };
-            bit += part.num_bits;
-            (entrance, part.num_elements, bit)
+            let Part { num_elements, num_bits } = self.parts[part];
+            let (_, bit) = starts[part];
+            (Entrance { bit, context }, num_elements, bit + num_bits)
         })
     }
 }

@@ -166,7 +166,7 @@ struct Stored<'a> {
     num_terminals: u32,
     num_rules: u32,
     units: Units,
-    parts: Vec<Part>,
+    parts: [Part; NUM_PARTS],
     classes: Classes,
     /// Ids of terminals, and of rules, by group.
     ids: Vec<Monotone<'a>>,
@@ -251,24 +251,35 @@ impl<'a> Stored<'a> {
         (id > 0).then_some(self.num_terminals + id)
     }
 
+    /// Returns the number of elements and of bits of the rules before each part.
+    fn part_starts(&self) -> [(usize, u64); NUM_PARTS] {
+        let mut start = (0, 0);
+        std::array::from_fn(|part| {
+            let Part { num_elements, num_bits } = self.parts[part];
+            let of_part = start;
+            start = (start.0 + num_elements, start.1 + num_bits);
+            of_part
+        })
+    }
+
     fn misfit(&self) -> Error {
         misfit(self.place)
     }
 }
 
 /// Reads the parts of the rules, which must have `num_elements` and `num_bits` together.
-fn read_parts(cursor: &mut Cursor<'_>, num_elements: u64, num_bits: u64) -> Result<Vec<Part>> {
+fn read_parts(cursor: &mut Cursor<'_>, num_elements: u64, num_bits: u64) -> Result<[Part; NUM_PARTS]> {
     let at = cursor.clone();
     let (mut elements_left, mut bits_left) = (num_elements, num_bits);
-    let mut parts = Vec::with_capacity(NUM_PARTS);
-    for _ in 0..NUM_PARTS {
+    let mut parts = [Part::default(); NUM_PARTS];
+    for part in &mut parts {
         let [num_elements, num_bits] = [cursor.varint()?, cursor.varint()?];
         let left = elements_left.checked_sub(num_elements).zip(bits_left.checked_sub(num_bits));
         let Some(left) = left else {
             return Err(at.fault("expected parts that are all of the rules"));
         };
         (elements_left, bits_left) = left;
-        parts.push(Part { num_elements: num_elements as usize, num_bits });
+        *part = Part { num_elements: num_elements as usize, num_bits };
     }
     if (elements_left, bits_left) != (0, 0) {
         return Err(at.fault("expected parts that are all of the rules"));

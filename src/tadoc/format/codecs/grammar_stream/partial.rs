@@ -19,6 +19,8 @@ use super::{BLOCK_LEN, Stored};
 
 /// Peak memory for each element that is decoded: symbols and offsets, while they grow.
 const ELEMENT_BYTES: u64 = 16;
+/// Bit of an element that is looked up and not reached.
+const NOT_REACHED: u32 = 1 << 31;
 
 /// The grammar section of a segment, of which units are decoded.
 #[derive(Debug)]
@@ -61,22 +63,84 @@ impl<'a> GrammarStream<'a> {
     /// `wanted` does not ascend, [`Error::OutOfRange`] if a unit does not exist,
     /// [`Error::Capacity`] if the grammar needs more memory than `limits` allow.
     pub fn decode_units(&self, wanted: impl IntoIterator<Item = usize>, limits: &OpenLimits) -> Result<PartialGrammar> {
+        let units = self.existing_units(wanted)?;
         let mut reading = Reading::new(&self.stored, limits)?;
-        let mut units: Vec<(Unit, Vec<u32>)> = Vec::new();
-        let mut next_idx = 0;
+        reading.look_up_groups(units.iter().map(|(_, unit)| unit.root.len()).sum())?;
+        let mut first_uses = Vec::with_capacity(units.len());
+        for (unit_idx, unit) in &units {
+            first_uses.push(reading.read_unit(*unit_idx, unit)?);
+        }
+        reading.read_rules(units.into_iter().map(|(_, unit)| unit.rules).zip(first_uses).collect())?;
+        Ok(reading.finish())
+    }
+
+    /// Checks that units and blocks begin where the section says. If it also [decodes](super::decode)
+    /// as a whole, any of its units are those of the whole. It reads all elements twice.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if one begins elsewhere, [`Error::Capacity`] as in
+    /// [`decode_units`](Self::decode_units).
+    pub fn check_entrances(&self, limits: &OpenLimits) -> Result<()> {
+        let has_all = self.root_has_entrances() && self.rules_have_entrances();
+        if !has_all {
+            return Err(self.stored.misfit());
+        }
+        self.decode_units(0..self.units().len(), limits).map(drop)
+    }
+
+    fn root_has_entrances(&self) -> bool {
+        let (coded, units) = (&self.stored.root, self.units());
+        let mut reader = coded.reader_at(units.entrance(0));
+        (0..units.len()).all(|unit_idx| {
+            let is_here = reader.entrance() == units.entrance(unit_idx);
+            let num_symbols = units.symbols_before(unit_idx + 1) - units.symbols_before(unit_idx);
+            for _ in 0..num_symbols {
+                reader.next(&coded.codes);
+            }
+            is_here
+        })
+    }
+
+    fn rules_have_entrances(&self) -> bool {
+        let coded = &self.stored.rules;
+        let mut reader = coded.reader_at(Entrance { bit: 0, context: coded.codes.first_context() });
+        let mut parts = self.stored.part_starts().into_iter().peekable();
+        let mut num_elements = 0;
+        for rule in 1..self.stored.num_rules {
+            let bit = reader.position();
+            let is_block = (rule - 1) % BLOCK_LEN == 0;
+            let block = ((rule - 1) / BLOCK_LEN) as usize;
+            if is_block && self.stored.blocks.get(block) != Some(bit) {
+                return false;
+            }
+            while parts.next_if_eq(&(num_elements, bit)).is_some() {}
+            loop {
+                let (_, ends) = reader.next(&coded.codes);
+                num_elements += 1;
+                if ends > 0 || reader.position() > coded.num_bits {
+                    break;
+                }
+            }
+        }
+        while parts.next_if_eq(&(num_elements, reader.position())).is_some() {}
+        parts.next().is_none()
+    }
+
+    /// Returns the units `wanted`, if they exist and ascend.
+    fn existing_units(&self, wanted: impl IntoIterator<Item = usize>) -> Result<Vec<(usize, Unit)>> {
+        let mut units: Vec<(usize, Unit)> = Vec::new();
         for unit_idx in wanted {
-            let (len, got) = (self.units().len() as u64, unit_idx as u64);
+            let (got, len) = (unit_idx as u64, self.units().len() as u64);
             let unit = self.units().get(unit_idx).ok_or(Error::OutOfRange { what: "unit", got, len })?;
-            if unit_idx < next_idx {
-                let (got, allowed) = (format!("unit {unit_idx} before {next_idx}"), "units that ascend".into());
+            if let Some((last, _)) = units.last()
+                && *last >= unit_idx
+            {
+                let (got, allowed) = (format!("unit {unit_idx} behind {last}"), "units that ascend".into());
                 return Err(Error::InvalidArgument { name: "wanted", got, allowed });
             }
-            next_idx = unit_idx + 1;
-            let first_uses = reading.read_unit(unit_idx, &unit)?;
-            units.push((unit, first_uses));
+            units.push((unit_idx, unit));
         }
-        reading.read_rules(units)?;
-        Ok(reading.finish())
+        Ok(units)
     }
 }
 
@@ -86,7 +150,7 @@ struct Reading<'s, 'a> {
     limits: &'s OpenLimits,
     /// Memory that does not depend on the number of elements.
     fixed_bytes: u64,
-    /// Element at each place, plus 1, or 0 if it was not looked up.
+    /// Element at each place, plus 1, with [`NOT_REACHED`] until it is, or 0 if it is not looked up.
     element_at: Vec<u32>,
     terminals: NumberSet,
     rules: NumberSet,
@@ -104,7 +168,8 @@ struct Reading<'s, 'a> {
 impl<'s, 'a> Reading<'s, 'a> {
     fn new(stored: &'s Stored<'a>, limits: &'s OpenLimits) -> Result<Self> {
         let (num_named, num_docs) = (stored.classes.num_named(), stored.units.total().num_docs);
-        let fixed_bytes = 4 * u64::from(num_named) + 8 * u64::from(num_docs);
+        let num_ids = u64::from(stored.num_terminals) + u64::from(stored.num_rules);
+        let fixed_bytes = 4 * u64::from(num_named) + 8 * u64::from(num_docs) + num_ids;
         limits.check_memory(fixed_bytes)?;
         let mut rules = NumberSet::new(stored.num_rules);
         rules.insert(0);
@@ -159,15 +224,15 @@ impl<'s, 'a> Reading<'s, 'a> {
         Ok(first_uses)
     }
 
-    /// Decodes the rules that the elements of `units` reach. Each has the positions of its first
-    /// uses with it.
-    fn read_rules(&mut self, units: Vec<(Unit, Vec<u32>)>) -> Result<()> {
+    /// Decodes the rules that the units reach. `units` has the rules that are used first in each, and
+    /// the positions of these uses.
+    fn read_rules(&mut self, units: Vec<(Range<u32>, Vec<u32>)>) -> Result<()> {
         let mut next_rule = 1;
         // The last unit has the rules with the smallest numbers.
-        for (unit, mut first_uses) in units.into_iter().rev() {
-            self.read_reached(next_rule..unit.rules.start)?;
-            next_rule = self.read_below(unit.rules.clone(), &mut first_uses)?;
-            if next_rule != unit.rules.end {
+        for (rules, mut first_uses) in units.into_iter().rev() {
+            self.read_reached(next_rule..rules.start)?;
+            next_rule = self.read_below(rules.clone(), &mut first_uses)?;
+            if next_rule != rules.end {
                 return Err(self.stored.misfit());
             }
         }
@@ -203,11 +268,11 @@ impl<'s, 'a> Reading<'s, 'a> {
 
     /// Decodes rule `rule` and adds the positions of its first uses.
     fn read_rule(&mut self, rule: u32, first_uses: &mut Vec<u32>) -> Result<()> {
-        self.seek(rule)?;
+        let mut reader = self.reader_at_rule(rule)?;
         self.rule_starts.push(self.symbols.len() as u32);
         let first_use = self.stored.classes.num_named();
         loop {
-            let (place, ends) = self.next_of_rule()?;
+            let (place, ends) = self.next_of_rule(&mut reader)?;
             let element = if place >= first_use {
                 first_uses.push(self.symbols.len() as u32);
                 0
@@ -219,52 +284,72 @@ impl<'s, 'a> Reading<'s, 'a> {
                 break;
             }
         }
-        self.next_rule = rule + 1;
+        (self.rule_reader, self.next_rule) = (reader, rule + 1);
         self.check_memory()
     }
 
-    /// Goes to the begin of rule `rule`, which is not before the next one.
-    fn seek(&mut self, rule: u32) -> Result<()> {
+    /// Returns a reader at the begin of rule `rule`, which is not before the next one.
+    fn reader_at_rule(&self, rule: u32) -> Result<Reader<'a>> {
         let block = (rule - 1) / BLOCK_LEN;
         let first_rule = block * BLOCK_LEN + 1;
-        if self.next_rule < first_rule {
+        let (mut reader, mut next_rule) = (self.rule_reader, self.next_rule);
+        if next_rule < first_rule {
             let bit = self.stored.blocks.get(block as usize).ok_or_else(|| self.stored.misfit())?;
             let context = self.stored.rules.codes.first_context();
-            self.rule_reader = self.stored.rules.reader_at(Entrance { bit, context });
-            self.next_rule = first_rule;
+            reader = self.stored.rules.reader_at(Entrance { bit, context });
+            next_rule = first_rule;
         }
-        while self.next_rule < rule {
-            let (_, ends) = self.next_of_rule()?;
-            self.next_rule += u32::from(ends);
+        while next_rule < rule {
+            let (_, ends) = self.next_of_rule(&mut reader)?;
+            next_rule += u32::from(ends);
         }
-        Ok(())
+        Ok(reader)
     }
 
     /// Reads the place of the next element of a rule, and if it is the last one.
     #[inline]
-    fn next_of_rule(&mut self) -> Result<(u32, bool)> {
-        let (place, ends) = self.rule_reader.next(&self.stored.rules.codes);
-        if self.rule_reader.position() <= self.stored.rules.num_bits {
+    fn next_of_rule(&self, reader: &mut Reader<'a>) -> Result<(u32, bool)> {
+        let (place, ends) = reader.next(&self.stored.rules.codes);
+        if reader.position() <= self.stored.rules.num_bits {
             Ok((place, ends == ENDS))
         } else {
             Err(self.stored.misfit())
         }
     }
 
+    /// Looks up all ids of the groups that have no more than twice `num_symbols`. To read a whole
+    /// group takes a twentieth of the time for each id.
+    fn look_up_groups(&mut self, num_symbols: usize) -> Result<()> {
+        let classes = &self.stored.classes.classes;
+        for (group, ids) in self.stored.ids.iter().enumerate().filter(|(_, ids)| ids.len() <= 2 * num_symbols) {
+            let numbers = ids.numbers().ok_or_else(|| self.stored.misfit())?;
+            let to = &mut self.element_at[classes[group].start as usize..][..numbers.len()];
+            for (to, id) in to.iter_mut().zip(numbers) {
+                let element = self.stored.element_for(group, id).ok_or_else(|| self.stored.misfit())?;
+                *to = element + 1 | NOT_REACHED;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the element at `place`, which stands in rule `rule`, and notes that it is reached.
     #[inline]
     fn element(&mut self, place: u32, rule: u32) -> Result<u32> {
         let known = self.element_at[place as usize];
-        let element = if known > 0 { known - 1 } else { self.look_up(place)? };
+        let is_reached = known > 0 && known < NOT_REACHED;
+        let element = if is_reached { known - 1 } else { self.reach(place)? };
         // Rules refer to rules behind them.
         let num_terminals = self.stored.num_terminals;
         let is_wrong = element >= num_terminals && element <= num_terminals + rule;
         if is_wrong { Err(self.stored.misfit()) } else { Ok(element) }
     }
 
-    #[cold]
-    fn look_up(&mut self, place: u32) -> Result<u32> {
-        let element = self.stored.id_at(place).ok_or_else(|| self.stored.misfit())?;
+    /// Returns the element at `place`, and notes that it is reached.
+    fn reach(&mut self, place: u32) -> Result<u32> {
+        let element = match self.element_at[place as usize] {
+            0 => self.stored.id_at(place).ok_or_else(|| self.stored.misfit())?,
+            known => (known & !NOT_REACHED) - 1,
+        };
         match element.checked_sub(self.stored.num_terminals) {
             None => self.terminals.insert(element),
             Some(rule) => self.rules.insert(rule),
@@ -281,12 +366,12 @@ impl<'s, 'a> Reading<'s, 'a> {
     fn finish(self) -> PartialGrammar {
         let terminals = self.terminals.members();
         let num_terminals = terminals.len() as u32;
-        let (terminal_ranks, rule_ranks) = (self.terminals.ranks(), self.rules.ranks());
+        let (terminals_ranked, rules_ranked) = (self.terminals.ranked(), self.rules.ranked());
         let mut symbols = self.symbols;
         for symbol in &mut symbols {
             *symbol = match symbol.checked_sub(self.stored.num_terminals) {
-                None => self.terminals.rank(&terminal_ranks, *symbol),
-                Some(rule) => num_terminals + self.rules.rank(&rule_ranks, rule),
+                None => rank(&terminals_ranked, *symbol),
+                Some(rule) => num_terminals + rank(&rules_ranked, rule),
             };
         }
         let end = symbols.len() as u32;
@@ -300,7 +385,7 @@ impl<'s, 'a> Reading<'s, 'a> {
     }
 }
 
-/// Set of numbers, with the number of smaller members of each.
+/// Set of numbers.
 #[derive(Debug)]
 struct NumberSet {
     words: Vec<u64>,
@@ -342,20 +427,27 @@ impl NumberSet {
         members
     }
 
-    /// Returns the number of members in front of each word.
-    fn ranks(&self) -> Vec<u32> {
-        let ranks = self.words.iter().scan(0, |sum, word| {
-            let before = *sum;
+    /// Returns the same set with ranks.
+    fn ranked(&self) -> Vec<RankedWord> {
+        let ranked = self.words.iter().scan(0, |sum, &word| {
+            let num_before = *sum;
             *sum += word.count_ones();
-            Some(before)
+            Some(RankedWord { word, num_before })
         });
-        ranks.collect()
+        ranked.collect()
     }
+}
 
-    /// Returns the number of members below `number`, if `ranks` are the [`ranks`](Self::ranks).
-    #[inline]
-    fn rank(&self, ranks: &[u32], number: u32) -> u32 {
-        let below = self.words[number as usize / 64] & !(u64::MAX << (number % 64));
-        ranks[number as usize / 64] + below.count_ones()
-    }
+/// 64 numbers of a set, and the number of members before them.
+#[derive(Debug, Clone, Copy)]
+struct RankedWord {
+    word: u64,
+    num_before: u32,
+}
+
+/// Returns the number of members below `number`.
+#[inline]
+fn rank(ranked: &[RankedWord], number: u32) -> u32 {
+    let RankedWord { word, num_before } = ranked[number as usize / 64];
+    num_before + (word & !(u64::MAX << (number % 64))).count_ones()
 }

@@ -97,15 +97,22 @@ fn check_valid(grammar: Grammar) {
     }
 }
 
-/// Checks that bytes are refused or describe grammars, as a whole and in parts.
+/// Checks that bytes are refused or describe grammars, as a whole and in parts. The parts are those
+/// of the whole if units and blocks are found where they are.
 fn check_hostile(bytes: &[u8], meta: &SegmentMeta) {
-    if let Ok(grammar) = decode(PLACE, bytes, meta)
-        && grammar.validate().is_ok()
-    {
-        check_valid(grammar);
-    }
-    let Ok(stream) = GrammarStream::open(PLACE, bytes, meta) else { return };
+    let whole = decode(PLACE, bytes, meta).ok().filter(|grammar| grammar.validate().is_ok());
+    let Ok(stream) = GrammarStream::open(PLACE, bytes, meta) else {
+        assert_eq!(whole, None);
+        return;
+    };
     let all: Vec<usize> = (0..stream.units().len()).collect();
+    let is_checked = stream.check_entrances(&OpenLimits::default()).is_ok();
+    if let Some(whole) = whole {
+        check_valid(whole.clone());
+        for wanted in all.chunks(1).filter(|_| is_checked) {
+            check_units(bytes, &whole, wanted);
+        }
+    }
     for wanted in all.chunks(1).chain([&all[..]]) {
         if let Ok(partial) = decode_units(bytes, meta, wanted) {
             assert_eq!(partial.grammar.num_docs() as u64, meta.num_docs);
@@ -226,6 +233,7 @@ proptest! {
         let whole = decode(PLACE, &bytes, &meta).unwrap();
         prop_assert_eq!(expand_tokens(&whole), expand_tokens(&grammar));
         let stream = GrammarStream::open(PLACE, &bytes, &meta).unwrap();
+        stream.check_entrances(&OpenLimits::default()).unwrap();
         let units: Vec<Unit> = stream.units().iter().collect();
         prop_assert!(units.iter().map(|unit| unit.root.start).eq(starts));
         for (unit_idx, unit) in units.iter().enumerate() {

@@ -24,7 +24,9 @@ const MAX_CONTEXTS: usize = 4;
 /// Bit of an element that is the last one of its rule.
 pub(super) const ENDS: u32 = 1 << 31;
 /// The same bit in an entry of a table.
-const ENTRY_ENDS: u8 = 1 << 7;
+const ENTRY_ENDS: u16 = 1 << 15;
+/// Number of entries of all contexts.
+const NUM_ENTRIES: usize = MAX_CONTEXTS << MAX_CODE_LEN;
 /// Unit of estimated bits, and its log2.
 const BIT: i64 = 1 << BIT_SHIFT;
 const BIT_SHIFT: u32 = 8;
@@ -203,19 +205,18 @@ fn log2(number: u64) -> i64 {
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     start: u32,
-    width: u8,
     code_len: u8,
     /// Length of the code and of the place.
     len: u8,
-    /// Context of the next element, and [`ENTRY_ENDS`].
-    behind: u8,
+    /// First entry of the next element's context, and [`ENTRY_ENDS`].
+    behind: u16,
 }
 
 /// The codes of a stream.
 #[derive(Debug)]
 pub(super) struct Codes {
-    /// The entries of all contexts.
-    entries: Vec<Entry>,
+    entries: Box<[Entry; NUM_ENTRIES]>,
+    num_contexts: u8,
     first_context: u8,
 }
 
@@ -232,18 +233,18 @@ impl Codes {
         if usize::from(num_contexts) > MAX_CONTEXTS || !context_of_row.iter().all(is_context) {
             return Err(at.fault(format!("expected at most {MAX_CONTEXTS} contexts, got {num_contexts}")));
         }
-        let mut entries = vec![Entry::default(); usize::from(num_contexts) << MAX_CODE_LEN];
-        for table in entries.chunks_mut(1 << MAX_CODE_LEN) {
+        let mut entries = Box::new([Entry::default(); NUM_ENTRIES]);
+        for table in entries.chunks_mut(1 << MAX_CODE_LEN).take(num_contexts.into()) {
             let lens = read_nibbles(cursor, alphabet.symbols.len())?;
             fill(table, alphabet, &lens, &context_of_row)
                 .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))?;
         }
-        Ok(Self { entries, first_context: context_of_row[alphabet.first_row] })
+        Ok(Self { entries, num_contexts, first_context: context_of_row[alphabet.first_row] })
     }
 
     /// Returns true if there is no code, so that the stream must be empty.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.num_contexts == 0
     }
 
     /// Returns the context of the first element of a rule.
@@ -253,7 +254,7 @@ impl Codes {
 
     /// Returns true if `context` exists.
     pub fn has_context(&self, context: u8) -> bool {
-        usize::from(context) << MAX_CODE_LEN < self.entries.len().max(1)
+        context < self.num_contexts.max(1)
     }
 }
 
@@ -275,8 +276,9 @@ fn fill(table: &mut [Entry], alphabet: &Alphabet, lens: &[u8], context_of_row: &
     }
     for ((symbol, &len), code) in alphabet.symbols.iter().zip(lens).zip(codes(lens)) {
         let Class { start, width } = symbol.class;
-        let behind = context_of_row[symbol.row_behind] | if symbol.ends { ENTRY_ENDS } else { 0 };
-        let entry = Entry { start, width, code_len: len, len: len + width, behind };
+        let first_entry = u16::from(context_of_row[symbol.row_behind]) << MAX_CODE_LEN;
+        let behind = if symbol.ends { first_entry | ENTRY_ENDS } else { first_entry };
+        let entry = Entry { start, code_len: len, len: len + width, behind };
         let step = if num_used == 1 { 1 } else { 1 << len };
         if len > 0 {
             table.iter_mut().skip(code as usize).step_by(step).for_each(|to| *to = entry);
@@ -304,11 +306,12 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub fn next(&mut self, codes: &Codes) -> (u32, u32) {
         let bits = self.stream.bits();
-        let entry = codes.entries[self.first_entry + (bits as usize & ((1 << MAX_CODE_LEN) - 1))];
+        let in_context = bits as usize & ((1 << MAX_CODE_LEN) - 1);
+        let entry = codes.entries[(self.first_entry | in_context) % NUM_ENTRIES];
         self.stream.position += usize::from(entry.len);
-        self.first_entry = usize::from(entry.behind & !ENTRY_ENDS) << MAX_CODE_LEN;
-        let place = (bits >> entry.code_len) as u32 & ((1 << entry.width) - 1);
-        (entry.start + place, u32::from(entry.behind) << 24 & ENDS)
+        self.first_entry = usize::from(entry.behind & !ENTRY_ENDS);
+        let place = (bits >> entry.code_len) as u32 & ((1 << (entry.len - entry.code_len)) - 1);
+        (entry.start + place, u32::from(entry.behind & ENTRY_ENDS) << 16)
     }
 
     /// Returns where it is.

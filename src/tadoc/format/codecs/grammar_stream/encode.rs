@@ -7,7 +7,7 @@ use crate::grammar::Grammar;
 
 use super::codes::{Event, encode_stream};
 use super::units::{Start, Units};
-use super::{BLOCK_LEN, Classes, MARK, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths};
+use super::{BLOCK_LEN, Classes, MARK, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths};
 use crate::format::codecs::packed_grammar::{FIRST_USE, RulesWritten};
 
 /// Returns the position in the root at which each unit of `grammar` begins. `len_bytes` returns the
@@ -43,13 +43,12 @@ pub fn cut_units(grammar: &Grammar, len_bytes: impl Fn(u32) -> u64) -> Vec<u32> 
 /// `unit_starts`, as [`cut_units`] returns them.
 ///
 /// # Errors
-/// [`Error::Capacity`] if it has 2^31 ids or more.
+/// [`Error::Capacity`] if it has more than 2^31 - 2 ids or 2^32 - 1 elements and documents.
 pub(in crate::format) fn encode(grammar: &Grammar, unit_starts: &[u32]) -> Result<Vec<u8>> {
     let num_ids = u64::from(grammar.num_terminals) + grammar.num_rules() as u64;
-    if num_ids > u64::from(MARK) {
-        let knob = "nothing (write smaller segments)";
-        return Err(Error::Capacity { what: "ids of a segment", requested: num_ids, limit: MARK.into(), knob });
-    }
+    check_number("ids of a segment", num_ids, MARK.into())?;
+    let num_symbols = grammar.symbols.len() as u64 + grammar.num_docs() as u64;
+    check_number("elements and documents of a segment", num_symbols, MAX_SYMBOLS)?;
     let rules = RulesWritten::new(grammar);
     let (root, inner) = rules.symbols.split_at(grammar.root().len());
     let coding = Coding::new(grammar, &rules.symbols);
@@ -88,6 +87,13 @@ pub(in crate::format) fn encode(grammar: &Grammar, unit_starts: &[u32]) -> Resul
     out.extend(root_bytes);
     out.extend(rules_bytes);
     Ok(out)
+}
+
+fn check_number(what: &'static str, requested: u64, limit: u64) -> Result<()> {
+    if requested <= limit {
+        return Ok(());
+    }
+    Err(Error::Capacity { what, requested, limit, knob: "nothing (write smaller segments)" })
 }
 
 /// Returns the sums before each unit and at the end, without entrances. The marks of empty documents

@@ -71,6 +71,8 @@ const UNIT_BYTES: u64 = 64 << 10;
 /// Number of elements of a unit, in the same way. Without it, repetitive text is cut into units of
 /// few elements that all have the same words.
 const UNIT_ELEMENTS: u32 = 2048;
+/// Greatest number of elements and documents.
+const MAX_SYMBOLS: u64 = u32::MAX as u64;
 /// Number of rules of a block.
 const BLOCK_LEN: u32 = 16;
 /// Number of parts of the root and of the rules that are decoded at once.
@@ -191,8 +193,8 @@ impl<'a> Stored<'a> {
         let most_bits = 8 * bytes.len() as u64;
         let num_bits = root_bits.checked_add(rules_bits).filter(|&sum| sum <= most_bits);
         let num_symbols = meta.num_elements.checked_add(meta.num_docs);
-        let fits = num_symbols.zip(num_bits).is_some_and(|(symbols, bits)| symbols <= bits);
-        if !fits || meta.num_elements > u64::from(u32::MAX) {
+        let fits = num_symbols.zip(num_bits).is_some_and(|(symbols, bits)| symbols <= bits.min(MAX_SYMBOLS));
+        if !fits {
             return Err(misfit());
         }
         let units = Units::read(&mut cursor)?;

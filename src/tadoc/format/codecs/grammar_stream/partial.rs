@@ -294,7 +294,9 @@ impl<'s, 'a> Reading<'s, 'a> {
         let first_rule = block * BLOCK_LEN + 1;
         let (mut reader, mut next_rule) = (self.rule_reader, self.next_rule);
         if next_rule < first_rule {
-            let bit = self.stored.blocks.get(block as usize).ok_or_else(|| self.stored.misfit())?;
+            // Blocks that ascend bound the number of steps.
+            let bit = self.stored.blocks.get(block as usize).filter(|&bit| bit >= reader.position());
+            let bit = bit.ok_or_else(|| self.stored.misfit())?;
             let context = self.stored.rules.codes.first_context();
             reader = self.stored.rules.reader_at(Entrance { bit, context });
             next_rule = first_rule;

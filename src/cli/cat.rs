@@ -15,7 +15,7 @@ use clap::Args;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::edits::LivingCorpus;
-use tadoc::format::{OpenLimits, path_text, read_paths, read_segment};
+use tadoc::format::{OpenLimits, path_text, read_documents, read_paths};
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
@@ -223,8 +223,8 @@ fn all_of(corpus: LivingCorpus, arguments: &Arguments) -> Outcome<(LivingCorpus,
     Ok((corpus, named))
 }
 
-/// Variant of [`all_of`] for a corpus file. Opens only the segments with text that is written. The
-/// others are absent.
+/// Variant of [`all_of`] for a corpus file. Decodes only the documents that are written, or the segments
+/// with them. The others are absent.
 fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
     let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
     let mut paths: Vec<Paths> = Vec::with_capacity(footer.segments.len());
@@ -240,14 +240,16 @@ fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, V
     let named = ids_of(&documents, &arguments.paths)?;
     let mut doc_ids = [named.concat(), arguments.doc_ids.clone()].concat();
     doc_ids.sort_unstable();
-    let is_needed = footer.segments_of(&doc_ids);
-    let mut segments = Vec::with_capacity(is_needed.len());
-    for (segment_idx, (meta, is_needed)) in footer.segments.iter().zip(is_needed).enumerate() {
-        segments.push(Arc::new(if is_needed {
-            let bytes = file.read(meta.byte_range())?;
-            read_segment(name, footer, segment_idx, &bytes, &limits)?
-        } else {
+    doc_ids.dedup();
+    let mut segments = Vec::with_capacity(footer.segments.len());
+    for (segment_idx, (meta, docs)) in footer.segments.iter().zip(footer.docs_of_segments()).enumerate() {
+        let here = doc_ids.iter().filter(|doc_id| docs.contains(doc_id));
+        let here: Vec<u32> = here.map(|doc_id| (doc_id - docs.start) as u32).collect();
+        segments.push(Arc::new(if here.is_empty() {
             Segment::absent(meta.num_docs as usize, meta.continues)?
+        } else {
+            let bytes = file.read(meta.byte_range())?;
+            read_documents(name, footer, segment_idx, &bytes, &here, &limits)?
         }));
     }
     Ok((LivingCorpus::new(Corpus::new(footer.profile, segments)), named))

@@ -261,7 +261,8 @@ pub enum SegmentLayout {
     Small,
     /// Static codes, which are decoded fast.
     Fast,
-    /// Those of `Fast`, and the documents of each word, which are read alone.
+    /// Static codes of which parts of the text are decoded alone, and the documents of each word, which
+    /// are read alone.
     Indexed {
         /// Greatest size of the lists of documents, in percent of the rest of a segment. The longest
         /// lists are left out.

@@ -161,11 +161,9 @@ impl SegmentMeta {
 
     /// Returns the layout of its grammar.
     pub fn layout(&self) -> SegmentLayout {
-        if self.section(SectionKind::WordLists).is_some() {
-            return SegmentLayout::INDEXED;
-        }
         match self.section(SectionKind::Grammar) {
             Some(section) if section.codec == codecs::packed_grammar::CODEC => SegmentLayout::Fast,
+            Some(section) if section.codec == codecs::grammar_stream::CODEC => SegmentLayout::INDEXED,
             _ => SegmentLayout::Small,
         }
     }

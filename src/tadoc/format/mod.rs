@@ -43,6 +43,7 @@ mod entropy;
 mod file_tests;
 mod framing;
 mod layout;
+mod partial_segment;
 mod path_text;
 mod reader;
 mod stored_dictionary;
@@ -54,6 +55,7 @@ pub use codecs::grammar_stream::{GrammarStream, PartialGrammar, Unit, Units, cut
 pub use codecs::packed_grammar::StoredGrammar;
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
+pub use partial_segment::read_documents;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
     read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_if, read_segment_with,

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
+use crate::format::codecs::grammar_stream::GrammarStream;
 use crate::format::codecs::packed_grammar::{RulesFirst, StoredGrammar};
 use crate::format::codecs::word_lists::{ListDirectory, WordDocuments};
 use crate::format::cursor::Origin;
@@ -68,6 +69,7 @@ pub fn verify_segment(
     let segment = stored.decode()?;
     stored.check_numbers(&segment)?;
     stored.check_lists(&segment)?;
+    stored.check_entrances(limits)?;
     Ok(segment)
 }
 
@@ -111,10 +113,10 @@ pub fn read_segment_if(
 }
 
 /// Bytes of a segment, or of some of its sections.
-struct StoredSegment<'a> {
+pub(super) struct StoredSegment<'a> {
     file: &'a str,
     profile: TokenizerProfile,
-    meta: &'a SegmentMeta,
+    pub(super) meta: &'a SegmentMeta,
     bytes: &'a [u8],
     /// Offset of the bytes in the file.
     start: u64,
@@ -122,7 +124,7 @@ struct StoredSegment<'a> {
 
 impl<'a> StoredSegment<'a> {
     /// Takes `bytes`, which must be exactly `range` of segment `segment_idx`.
-    fn new(
+    pub(super) fn new(
         file: &'a str,
         footer: &'a FileFooter,
         segment_idx: usize,
@@ -150,17 +152,17 @@ impl<'a> StoredSegment<'a> {
     }
 
     /// Checks the bytes of the sections whose kind is `wanted`, known or not.
-    fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
+    pub(super) fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
         let mut sections = self.meta.sections.iter().filter(|section| wanted(section.kind));
         sections.try_for_each(|section| section_bytes(self.file, section, self.bytes, self.start).map(drop))
     }
 
-    fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
+    pub(super) fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
         let section = section_for(self.file, self.meta, kind)?;
         Ok((section, section_bytes(self.file, section, self.bytes, self.start)?))
     }
 
-    fn dictionary(&self) -> Result<Dictionary> {
+    pub(super) fn dictionary(&self) -> Result<Dictionary> {
         let (section, bytes) = self.section(SectionKind::Dictionary)?;
         decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
     }
@@ -186,7 +188,7 @@ impl<'a> StoredSegment<'a> {
         }
     }
 
-    fn decode(&self) -> Result<Segment> {
+    pub(super) fn decode(&self) -> Result<Segment> {
         let (dictionary, grammar) = rayon::join(|| self.dictionary(), || self.grammar());
         self.segment(dictionary?, grammar?)
     }
@@ -230,6 +232,15 @@ impl<'a> StoredSegment<'a> {
             check_word_counts(section.origin(file), &counts, weights)?;
         }
         Ok(())
+    }
+
+    /// Checks the places at which parts of the grammar are read, if there are any.
+    fn check_entrances(&self, limits: &OpenLimits) -> Result<()> {
+        let (section, bytes) = self.section(SectionKind::Grammar)?;
+        if section.codec != codecs::grammar_stream::CODEC {
+            return Ok(());
+        }
+        GrammarStream::open(section.origin(self.file), bytes, self.meta)?.check_entrances(limits)
     }
 
     /// Compares the word lists, if there are any, with the words of the documents.
@@ -658,7 +669,7 @@ fn check_total(place: Origin<'_>, what: &str, expected: u64, got: u64) -> Result
 /// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
 /// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
 /// take 3 seconds.
-fn refuse_steep_rule(place: Origin<'_>, steep_rule: Option<(u64, u64)>) -> Result<()> {
+pub(super) fn refuse_steep_rule(place: Origin<'_>, steep_rule: Option<(u64, u64)>) -> Result<()> {
     match steep_rule {
         None => Ok(()),
         Some((num_steps, len_bytes)) => {

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
+use crate::format::codecs::grammar_stream::cut_units;
 use crate::format::codecs::word_lists::WordDocuments;
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
@@ -173,10 +174,14 @@ impl EncodedSegment {
         let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
             || match layout {
                 SegmentLayout::Small => {
-                    (codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words()))
+                    Ok((codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words())))
                 }
-                SegmentLayout::Fast | SegmentLayout::Indexed { .. } => {
-                    (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))
+                SegmentLayout::Fast => Ok((codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))),
+                SegmentLayout::Indexed { .. } => {
+                    let lens = element_lens(grammar, dictionary);
+                    let unit_starts = cut_units(grammar, |element| lens[element as usize]);
+                    let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
+                    Ok((codecs::grammar_stream::CODEC, section))
                 }
             },
             || {
@@ -196,7 +201,7 @@ impl EncodedSegment {
         );
         let (lengths_section, documents_section) = others;
         let (dictionary_codec, dictionary_section) = dictionary_section?;
-        let (grammar_codec, grammar_section) = grammar_section;
+        let (grammar_codec, grammar_section): (u16, Vec<u8>) = grammar_section?;
         let (documents_codec, documents) = documents_section?;
         let meta = SegmentMeta {
             num_docs,
@@ -235,6 +240,17 @@ impl EncodedSegment {
         }
         Ok(Self { meta, sections })
     }
+}
+
+/// Returns the length of each element's text in bytes, without the blanks between elements.
+fn element_lens(grammar: &Grammar, dictionary: &Dictionary) -> Vec<u64> {
+    let mut lens: Vec<u64> = dictionary.lengths().map(u64::from).collect();
+    lens.resize(lens.len() + grammar.num_rules(), 0);
+    for rule_id in grammar.rule_ids().rev() {
+        let rule = grammar.rule(rule_id).iter();
+        lens[grammar.element_for(rule_id) as usize] = rule.map(|&e| lens[e as usize]).fold(0, u64::saturating_add);
+    }
+    lens
 }
 
 /// Returns true if document lengths are written. The small layout goes without if they were a

@@ -88,6 +88,26 @@ impl Dictionary {
         Ok(Self { bytes, words, offsets, heads, num_words, max_token_len, folded_words })
     }
 
+    /// Returns the dictionary of the tokens `ids`, which ascend.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for an id that does not exist, [`Error::InvalidArgument`] if they do not
+    /// ascend.
+    pub(crate) fn subset(&self, ids: &[u32]) -> Result<Self> {
+        let mut bytes = Vec::new();
+        let mut offsets = vec![0];
+        for &id in ids {
+            let len = u64::from(self.len());
+            if id >= self.len() {
+                return Err(Error::OutOfRange { what: "token", got: id.into(), len });
+            }
+            bytes.extend_from_slice(self.get(id));
+            offsets.push(bytes.len() as u32);
+        }
+        let num_words = ids.iter().filter(|&&id| self.is_word(id)).count() as u32;
+        Self::from_parts(num_words, offsets, bytes.into())
+    }
+
     /// Returns the number of tokens (words and separators).
     pub fn len(&self) -> u32 {
         (self.offsets.len() - 1) as u32

@@ -3,7 +3,6 @@
 pub(in crate::format) mod dictionary;
 pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "no layout writes this codec yet"))]
 pub(in crate::format) mod grammar_stream;
 pub(in crate::format) mod packed_grammar;
 pub(in crate::format) mod word_counts;

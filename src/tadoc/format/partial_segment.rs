@@ -1,0 +1,125 @@
+//! Segments of which some documents are decoded.
+//!
+//! ```text
+//! layout     documents that are asked for
+//! indexed    their units of text, with the rules that these reach, and the words in them
+//! others     the whole segment
+//! ```
+//!
+//! The time is that of the asked documents and of their neighbours in the units, besides the
+//! checksums, the dictionary and the paths of the segment.
+
+use crate::error::Result;
+use crate::format::codecs;
+use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
+use crate::format::framing::{OpenLimits, SectionKind};
+use crate::format::layout::{FileFooter, SegmentMeta};
+use crate::format::reader::{StoredSegment, refuse_steep_rule};
+use crate::segment::{Dag, Segment};
+
+/// Variant of [`read_segment`](crate::format::read_segment) that has the text of the documents
+/// `docs`, which ascend and count from the first document of the segment. Other documents may lack
+/// text; their ids and paths are those of the whole segment.
+///
+/// # Errors
+/// Same as [`read_segment`](crate::format::read_segment).
+///
+/// ```
+/// use tadoc::Corpus;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::{FileFooter, FooterOutcome, OpenLimits, SegmentLayout, read_documents};
+///
+/// # fn main() -> tadoc::Result<()> {
+/// let options = IngestOptions { layout: SegmentLayout::INDEXED, ..IngestOptions::default() };
+/// let mut builder = CorpusBuilder::new(Vec::new(), options)?;
+/// builder.push_document("a.txt", b"to be or not to be")?;
+/// builder.push_document("b.txt", b"let it be")?;
+/// let (file, _report) = builder.finish(None)?;
+///
+/// let limits = OpenLimits::default();
+/// let outcome = FileFooter::parse("a.tadoc", &file, file.len() as u64, &limits)?;
+/// let FooterOutcome::Footer(footer) = outcome else { panic!("the whole file was passed") };
+/// let range = footer.segments[0].byte_range();
+/// let bytes = &file[range.start as usize..range.end as usize];
+/// let segment = read_documents("a.tadoc", &footer, 0, bytes, &[1], &limits)?;
+/// let corpus = Corpus::new(footer.profile, vec![segment.into()]);
+/// assert_eq!((corpus.document_text(1)?, corpus.path(1)), ("let it be".into(), Some("b.txt")));
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_documents(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    docs: &[u32],
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
+    let meta = stored.meta;
+    limits.check_memory(meta.memory_bytes())?;
+    stored.check_sections(|kind| !kind.is_list())?;
+    let (section, grammar_bytes) = stored.section(SectionKind::Grammar)?;
+    if section.codec != codecs::grammar_stream::CODEC {
+        return stored.decode();
+    }
+    let place = section.origin(file);
+    let stream = GrammarStream::open(place, grammar_bytes, meta)?;
+    let mut units: Vec<usize> = docs.iter().flat_map(|&doc| stream.units().for_doc(doc)).collect();
+    units.dedup();
+    let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
+    let dictionary = stored.dictionary()?.subset(&terminals).map_err(|e| place.fault(0, e.to_string()))?;
+    let (section, paths) = stored.section(SectionKind::Documents)?;
+    let paths = codecs::documents::decode(section.origin(file), section.codec, paths, meta)?;
+    let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())
+        .map_err(|e| place.fault(0, e.to_string()))?;
+    refuse_steep_rule(place, steep_rule)?;
+    Ok(Segment::new(dictionary, dag, paths, meta.continues))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Corpus;
+    use crate::build::{CorpusBuilder, IngestOptions};
+    use crate::format::{FooterOutcome, SegmentLayout};
+
+    fn file_in(layout: SegmentLayout, texts: &[String]) -> (FileFooter, Vec<u8>) {
+        let options = IngestOptions { layout, ..IngestOptions::default() };
+        let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+        texts.iter().for_each(|text| builder.push_document("a", text.as_bytes()).unwrap());
+        let (file, _) = builder.finish(None).unwrap();
+        let outcome = FileFooter::parse("a", &file, file.len() as u64, &OpenLimits::default()).unwrap();
+        let FooterOutcome::Footer(footer) = outcome else { panic!("the whole file was passed") };
+        (footer, file)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn documents_have_their_text(
+            seed: u32, num_docs in 1usize..40, wanted in proptest::collection::btree_set(0u32..40, 0..6),
+        ) {
+            let word = |at: u32| (at ^ seed).wrapping_mul(0x9E37_79B1) >> 19;
+            let len = |doc: u32| [0, 9, 3_000, 9_000][(word(doc) % 4) as usize];
+            let text = |doc: u32| (0..len(doc)).map(|at| format!("w{} ", word(doc * 7 + at / 3))).collect();
+            let texts: Vec<String> = (0..num_docs as u32).map(text).collect();
+            let wanted: Vec<u32> = wanted.into_iter().filter(|&doc| (doc as usize) < num_docs).collect();
+            for layout in [SegmentLayout::INDEXED, SegmentLayout::Fast] {
+                let (footer, file) = file_in(layout, &texts);
+                let range = footer.segments[0].byte_range();
+                let bytes = &file[range.start as usize..range.end as usize];
+                let segment = read_documents("a", &footer, 0, bytes, &wanted, &OpenLimits::default()).unwrap();
+                let corpus = Corpus::new(footer.profile, vec![Arc::new(segment)]);
+                prop_assert_eq!(corpus.num_docs(), num_docs as u64);
+                for &doc in &wanted {
+                    prop_assert_eq!(&corpus.document_text(doc.into()).unwrap(), &texts[doc as usize]);
+                }
+            }
+        }
+    }
+}

@@ -355,6 +355,16 @@ class Connection:
             byte_len = rows[0][0] if rows else 0
         return self._call("extract", [corpus, doc_id, byte_offset, byte_len], options)
 
+    def context(self, corpus: Location, doc_id: int, **options: Any) -> Result:
+        """Returns a document with those around it that have its path, such as the lines around a line.
+
+        >>> _ = ingest([("a.log", text) for text in ["one", "two", "three", "four"]], "around.tadoc", overwrite=True)
+        >>> around = connect().context("around.tadoc", 1, before=1, after=1)
+        >>> sorted((row[around.columns.index("distance")], row[around.columns.index("text")]) for row in around)
+        [(-1, 'one'), (0, 'two'), (1, 'three')]
+        """
+        return self._call("context", [corpus, doc_id], options)
+
     def collocates(self, corpus: Location, query: str, **options: Any) -> Result:
         """Returns the words near the places of a query, with a measure of how much more often they are
         there than elsewhere.

@@ -91,7 +91,7 @@ pub struct Arguments {
           verbatim_doc_comment)]
     strip_ansi: When,
 
-    /// Maximum size of a page with --html text, which is held in memory
+    /// Maximum size of a page with --html text, and of a tag or text of an office file, which are held in memory
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
 

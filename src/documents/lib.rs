@@ -21,7 +21,7 @@
 //! | `html` | pages as text, and the character sets that they name |
 //! | `mail` | mailboxes and messages |
 //! | `warc` | crawls |
-//! | `office` | zip files, and so what office programs write (docx, odt, epub) |
+//! | `office` | zip files, and so the text of what office programs write (docx, pptx, xlsx, odt, odp, ods) |
 //!
 //! ```
 //! use tadoc_documents::{
@@ -88,6 +88,8 @@ mod log_lines;
 #[cfg(feature = "mail")]
 mod mail;
 mod numbers;
+#[cfg(feature = "office")]
+mod office;
 mod open;
 mod parquet;
 pub mod pattern;
@@ -244,6 +246,8 @@ pub struct ReadOptions {
     pub max_columns: usize,
     /// If true, HTML becomes text, and so do messages.
     pub html_to_text: bool,
+    /// If true, office files are one document with their text, and not their members. It is for files and lines.
+    pub office_to_text: bool,
     /// Character set of the text. `None` keeps the bytes, and warns if they are UTF-16.
     pub charset: Option<Charset>,
     /// If true, damaged inputs are left out from their damage on, and rows that do not fit are left out.
@@ -264,6 +268,7 @@ impl Default for ReadOptions {
             keep_columns: true,
             max_columns: MAX_COLUMNS,
             html_to_text: false,
+            office_to_text: true,
             charset: None,
             keep_going: false,
             strip_ansi: None,
@@ -387,6 +392,9 @@ fn read_by(
     let faults = Faults::new(options.keep_going);
     let mut sink = Gather::new(sink, &faults);
     let mut archives = Archives::new(archives);
+    if options.office_to_text && matches!(division.documents, Documents::Files | Documents::Lines) {
+        archives = archives.with_office_text(options.max_row_bytes);
+    }
     for (input, reader) in Ahead::new(inputs) {
         let changed = clock.as_ref().map(|_| timestamps::changed(input));
         let mut visit = |opened: Opened<'_>, input: &Input, head: &[u8]| {

@@ -148,6 +148,8 @@ pub struct Opened<'a> {
     pub changed: Rc<Cell<u32>>,
     /// Name of the character set, once U+FFFD stands for bytes that mean nothing in it.
     pub damage: Damage,
+    /// True if the text is in UTF-8, whatever the character set of files is.
+    pub is_utf8: bool,
     counters: Counters,
     /// Bytes of text that were counted.
     text_taken: u64,
@@ -289,7 +291,7 @@ fn decode<'a>(
     let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
     let reader = Box::new(UntilFault::buffered(limited, Some(codec), input, &budget));
     let damage = Damage::default();
-    Ok(Opened { reader, codec: Some(codec), changed, damage, counters, text_taken: 0, budget })
+    Ok(Opened { reader, codec: Some(codec), changed, damage, is_utf8: false, counters, text_taken: 0, budget })
 }
 
 /// Builds a decoder of zstd within the window of `budget`.
@@ -326,7 +328,7 @@ impl<'a> Opened<'a> {
         let reader = Box::new(UntilFault::buffered(reader, None, input, &budget));
         let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
         let (changed, damage) = (Rc::default(), Damage::default());
-        Self { reader, codec: None, changed, damage, counters, text_taken: 0, budget }
+        Self { reader, codec: None, changed, damage, is_utf8: false, counters, text_taken: 0, budget }
     }
 
     /// Returns the bytes read since the last call.
@@ -357,6 +359,9 @@ impl<'a> Opened<'a> {
     /// # Errors
     /// The first bytes cannot be read.
     pub fn in_utf8(mut self, charset: Charset, input: &Input) -> Outcome<Self> {
+        if self.is_utf8 {
+            return Ok(self);
+        }
         let bytes = std::mem::replace(&mut self.reader, Box::new(io::empty()));
         let page = Utf8Page::new(bytes, Given::Charset(charset));
         let page = page.map_err(|error| self.failed(input, &error))?;
@@ -387,6 +392,22 @@ impl Budget {
     /// Adds bytes that were read beside the reader of the input.
     pub fn add_disk_bytes(&self, len_bytes: u64) {
         self.disk_bytes.set(self.disk_bytes.get() + len_bytes);
+    }
+
+    /// Counts `len_bytes` more bytes that the decoder of `counters` gives, and checks the limits.
+    ///
+    /// # Errors
+    /// The limit that is exceeded.
+    pub fn count(&self, counters: &Counters, len_bytes: u64) -> io::Result<()> {
+        let Counters { packed_bytes, text_bytes } = counters;
+        text_bytes.set(text_bytes.get() + len_bytes);
+        let expanded_bytes = self.expanded_bytes.get() + len_bytes;
+        self.expanded_bytes.set(expanded_bytes);
+        let read = Counts { disk_bytes: packed_bytes.get(), text_bytes: text_bytes.get() };
+        match self.limits.exceeded(read, expanded_bytes) {
+            Some(limit) => Err(io::Error::other(limit)),
+            None => Ok(()),
+        }
     }
 
     /// Counts `expanded_bytes` that a reader will make of `packed_bytes`, and checks the limits.
@@ -535,15 +556,8 @@ struct Limited<'a> {
 impl Read for Limited<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let len = self.inner.read(bytes)?;
-        let Counters { packed_bytes, text_bytes } = &self.counters;
-        text_bytes.set(text_bytes.get() + len as u64);
-        let expanded_bytes = self.budget.expanded_bytes.get() + len as u64;
-        self.budget.expanded_bytes.set(expanded_bytes);
-        let read = Counts { disk_bytes: packed_bytes.get(), text_bytes: text_bytes.get() };
-        match self.budget.limits.exceeded(read, expanded_bytes) {
-            Some(limit) => Err(io::Error::other(limit)),
-            None => Ok(len),
-        }
+        self.budget.count(&self.counters, len as u64)?;
+        Ok(len)
     }
 }
 

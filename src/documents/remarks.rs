@@ -1,6 +1,6 @@
 //! Recognises inputs whose bytes are stored and cannot be searched: packed formats that are not unpacked,
 //! UTF-16 and UTF-32, of which the user gets a warning; and files whose name says that they are packed while
-//! their bytes do not, and binary ones, of which the user gets a note.
+//! their bytes do not, PDF, and binary ones, of which the user gets a note.
 //!
 //! Formats are recognised by their first bytes, in members of archives, too. A file counts once.
 //!
@@ -99,9 +99,10 @@ const PACKED_NAMES: [&str; 35] = [
 ];
 /// Ends of the names of packed archives, which are no archives where their unpacked bytes come here.
 const PACKED_ARCHIVES: [&str; 7] = ["tgz", "tzst", "txz", "tbz", "tbz2", "tlz", "taz"];
+/// First bytes of PDF.
+const PDF: &[u8] = b"%PDF-";
 /// First bytes of binary files that may have no zero near their beginning.
-const BINARY_MAGICS: [&[u8]; 13] = [
-    b"%PDF-",
+const BINARY_MAGICS: [&[u8]; 12] = [
     b"\x89PNG\r\n\x1a\n",
     b"\xff\xd8\xff",
     b"GIF87a",
@@ -171,6 +172,7 @@ pub struct Unsearchable {
     /// For each kind, their number and the name of the first.
     kinds: BTreeMap<usize, (u64, String)>,
     misnamed: Tally,
+    pdf: Tally,
     binary: Tally,
 }
 
@@ -184,13 +186,15 @@ impl Unsearchable {
         let kind_idx = kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in UTF-16"));
         // Readers of PDF skip what stands before it.
         let start = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
-        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic)) || start.starts_with(BINARY_MAGICS[0]);
+        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic));
         // Texts in UTF-16 have zeros.
         let is_binary = is_magic || is_skippable(head) || (!has_charset && is_binary(head));
         if let Some(kind_idx) = kind_idx {
             self.kinds.entry(kind_idx).or_insert_with(|| (0, input.shown())).0 += 1;
         } else if is_named_packed(&input.path, is_unpacked) {
             self.misnamed.add(1, || input.shown());
+        } else if start.starts_with(PDF) {
+            self.pdf.add(1, || input.shown());
         } else if is_binary {
             self.binary.add(1, || input.shown());
         }
@@ -211,7 +215,7 @@ impl Unsearchable {
         self.kinds.iter().map(warning).collect()
     }
 
-    /// Returns a note on misnamed files, and one on binary files.
+    /// Returns a note on misnamed files, one on PDF, and one on other binary files.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let misnamed = self.misnamed.first().map(|(count, first)| {
             let files = display::plural(count, "file");
@@ -220,15 +224,22 @@ impl Unsearchable {
                  rename first, or pass --no-decompress if the bytes are meant"
             )
         });
+        let pdf = self.pdf.first().map(|(count, first)| {
+            let files = display::plural(count, "PDF file");
+            format!(
+                "{files} stored as the bytes, whose words are no text ({first}); take the text first \
+                 (pdftotext FILE.pdf), or pass --no-decompress if the bytes are meant"
+            )
+        });
         let binary = self.binary.first().map(|(count, first)| {
             let files = display::plural(count, "binary file");
             format!(
                 "{files} stored as the bytes, whose words are no text ({first}); take only texts (--glob '*.txt'), \
-                 convert first (pdftotext FILE.pdf), name the character set if it is text (--charset utf-16le), or \
-                 pass --no-decompress if the bytes are meant"
+                 name the character set if it is text (--charset utf-16le), or pass --no-decompress if the bytes are \
+                 meant"
             )
         });
-        misnamed.into_iter().chain(binary)
+        misnamed.into_iter().chain(pdf).chain(binary)
     }
 }
 
@@ -382,6 +393,7 @@ mod tests {
             let mut unsearchable = Unsearchable::default();
             unsearchable.count(&input, Judged { head, is_unpacked, has_charset });
             let count = |tally: &Tally| tally.first().map_or(0, |(count, _)| count);
+            assert_eq!(count(&unsearchable.pdf), u64::from(path.ends_with("pdf")), "{path}");
             (unsearchable.kinds.len(), count(&unsearchable.misnamed), count(&unsearchable.binary))
         };
         assert_eq!(counts("a.txt", b"text", false, false), (0, 0, 0));
@@ -396,12 +408,12 @@ mod tests {
         assert_eq!(counts("a.7z", b"7z\xbc\xaf\x27\x1c\0", false, false), (1, 0, 0));
         assert_eq!(counts("a.txt", b"te\0t", false, false), (0, 0, 1));
         assert_eq!(counts("a.txt", b"te\0t", false, true), (0, 0, 0));
-        assert_eq!(counts("a", b"%PDF-1.4\n", false, true), (0, 0, 1));
+        assert_eq!(counts("a.pdf", b"%PDF-1.4\n", false, true), (0, 0, 0));
         assert_eq!(counts("a", b"\xff\xfea\0", false, false), (1, 0, 0));
         assert_eq!(counts("a", b"\xff\xfea\0", false, true), (0, 0, 0));
         assert_eq!(counts("a", b"\xff\xfe\0\0a\0\0\0", false, true), (1, 0, 0));
-        assert_eq!(counts("a", b"\r\n%PDF-1.4\n", false, true), (0, 0, 1));
-        assert_eq!(counts("a", b"\xef\xbb\xbf%PDF-1.4\n", false, false), (0, 0, 1));
+        assert_eq!(counts("b.pdf", b"\r\n%PDF-1.4\n", false, true), (0, 0, 0));
+        assert_eq!(counts("c.pdf", b"\xef\xbb\xbf%PDF-1.4\n", false, false), (0, 0, 0));
         assert_eq!(counts("a", b"the magic is %PDF-1.4", false, false), (0, 0, 0));
     }
 

@@ -625,7 +625,7 @@ fn misnamed_and_binary_files_are_said_once() {
         ran.stderr.lines().filter(of_bytes).map(str::to_owned).collect::<Vec<_>>()
     };
     let said = notes(&[]);
-    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said.len(), 3, "{said:?}");
     assert!(
         said[0].starts_with(
             "note: 3 files named as packed, but not packed in a known way, stored as the bytes (in/a.gz); "
@@ -633,7 +633,11 @@ fn misnamed_and_binary_files_are_said_once() {
         "{said:?}"
     );
     assert!(
-        said[1].starts_with("note: 3 binary files stored as the bytes, whose words are no text (in/d.pdf); "),
+        said[1].starts_with("note: 1 PDF file stored as the bytes, whose words are no text (in/d.pdf); "),
+        "{said:?}"
+    );
+    assert!(
+        said[2].starts_with("note: 2 binary files stored as the bytes, whose words are no text (in/e.bin); "),
         "{said:?}"
     );
     assert_eq!(folder.cat("c.tadoc", "d.pdf"), b"%PDF-1.7\nwords");

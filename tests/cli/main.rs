@@ -3,7 +3,7 @@
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `foreign_archives` (joined, wrapped, old),
 //!   `zip_forms`, `kinds_of_files` (names, links, devices), `input_lengths` (any length, in little memory), `limits`,
 //!   `rows` and `json_rows` (documents with columns), `avro`, `timestamps`, `log_lines` (colours, parts of lines),
-//!   `web_and_mail` (WARC and mbox), `parquet_faults`, `keep_going` (damage that is left out), `taken` (files that are
+//!   `web_and_mail` (WARC and mbox), `office` (docx, xlsx, odt and the like), `parquet_faults`, `keep_going` (damage that is left out), `taken` (files that are
 //!   there already).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
@@ -49,6 +49,7 @@ mod locations;
 mod log_lines;
 #[cfg(target_os = "linux")]
 mod memory;
+mod office;
 mod parquet_faults;
 mod pipes;
 mod plot;

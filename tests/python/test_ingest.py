@@ -296,6 +296,7 @@ def test_a_corpus_is_kept_in_step_with_a_folder(folder):
     assert corpus.sync(notes, html="text") == {"added": 0, "changed": 2, "dropped": 1, "unchanged": 0}
     assert sorted((row[1], row[4]) for row in corpus.documents()) == [("a.txt", "changed"), ("page.html", "page.html\n")]
     assert corpus.sync(notes, html="text", glob="*.txt") == {"added": 0, "changed": 0, "dropped": 1, "unchanged": 1}
+    assert corpus.sync(notes, office="members", glob="*.txt")["unchanged"] == 1
     (notes / "a.txt").rename(notes / "c.txt")
     with pytest.raises(tadoc.Error, match="drop_all=True drops them"):
         corpus.sync(notes, glob=["*.txt", "*.md"])

@@ -20,6 +20,15 @@ pub enum Html {
     Text,
 }
 
+/// The documents that an office file becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Office {
+    /// One with its text
+    Text,
+    /// Its members
+    Members,
+}
+
 /// The inputs that are mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum When {
@@ -95,6 +104,17 @@ pub struct Forms {
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     pub html: Html,
 
+    /// The documents that an office file becomes: text (one with its text) or members (those of the zip file, the bytes of
+    /// rtf)
+    ///
+    /// text is for docx, pptx, xlsx, odt, odp, ods and rtf, as files and as lines, in folders and archives. Paragraphs are
+    /// lines, cells have a tab between them, a sheet begins with its name. Headers, footers, notes and comments follow
+    /// the text. Text that was deleted with changes tracked is left out. A file that is broken has a warning, and its
+    /// members become documents (its bytes, of rtf). So they do where --glob leaves the file out. Each of its tags and
+    /// texts, and the strings that cells share, may have --max-row-size bytes.
+    #[arg(long, default_value = "text", value_name = "HOW", value_enum)]
+    pub office: Office,
+
     /// The character set of files, lines, JSON and CSV, which are stored in UTF-8 without a byte order
     /// mark: auto (UTF-16 by that mark), or a name such as windows-1252 or shift_jis
     /// [default: keep, the bytes as they are]
@@ -111,7 +131,7 @@ pub struct Packed {
     /// Store compressed files and archives as they are
     ///
     /// Without this option, files compressed by gzip, zstd, bzip2, xz, lzip or lz4 are decompressed, and
-    /// members of tar and zip archives (.tar.gz, .jar, .whl, .epub, .docx and so on) become documents of
+    /// members of tar and zip archives (.tar.gz, .jar, .whl, .epub and so on) become documents of
     /// their own. Files packed by compress, 7z and rar are stored packed, with a warning.
     #[arg(long)]
     pub no_decompress: bool,
@@ -172,7 +192,8 @@ impl Building {
 impl Forms {
     /// Returns `read` with these forms.
     pub fn with(&self, read: ReadOptions) -> ReadOptions {
-        ReadOptions { html_to_text: self.html == Html::Text, charset: self.charset, ..read }
+        let (html_to_text, office_to_text) = (self.html == Html::Text, self.office == Office::Text);
+        ReadOptions { html_to_text, office_to_text, charset: self.charset, ..read }
     }
 }
 

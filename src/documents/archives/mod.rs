@@ -1,5 +1,5 @@
 //! Members of archives as inputs of their own: tar and zip, and what is a zip file by another name
-//! (jar, whl, epub, docx).
+//! (jar, whl, epub). An office file (docx, odt) is one input with its text, if that is wanted.
 //!
 //! ```text
 //! input ─▶ decompressed ─┬─ no archive ─▶ reader of the format
@@ -34,6 +34,8 @@ use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::faults::{Faults, RAW};
 use crate::inputs::{Input, Source, since_1970};
+#[cfg(feature = "office")]
+use crate::office::is_rtf;
 use crate::open::{Budget, Opened, limited, open_member};
 use crate::pattern::Pattern;
 
@@ -78,6 +80,8 @@ pub struct Archives<'a> {
     num_replaced: u64,
     /// Number of members of tar archives that have the name of an earlier one.
     num_repeated: u64,
+    /// Bytes that the reader of office files may hold in memory, if their text is wanted.
+    office_bytes: Option<u64>,
     hasher: RandomState,
 }
 
@@ -111,7 +115,20 @@ impl Kind {
 
 impl<'a> Archives<'a> {
     pub fn new(options: &'a ArchiveOptions) -> Self {
-        Self { options, num_skipped: 0, num_hidden: 0, num_replaced: 0, num_repeated: 0, hasher: RandomState::new() }
+        Self {
+            options,
+            num_skipped: 0,
+            num_hidden: 0,
+            num_replaced: 0,
+            num_repeated: 0,
+            office_bytes: None,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Reads office files as text, with at most `max_held_bytes` in memory.
+    pub fn with_office_text(self, max_held_bytes: u64) -> Self {
+        Self { office_bytes: Some(max_held_bytes), ..self }
     }
 
     /// Returns a warning for each kind of members that were left out.
@@ -158,7 +175,13 @@ impl<'a> Archives<'a> {
                 opened.reader = Box::new(BufReader::new(file));
             }
         }
-        let Some(kind) = kind else { return visit(opened, input, &head) };
+        let Some(kind) = kind else {
+            #[cfg(feature = "office")]
+            if is_rtf(&head) {
+                return self.rtf(opened, input, &head, visit);
+            }
+            return visit(opened, input, &head);
+        };
         if depth == self.options.max_depth {
             return Err(Failure::new(format!(
                 "{}: archives lie more than {depth} deep in each other; where that is right, pass a larger \
@@ -263,6 +286,11 @@ impl<'a> Archives<'a> {
         Err(Failure::left_out("zip files", "office").within(input.shown()))
     }
 
+    fn is_wanted(&self, name: &str) -> bool {
+        let globs = &self.options.globs;
+        globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
+    }
+
     /// Returns the member `name` of `archive` as an input, unless it is not wanted.
     fn member(
         &mut self,
@@ -273,9 +301,8 @@ impl<'a> Archives<'a> {
         budget: &Budget,
     ) -> Outcome<Option<Input>> {
         let name = name.trim_start_matches("./");
-        let globs = &self.options.globs;
         let is_hidden = |part: &str| part.starts_with('.') && part != "..";
-        if !(globs.is_empty() || globs.iter().any(|g| g.matches(name))) {
+        if !self.is_wanted(name) {
             return Ok(None);
         }
         if name.split('/').any(is_hidden) {

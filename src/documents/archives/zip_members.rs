@@ -28,6 +28,7 @@ use super::{Archives, Kind, Visit, damaged, seekable};
 use crate::failure::{Failure, Outcome};
 use crate::faults::{MemberBytes, RAW};
 use crate::inputs::{Input, since_1970};
+use crate::office::{self, Limits};
 use crate::open::{Budget, Counters, Opened, limited, open_member};
 
 /// Places of the lengths of the texts of an entry: name, extra fields and comment.
@@ -82,6 +83,14 @@ impl Archives<'_> {
                 return self.cut_zip(&file, input, &counters, &budget, depth, visit);
             }
         };
+        if let Some(max_held_bytes) = self.office_bytes.filter(|_| self.is_wanted(&input.path)) {
+            let limits = Limits { budget: &budget, counters: &counters, max_held_bytes };
+            if let Some(mut opened) = office::open_zip(&mut archive, input, limits)? {
+                budget.add_disk_bytes(file_bytes);
+                let head = opened.head().map_err(|error| opened.failed(input, &error))?;
+                return visit(opened, input, &head);
+            }
+        }
         let list_at = list.map_or(archive.central_directory_start(), |list| list.at);
         let listed = Listed::read(&file, list_at).map_err(damaged_file)?;
         self.num_replaced += listed.num_repeated;
@@ -112,6 +121,32 @@ impl Archives<'_> {
             budget.add_disk_bytes(packed_bytes);
         }
         Ok(())
+    }
+
+    /// Reads `opened`, which is RTF, as text, or as it is if it is broken.
+    pub(super) fn rtf(&mut self, mut opened: Opened<'_>, input: &Input, head: &[u8], visit: &mut Visit<'_>) -> Outcome {
+        let Some(max_held_bytes) = self.office_bytes.filter(|_| self.is_wanted(&input.path)) else {
+            return visit(opened, input, head);
+        };
+        let budget = opened.budget.clone();
+        let file = seekable(&mut opened, input)?;
+        let failed = |error: io::Error| opened.failed(input, &error);
+        let file_bytes = file.metadata().map_err(failed)?.len();
+        let counters = budget.counters(file_bytes);
+        let limits = Limits { budget: &budget, counters: &counters, max_held_bytes };
+        match office::open_rtf(&mut BufReader::new(&file), input, limits)? {
+            Some(mut text) => {
+                budget.add_disk_bytes(file_bytes);
+                let head = text.head().map_err(|error| text.failed(input, &error))?;
+                visit(text, input, &head)
+            }
+            None => {
+                let mut file = file;
+                file.rewind().map_err(|error| opened.failed(input, &error))?;
+                opened.reader = Box::new(BufReader::new(file));
+                visit(opened, input, head)
+            }
+        }
     }
 
     /// Reads the members of the zip file `input` without its list of members, up to the first one whose

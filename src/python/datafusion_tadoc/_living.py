@@ -138,6 +138,7 @@ or pass duplicate=True to store it once more
         *,
         glob: str | Iterable[str] = (),
         html: str | None = None,
+        office: str | None = None,
         charset: str | None = None,
         follow_links: bool = False,
         decompress: bool = True,
@@ -163,7 +164,8 @@ or pass duplicate=True to store it once more
         """
         globs = [glob] if isinstance(glob, str) else list(glob)
         flags = [f"--glob={pattern}" for pattern in globs]
-        flags += [f"--{name}={value}" for name, value in [("html", html), ("charset", charset)] if value is not None]
+        named = [("html", html), ("office", office), ("charset", charset)]
+        flags += [f"--{name}={value}" for name, value in named if value is not None]
         given = {
             "follow-links": follow_links, "no-decompress": not decompress, "drop-all": drop_all, "dry-run": dry_run,
         }  # fmt: skip

@@ -1,0 +1,220 @@
+//! The text of Office Open XML: documents of Word, slides of PowerPoint, and what belongs to either.
+//!
+//! ```text
+//! p  r t "bra"  r t "ve"  r tab  r t "x"  ─▶  brave⇥x⏎        tr tc p …  ─▶  cell⇥cell⏎
+//! ```
+//!
+//! Runs of a paragraph are joined without blanks. Tabs and breaks are kept. Text that was deleted with changes
+//! tracked is left out, and so is the mark of a paragraph. A text box follows the line of its paragraph. Elements are
+//! told by their local names, which both dialects (transitional and strict) share.
+//!
+//! Source: ECMA-376 (Office Open XML), parts 1 and 4: WordprocessingML, DrawingML, PresentationML.
+
+use std::io::{Read, Seek};
+
+use super::text::{Aside, Text};
+use super::xml::{Element, Token, Xml};
+use super::{Fault, Package};
+
+/// Parts that follow a document, by the last word of the type of their relationship.
+const BEHIND_DOCUMENT: [&str; 6] = ["diagramData", "header", "footer", "footnotes", "endnotes", "comments"];
+/// Parts that follow a slide.
+const BEHIND_SLIDE: [&str; 3] = ["diagramData", "notesSlide", "comments"];
+/// Elements without text, or with text that nobody reads: deleted, moved away, codes of fields, readings above
+/// characters, properties, and the other form of a drawing.
+const SKIPPED: [&[u8]; 11] = [
+    b"del",
+    b"moveFrom",
+    b"delText",
+    b"instrText",
+    b"delInstrText",
+    b"rPr",
+    b"sdtPr",
+    b"sectPr",
+    b"ffData",
+    b"rt",
+    b"Fallback",
+];
+/// Characters for which symbol fonts have signs of their own.
+const PRIVATE: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
+
+/// Appends the text of the document of Word `main`.
+///
+/// # Errors
+/// A part is broken or exceeds a limit.
+pub fn append_document(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mut Text) -> Result<(), Fault> {
+    append_part(package, main, Comments::Paragraphs, text)?;
+    append_behind(package, main, &BEHIND_DOCUMENT, Comments::Paragraphs, text)
+}
+
+/// Appends the text of the slides of the presentation `main`, hidden ones, too.
+///
+/// # Errors
+/// A part is broken or exceeds a limit.
+pub fn append_presentation(
+    package: &mut Package<'_, impl Read + Seek>,
+    main: &str,
+    text: &mut Text,
+) -> Result<(), Fault> {
+    let relationships = package.relationships(main)?;
+    for id in slide_ids(package, main)? {
+        let Some(slide) = relationships.iter().find(|relationship| relationship.id == id) else { continue };
+        append_part(package, &slide.target, Comments::Plain, text)?;
+        append_behind(package, &slide.target, &BEHIND_SLIDE, Comments::Plain, text)?;
+    }
+    Ok(())
+}
+
+fn slide_ids(package: &mut Package<'_, impl Read + Seek>, main: &str) -> Result<Vec<String>, Fault> {
+    let mut ids = Vec::new();
+    let Some(mut xml) = package.open(main)? else { return Ok(ids) };
+    while let Some(token) = xml.next()? {
+        if let Token::Start(element) = token
+            && element.name() == b"sldId"
+        {
+            ids.extend(element.relationship_id());
+        }
+    }
+    Ok(ids)
+}
+
+/// Appends the parts that `part` names, in the order of `kinds`.
+///
+/// # Errors
+/// A part is broken or exceeds a limit.
+pub fn append_behind(
+    package: &mut Package<'_, impl Read + Seek>,
+    part: &str,
+    kinds: &[&str],
+    comments: Comments,
+    text: &mut Text,
+) -> Result<(), Fault> {
+    let relationships = package.relationships(part)?;
+    for kind in kinds {
+        for relationship in relationships.iter().filter(|relationship| relationship.kind == *kind) {
+            append_part(package, &relationship.target, comments, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The form of comments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comments {
+    /// Paragraphs, as in the document.
+    Paragraphs,
+    /// An element `text`.
+    Plain,
+}
+
+fn append_part(
+    package: &mut Package<'_, impl Read + Seek>,
+    part: &str,
+    comments: Comments,
+    text: &mut Text,
+) -> Result<(), Fault> {
+    match package.open(part)? {
+        Some(mut xml) => Part { text, comments, paragraphs: Vec::new(), num_texts: 0 }.append(&mut xml),
+        None => Ok(()),
+    }
+}
+
+struct Part<'t> {
+    text: &'t mut Text,
+    comments: Comments,
+    /// The paragraphs that have begun in each other; true if the mark of one was deleted.
+    paragraphs: Vec<bool>,
+    /// Number of elements with text around this place.
+    num_texts: u32,
+}
+
+impl Part<'_> {
+    fn append(&mut self, xml: &mut Xml<'_>) -> Result<(), Fault> {
+        while let Some(token) = xml.next()? {
+            match token {
+                Token::Start(element) if is_skipped(&element) => xml.skip()?,
+                Token::Start(element) if element.name() == b"pPr" => {
+                    let is_deleted = has_deleted_mark(xml)?;
+                    if let Some(mark) = self.paragraphs.last_mut() {
+                        *mark = is_deleted;
+                    }
+                }
+                Token::Start(element) => self.start(&element)?,
+                Token::End(name) => self.end(name.name())?,
+                Token::Text(part) if self.num_texts > 0 => self.text.push_in_line(&part)?,
+                Token::Text(_) | Token::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_text(&self, name: &[u8]) -> bool {
+        name == b"t" || (name == b"text" && self.comments == Comments::Plain)
+    }
+
+    fn start(&mut self, element: &Element<'_>) -> Result<(), Fault> {
+        match element.name() {
+            b"p" => self.paragraphs.push(false),
+            b"txbxContent" => self.text.begin_aside(Aside::Box),
+            b"tc" => self.text.begin_cell(),
+            b"tab" | b"ptab" => self.text.push("\t")?,
+            b"br" | b"cr" => self.text.push("\n")?,
+            b"noBreakHyphen" => self.text.push("-")?,
+            b"sym" => {
+                let code = element.attribute("char").and_then(|code| u32::from_str_radix(&code, 16).ok());
+                if let Some(sign) = code.and_then(char::from_u32).filter(|sign| !PRIVATE.contains(sign)) {
+                    self.text.push(sign.encode_utf8(&mut [0; 4]))?;
+                }
+            }
+            name => self.num_texts += u32::from(self.is_text(name)),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, name: &[u8]) -> Result<(), Fault> {
+        match name {
+            b"p" => match self.paragraphs.pop() {
+                Some(true) => {}
+                _ => self.text.end_paragraph()?,
+            },
+            b"txbxContent" => self.text.end_aside(),
+            b"tc" => self.text.end_cell()?,
+            b"tr" => self.text.end_row()?,
+            name if self.is_text(name) => {
+                self.num_texts = self.num_texts.saturating_sub(1);
+                if name == b"text" {
+                    self.text.end_paragraph()?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn is_skipped(element: &Element<'_>) -> bool {
+    let is_of_type = |types: &[&str]| element.attribute("type").is_some_and(|kind| types.contains(&kind.as_str()));
+    match element.name() {
+        b"footnote" | b"endnote" => is_of_type(&["separator", "continuationSeparator", "continuationNotice"]),
+        b"fld" => is_of_type(&["slidenum"]),
+        name => SKIPPED.contains(&name),
+    }
+}
+
+/// Reads the properties of a paragraph. Returns true if its mark was deleted or moved away, so that the next one
+/// goes on in its line.
+fn has_deleted_mark(xml: &mut Xml<'_>) -> Result<bool, Fault> {
+    let (mut depth, mut is_deleted) = (1, false);
+    while depth > 0 {
+        match xml.next()? {
+            Some(Token::Start(element)) => {
+                depth += 1;
+                is_deleted |= matches!(element.name(), b"del" | b"moveFrom");
+            }
+            Some(Token::End(_)) => depth -= 1,
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(is_deleted)
+}

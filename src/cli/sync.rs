@@ -91,6 +91,14 @@ pub struct Arguments {
           verbatim_doc_comment)]
     strip_ansi: When,
 
+    /// Leave out what is damaged, with a warning, instead of ending with an error
+    ///
+    /// A compressed file that is cut, damaged or exceeds a limit is stored up to there, and so is an archive, whose
+    /// documents behind the damage are dropped. A file without any document that can be read keeps those of the last
+    /// sync, and is read again by the next one. An error of the disk or of a store ends the sync nevertheless.
+    #[arg(long)]
+    keep_going: bool,
+
     /// Maximum size of a page with --html text, and of a tag or text of an office file, which are held in memory
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
@@ -198,6 +206,7 @@ impl Arguments {
         let read = ReadOptions {
             max_row_bytes: self.max_row_size,
             strip_ansi: self.strip_ansi.strips_ansi(),
+            keep_going: self.keep_going,
             ..ReadOptions::default()
         };
         Ok(Job {

@@ -256,6 +256,38 @@ fn archives_and_forms_are_those_of_ingest() {
     }
 }
 
+#[test]
+fn damage_is_left_out_where_it_is_asked_for() {
+    let folder = new_folder();
+    folder.write("in/a.txt", "one");
+    let packed = gzip("text ".repeat(1000).as_bytes());
+    folder.write("in/b.gz", &packed);
+    tar(&folder, "in/m.tar", &[("x", "1"), ("y", &"2".repeat(2000))]);
+    assert_eq!(sync(&folder, &[]), [4, 0, 0, 0]);
+    folder.write("in/b.gz", &packed[..packed.len() - 9]);
+    folder.write("in/m.tar", &fs::read(folder.join("in/m.tar")).unwrap()[..1800]);
+    folder.fails(
+        &["sync", "in", "c"],
+        "in/b.gz: the gzip stream is cut or damaged (incomplete deflate stream); repair it, or pass --no-decompress to store \
+         the bytes as they are, or --keep-going to store what can be read",
+    );
+    let keep = ["sync", "in", "c", "--keep-going"];
+    let ran = folder.run(&keep);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("warning: in/b.gz: the gzip stream is cut or damaged").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("warning: in/m.tar").count(), 1, "{}", ran.stderr);
+    let y = stored(&folder, "c").into_iter().find(|(path, _)| path.ends_with('y')).map(|(_, texts)| texts[0].len());
+    assert!(y.is_some_and(|len| (1..2000).contains(&len)), "{y:?}");
+    // A file that has nothing to be read keeps its documents.
+    folder.write("in/m.tar", [b"PK\x03\x04", &[0xff; 200][..]].concat());
+    for _ in 0..2 {
+        let ran = folder.run(&keep);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert!(ran.stderr.contains("warning: in/m.tar: the zip file is cut or damaged"), "{}", ran.stderr);
+        assert_eq!(stored(&folder, "c").len(), 4);
+    }
+}
+
 /// A folder becomes a file, and a file a folder.
 #[test]
 fn files_and_folders_take_each_others_place() {

@@ -18,19 +18,19 @@ pub struct Print {
     pub digest: Hash,
 }
 
-/// Reads `inputs` as `job` does, and returns the prints of their documents, in order.
+/// Reads `inputs` as `job` does, and returns the prints of their documents, in order, and the faults of inputs that were
+/// left out from there on.
 ///
 /// # Errors
 /// An input cannot be read, or the user has interrupted.
-pub fn prints(inputs: &[Input], job: &Job) -> Outcome<Vec<Print>> {
+pub fn prints(inputs: &[Input], job: &Job) -> Outcome<(Vec<Print>, Vec<String>)> {
     let mut prints = Prints::default();
     let mut columns = Columns::for_documents(&Documents::Files);
     let read = documents::read(inputs, &job.division, job.read, &job.archives, &mut columns, &mut prints);
     if interrupt::is_asked() {
         return Err(Failure::interrupted());
     }
-    read?;
-    Ok(prints.done)
+    Ok((prints.done, read?.faults))
 }
 
 #[derive(Default)]

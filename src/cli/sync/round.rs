@@ -265,7 +265,7 @@ impl Round<'_> {
             return Ok(());
         }
         let inputs: Vec<Input> = files.iter().map(|(input, _)| (*input).clone()).collect();
-        let prints = prints(&inputs, self.job)?;
+        let (prints, faults) = prints(&inputs, self.job)?;
         let of_input: HashMap<&str, usize> =
             inputs.iter().enumerate().map(|(idx, input)| (input.path.as_str(), idx)).collect();
         let mut prints_of = vec![Vec::new(); inputs.len()];
@@ -287,7 +287,12 @@ impl Round<'_> {
             (Some(living), Some(version)) => compared.documents.digests(living, self.location, version, &to_digest)?,
             _ => HashMap::new(),
         };
-        for ((input, _), pairs) in files.iter().zip(&pairs) {
+        for ((input, places), pairs) in files.iter().zip(&pairs) {
+            // A file that cannot be read keeps its documents, and is read again by the next round.
+            if self.job.read.keep_going && pairs.both.is_empty() && pairs.added.is_empty() {
+                plan.unchanged += places.len() as u64;
+                continue;
+            }
             let mut left_out = LeftOut::new();
             let mut is_read = false;
             plan.num_docs.insert(input.path.clone(), pairs.both.len() as u64 + pairs.added.len() as u64);
@@ -319,6 +324,9 @@ impl Round<'_> {
                 plan.inputs.push((*input).clone());
             }
         }
+        // Faults of files that are read into the corpus are told then.
+        let is_told = |fault: &&String| !plan.inputs.iter().any(|input| fault.starts_with(&input.shown()));
+        faults.iter().filter(is_told).for_each(|fault| note(format!("warning: {fault}")));
         Ok(())
     }
 
@@ -418,11 +426,12 @@ impl Round<'_> {
 
     /// Keeps what is known of the files for the next round.
     fn keep(&self, living: &Living, listed: &Files, version: &Version, plan: &Plan, before: Option<Known>) -> Outcome {
+        // A file that could not be read has no number of documents, and is not known.
         let file = |file: &Listed| {
-            let num_docs = plan.num_docs.get(&file.input.path).copied().unwrap_or_default();
-            (file.input.path.clone(), KnownFile { stamp: file.stamp, num_docs })
+            let num_docs = *plan.num_docs.get(&file.input.path)?;
+            Some((file.input.path.clone(), KnownFile { stamp: file.stamp, num_docs }))
         };
-        let files = listed.files.iter().map(file).collect();
+        let files = listed.files.iter().filter_map(file).collect();
         let known = Known::new(version, self.folder.identity()?, self.options(), files);
         if before.as_ref() == Some(&known) {
             return Ok(());

@@ -142,6 +142,7 @@ or pass duplicate=True to store it once more
         charset: str | None = None,
         follow_links: bool = False,
         decompress: bool = True,
+        keep_going: bool = False,
         drop_all: bool = False,
         dry_run: bool = False,
     ) -> dict[str, int]:
@@ -167,7 +168,8 @@ or pass duplicate=True to store it once more
         named = [("html", html), ("office", office), ("charset", charset)]
         flags += [f"--{name}={value}" for name, value in named if value is not None]
         given = {
-            "follow-links": follow_links, "no-decompress": not decompress, "drop-all": drop_all, "dry-run": dry_run,
+            "follow-links": follow_links, "no-decompress": not decompress, "keep-going": keep_going,
+            "drop-all": drop_all, "dry-run": dry_run,
         }  # fmt: skip
         flags += [f"--{name}" for name, is_given in given.items() if is_given]
         said = run_command(

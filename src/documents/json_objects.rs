@@ -60,6 +60,19 @@ impl Objects {
         }
     }
 
+    /// Returns the number of the line of the next byte.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Goes on at the start of line `line`, behind an object if there are any.
+    pub fn go_on(&mut self, line: usize, has_objects: bool) {
+        (self.line, self.begins_line) = (line, true);
+        if has_objects {
+            self.last = b'}';
+        }
+    }
+
     /// Returns true if an object has begun and not ended.
     pub fn is_open(&self) -> bool {
         self.place != Place::Between

@@ -7,11 +7,11 @@
 //!                       └──mend─────┘ a row that is no JSON of the standard
 //! ```
 //!
-//! Each chunk is typed and decoded on its own, and the receiver of columns joins the types of all chunks. So nothing
+//! Each chunk ([`json_chunk`](crate::json_chunk)) is typed and decoded on its own, and the receiver of columns joins the types of all chunks. So nothing
 //! is read twice, and standard input works. Memory is a few times the size of a chunk, which is [`BATCH_BYTES`] plus
 //! a row; parts of one text are kept together.
 
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
+use std::io::{self, BufReader, Cursor};
 use std::mem;
 use std::sync::Arc;
 
@@ -20,23 +20,22 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 
+use crate::charset::MARK;
 use crate::failure::{Failure, Outcome};
 use crate::json_array::ArrayLines;
+use crate::json_chunk::{Chunk, Cutter, Wanted};
 use crate::json_mend::{self, Mended};
-use crate::json_objects::{Objects, SEPARATOR};
+use crate::json_objects::SEPARATOR;
 use crate::json_parts::{self, Joined};
 use crate::json_shape::Shape;
+use crate::numbers;
 use crate::open::Opened;
 use crate::rows::{self, Rows};
-use crate::{BATCH_BYTES, numbers};
-
-/// Most bytes that are looked at before the size of a row is checked.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let head = opened.head().map_err(|error| opened.failed(rows.input, &error))?;
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    let head = head.strip_prefix(MARK).unwrap_or(&head);
     let lines_before = rows.input.lines_before();
     let is_array = lines_before == 0 && head.trim_ascii_start().starts_with(b"[");
     if is_array {
@@ -44,64 +43,31 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
         opened.reader = Box::new(BufReader::new(ArrayLines::new(array)));
     }
     let unit = if is_array { "element" } else { "line" };
-    let mut objects = Objects::new(lines_before + 1);
-    let mut chunk = Chunk { bytes: Vec::new(), rows: Vec::new(), unit };
+    let wanted = wanted(field, rows);
+    let wanted = wanted.as_ref();
+    let mut cutter = Cutter::new(opened, lines_before + 1);
+    let mut chunk = Chunk::new(0, unit);
     let mut has_rows = false;
     loop {
-        let is_end = fill(&mut chunk, &mut objects, &mut opened, rows)?;
-        rows.sink.count_read(opened.take_counts());
-        let num_taken = take_chunk(field, &mut chunk, Place { has_rows, is_end }, rows)?;
+        let is_end = cutter.fill(&mut chunk, wanted, rows)?;
+        rows.sink.count_read(cutter.take_counts());
+        let num_taken = take_chunk(field, &mut chunk, Place { has_rows, is_end }, wanted, rows)?;
         has_rows |= num_taken > 0;
         // A new chunk instead of an empty one: the memory of one large row must not be kept to the end.
-        chunk = chunk.behind(num_taken);
+        chunk = chunk.behind(num_taken, wanted);
         if is_end {
             return Ok(());
         }
     }
 }
 
-/// Reads objects until the chunk is full, and returns true at the end of the input.
-fn fill(chunk: &mut Chunk, objects: &mut Objects, opened: &mut Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome<bool> {
-    let max_bytes = rows.options.max_row_bytes;
-    let faults = rows.sink.faults.clone();
-    // Rows that wait for the next parts are decoded once more.
-    let full_bytes = BATCH_BYTES.max(2 * chunk.len());
-    // True in a row that is too large.
-    let mut is_skipped = false;
-    loop {
-        let bytes = match opened.reader.fill_buf() {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let failure = opened.failed(rows.input, &error);
-                // An array that is cut: its whole elements are rows.
-                faults.pass(rows.input, Err(failure))?;
-                &[]
-            }
-        };
-        let is_end = bytes.is_empty();
-        let (len, is_row_end) = objects.take(&bytes[..bytes.len().min(PIECE_BYTES)], &mut chunk.bytes);
-        opened.reader.consume(len);
-        if (chunk.bytes.len() - chunk.len()) as u64 > max_bytes {
-            let failure = rows.too_large(&format!("{} {}", chunk.unit, objects.first_line()));
-            faults.pass(rows.input, Err(failure))?;
-            is_skipped = true;
-        }
-        if is_skipped {
-            chunk.bytes.truncate(chunk.len());
-        }
-        if is_row_end || is_end && objects.is_open() {
-            objects.end();
-            if mem::take(&mut is_skipped) {
-                faults.add_rows(1);
-            } else {
-                chunk.end_row(objects.first_line());
-            }
-        }
-        if is_end || is_row_end && chunk.len() >= full_bytes {
-            return Ok(is_end);
-        }
-    }
+fn wanted(field: &str, rows: &Rows<'_, '_>) -> Box<Wanted> {
+    let keeps_all = rows.options.keep_columns;
+    let (field, time_column) = (field.to_owned(), rows.time_column().map(str::to_owned));
+    Box::new(move |name| {
+        let is_there = |path: &str| rows::leads_to(name, path);
+        keeps_all || is_there(&field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
+    })
 }
 
 /// The place of a chunk in its input.
@@ -113,67 +79,13 @@ struct Place {
     is_end: bool,
 }
 
-/// Rows, each with a line end behind it.
-struct Chunk {
-    bytes: Vec<u8>,
-    /// Number of the first line of each row, and the end of its bytes.
-    rows: Vec<(usize, usize)>,
-    /// Name of a line in the input: a line, or an element of an array.
-    unit: &'static str,
-}
-
 impl Chunk {
-    /// Returns the number of bytes of all rows.
-    fn len(&self) -> usize {
-        self.rows.last().map_or(0, |(_, end)| *end)
-    }
-
-    /// Ends the row whose bytes were appended.
-    fn end_row(&mut self, line: usize) {
-        let row = &self.bytes[self.len()..];
-        self.bytes.truncate(self.len() + row.trim_ascii_end().len());
-        self.bytes.push(b'\n');
-        self.rows.push((line, self.bytes.len()));
-    }
-
-    fn push(&mut self, line: usize, row: &[u8]) {
-        self.bytes.extend_from_slice(row);
-        self.end_row(line);
-    }
-
-    /// Returns a chunk of the rows behind the first `num_rows`.
-    fn behind(&self, num_rows: usize) -> Self {
-        let mut behind = Self { bytes: Vec::new(), rows: Vec::new(), unit: self.unit };
-        self.rows().skip(num_rows).for_each(|(line, row)| behind.push(line, row));
-        behind
-    }
-
-    /// Returns the rows with the numbers of their lines.
-    fn rows(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        let mut begin = 0;
-        self.rows.iter().map(move |&(line, end)| {
-            let row = &self.bytes[begin..end - 1];
-            begin = end;
-            (line, row)
-        })
-    }
-
-    fn line(&self, row_idx: usize) -> usize {
-        self.rows.get(row_idx).map_or(1, |(line, _)| *line)
-    }
-
-    /// Returns the shape of all rows; `None` if one of them is no object of the standard.
-    fn shape(&self, wanted: &dyn Fn(&str) -> bool) -> Option<Shape> {
-        let mut shape = Shape::default();
-        self.rows().all(|(_, row)| shape.add(row, wanted).is_ok()).then_some(shape)
-    }
-
     /// Mends rows that are no objects of the standard, and leaves out those that are no objects at all.
     ///
     /// # Errors
     /// A row is no object, and faults end the ingest.
-    fn mend(&mut self, wanted: &dyn Fn(&str) -> bool, rows: &mut Rows<'_, '_>) -> Outcome {
-        let empty = Self { bytes: Vec::with_capacity(self.bytes.len()), rows: Vec::new(), unit: self.unit };
+    fn mend(&mut self, wanted: &Wanted, rows: &mut Rows<'_, '_>) -> Outcome {
+        let empty = Self::new(self.bytes.len(), self.unit);
         let odd = mem::replace(self, empty);
         let faults = rows.sink.faults.clone();
         for (line, row) in odd.rows() {
@@ -198,7 +110,7 @@ impl Chunk {
         &mut self,
         line: usize,
         row: &[u8],
-        wanted: &dyn Fn(&str) -> bool,
+        wanted: &Wanted,
         rows: &mut Rows<'_, '_>,
     ) -> Result<(), serde_json::Error> {
         if Shape::default().add(row, wanted).is_ok() {
@@ -214,7 +126,7 @@ impl Chunk {
 
     /// Mends all rows.
     fn mend_all(&mut self) {
-        let empty = Self { bytes: Vec::with_capacity(self.bytes.len()), rows: Vec::new(), unit: self.unit };
+        let empty = Self::new(self.bytes.len(), self.unit);
         let odd = mem::replace(self, empty);
         odd.rows().for_each(|(line, row)| self.push(line, &json_mend::mend(row).0));
     }
@@ -241,18 +153,18 @@ fn note_mended(parts: Mended, line: usize, unit: &str, rows: &mut Rows<'_, '_>) 
 }
 
 /// Takes rows of `chunk`, all but those with parts that may go on, and returns their number.
-fn take_chunk(field: &str, chunk: &mut Chunk, place: Place, rows: &mut Rows<'_, '_>) -> Outcome<usize> {
-    let keeps_all = rows.options.keep_columns;
-    let time_column = rows.time_column().map(str::to_owned);
-    let wanted = move |name: &str| {
-        let is_there = |path: &str| rows::leads_to(name, path);
-        keeps_all || is_there(field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
-    };
-    let mut shape = match chunk.shape(&wanted) {
+fn take_chunk(
+    field: &str,
+    chunk: &mut Chunk,
+    place: Place,
+    wanted: &Wanted,
+    rows: &mut Rows<'_, '_>,
+) -> Outcome<usize> {
+    let mut shape = match chunk.shape.take().or_else(|| chunk.shape_of_rows(wanted)) {
         Some(shape) => shape,
         None => {
-            chunk.mend(&wanted, rows)?;
-            chunk.shape(&wanted).unwrap_or_default()
+            chunk.mend(wanted, rows)?;
+            chunk.shape_of_rows(wanted).unwrap_or_default()
         }
     };
     if chunk.rows.is_empty() {

@@ -78,6 +78,7 @@ mod headers;
 mod html;
 mod inputs;
 mod json_array;
+mod json_chunk;
 mod json_mend;
 mod json_objects;
 mod json_parts;

@@ -118,6 +118,9 @@ impl Reader {
     }
 }
 
+/// Keys of a text that are compared one by one. Most texts have no more.
+const MAX_COMPARED: usize = 16;
+
 static DOCUMENTATION: LazyLock<[Documentation; 7]> = LazyLock::new(|| Reader::ALL.map(Reader::documentation));
 
 /// Returns the type of the answer and the documentation of each function.
@@ -359,10 +362,20 @@ fn structs<'t>(
 /// Returns the pairs of logfmt in each text. The first value of a key counts.
 fn maps(texts: &StringViewArray) -> Result<ArrayRef> {
     let mut maps = map_builder();
+    let (mut first_keys, mut more_keys) = (Vec::with_capacity(MAX_COMPARED), HashSet::new());
     for text in texts.iter() {
-        let mut seen = HashSet::new();
+        first_keys.clear();
+        more_keys.clear();
         for (key, value) in text.into_iter().flat_map(Pairs::new) {
-            if seen.insert(key) {
+            let is_new = if first_keys.contains(&key) {
+                false
+            } else if first_keys.len() < MAX_COMPARED {
+                first_keys.push(key);
+                true
+            } else {
+                more_keys.insert(key)
+            };
+            if is_new {
                 maps.keys().append_value(key);
                 maps.values().append_value(value);
             }

@@ -1,10 +1,10 @@
-//! Benchmark of opening grammar sections, in both layouts and with one and two threads. Goal: the `small`
+//! Benchmark of opening grammar sections, in all layouts and with one and two threads. Goal: the `small`
 //! layout is decoded at 30 ns for an element of a large grammar by two threads.
 //!
 //! Command: `TADOC_CORPORA=/path cargo bench --bench grammar_sections`, with at least 100 MB of text in
 //! one of the folders. It prints bytes and nanoseconds for each element of the grammar. The time is of
 //! everything but the dictionary: checksums, the grammar, its lengths and paths. It is the shortest of
-//! seven runs. The grammars of both layouts are compared.
+//! seven runs. The grammars of all layouts are compared.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -28,7 +28,7 @@ fn main() {
     println!("| corpus | layout | elements | bytes / element | ns, 1 thread | ns, 2 threads |");
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     for subject in subjects() {
-        for layout in [SegmentLayout::Small, SegmentLayout::Fast] {
+        for layout in [SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED] {
             print_row(&subject, layout, &pools);
         }
     }

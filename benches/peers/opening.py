@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures statements of one process each, on files in both layouts, beside zstd and a search through its output.
+"""Measures statements of one process each, on files in all layouts, beside zstd and a search through its output.
 
-Claims it supports: "a cold statement pays for what it touches" and the sizes of both layouts.
+Claims it supports: "a cold statement pays for what it touches" and the sizes of all layouts.
 
     python3 benches/peers/opening.py --tadoc target/debug/tadoc [--block-size 16MiB] FOLDER [FOLDER ...]
 
@@ -11,7 +11,7 @@ process, and its largest resident memory. The page cache is warm. The peer of al
 --long=27 | rg -c`, or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`.
 Files are `rg -c` on the documents as plain files.
 The words are taken from a document in the middle: its rarest word, and three words in a row that are frequent
-and rarely stand together. Answers of both layouts are compared. Bytes read are those of `EXPLAIN
+and rarely stand together. Answers of all layouts are compared. Bytes read are those of `EXPLAIN
 ANALYZE`, the same from an object store, as a part of the file; footers are not among them.
 """
 
@@ -27,6 +27,9 @@ import tempfile
 import time
 
 from documents import concatenate, document_paths, stage
+
+
+LAYOUTS = ("small", "fast", "indexed")
 
 
 def measured(command):
@@ -71,6 +74,10 @@ def statements(path, rare, phrase):
     """Yields a name and SQL with {f} for the file."""
     name = os.path.basename(path).replace("'", "''")
     yield "search, phrase", f"SELECT count(*) FROM search('{{f}}', '\"{phrase}\"')"
+    first, second, third = phrase.split()
+    yield "term_count, frequent word", f"SELECT count(*), sum(count) FROM term_count('{{f}}', '{first}')"
+    yield "rank, 3 words", f"SELECT path FROM rank('{{f}}', '{first} OR {second} OR {third}')"
+    yield "search, frequent word, LIMIT 50", f"SELECT byte_offset FROM search('{{f}}', '\"{first}\"') LIMIT 50"
     yield "term_count, rare word", f"SELECT count(*) FROM term_count('{{f}}', '{rare}')"
     yield "search, no such word", "SELECT count(*) FROM search('{f}', 'xqzzyvk')"
     yield "documents by path", f"SELECT count(*), sum(bytes), sum(words) FROM documents('{{f}}') WHERE path LIKE '%{name}'"
@@ -97,7 +104,7 @@ def compare(arguments, folder, temp, grep):
     text, packed = os.path.join(temp, "text"), os.path.join(temp, "text.zst")
     _, num_bytes = concatenate(folder, text)
     subprocess.run(["zstd", "-q", "-3", "--long=27", "-T1", text, "-o", packed], check=True)
-    files = {layout: os.path.join(temp, layout + ".tadoc") for layout in ("small", "fast")}
+    files = {layout: os.path.join(temp, layout + ".tadoc") for layout in LAYOUTS}
     documents = stage(folder, temp)
     for layout, file in files.items():
         options = ["--layout", layout, "--block-size", arguments.block_size, "--quiet"]
@@ -105,24 +112,27 @@ def compare(arguments, folder, temp, grep):
     sizes = {name: os.path.getsize(file) for name, file in files.items()}
     of_zstd = {name: size / os.path.getsize(packed) for name, size in sizes.items()}
     print(f"**{os.path.basename(os.path.abspath(folder))}**, {num_bytes / 1e6:.0f} MB of text; "
-          f"file / zstd: small {of_zstd['small']:.2f}, fast {of_zstd['fast']:.2f}\n")
-    print("| statement | small / peer | fast / peer | fast / small | processor time, fast / small | memory small, fast, MB "
-          "| bytes read, fast | fast / files |")
+          f"file / zstd: {', '.join(f'{layout} {of_zstd[layout]:.2f}' for layout in LAYOUTS)}\n")
+    print("| statement | small / peer | fast / peer | indexed / peer | processor time, indexed / fast "
+          "| memory small, fast, indexed, MB | bytes read, fast, indexed | indexed / files |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     # In a process of its own: a child's largest memory counts from that of its parent.
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
         path, rare, phrase = pool.submit(sample, folder, text).result()
     print(f"document {path}, word {rare}, phrase {phrase}\n")
     for name, sql in statements(path, rare, phrase):
-        needle = phrase if "phrase" in name else rare if "rare" in name else "xqzzyvk"
+        needle = phrase.split()[0] if "frequent" in name else phrase if "phrase" in name else rare
         pipe = " ".join(grep) + f" '{needle}'"
         commands = {layout: [arguments.tadoc, "sql", "--quiet", "--format", "csv", "-c", sql.format(f=file)]
                     for layout, file in files.items()}
         commands["peer"] = ["sh", "-c", f"zstd -dcq --long=27 {packed} | {pipe} || true"]
         if grep[0] == "rg":
             commands["files"] = ["sh", "-c", f"rg -uu -j2 -c '{needle}' {documents} >{os.devnull} || true"]
-        explain = [*commands["fast"][:-1], f"EXPLAIN ANALYZE {commands['fast'][-1]}"]
-        print_row(name, commands, arguments.runs, f"{bytes_read(explain) / sizes['fast']:.3f}")
+        read = []
+        for layout in LAYOUTS[1:]:
+            explain = [*commands[layout][:-1], f"EXPLAIN ANALYZE {commands[layout][-1]}"]
+            read.append(f"{bytes_read(explain) / sizes[layout]:.3f}")
+        print_row(name, commands, arguments.runs, ", ".join(read))
     commands = {layout: [arguments.tadoc, "cat", file, "--all"] for layout, file in files.items()}
     print_row("cat --all", {**commands, "peer": ["zstd", "-dcq", "--long=27", packed]}, arguments.runs)
     print()
@@ -136,18 +146,19 @@ def bytes_read(explain):
 
 
 def print_row(name, commands, runs, read=""):
-    """Runs the commands in turn, compares the answers of both layouts, and prints a row of ratios."""
+    """Runs the commands in turn, compares the answers of all layouts, and prints a row of ratios."""
     best, answers = {}, {}
     for _ in range(runs):
         for who, command in commands.items():
             answers[who], *numbers = measured(command)
             best[who] = min(best.get(who, numbers), numbers)
-    if answers["small"] != answers["fast"]:
+    if len({answers[layout] for layout in LAYOUTS}) > 1:
         raise SystemExit(f"answers differ: {name}: {answers}"[:1000])
-    (small, small_cpu, small_mb), (fast, fast_cpu, fast_mb), (peer, _, _) = (best["small"], best["fast"], best["peer"])
-    files = f"{fast / best['files'][0]:.2f}" if "files" in best else ""
-    print(f"| {name} | {small / peer:.2f} | {fast / peer:.2f} | {fast / small:.2f} | {fast_cpu / small_cpu:.2f} | "
-          f"{small_mb:.0f}, {fast_mb:.0f} | {read} | {files} |")
+    peer = best["peer"][0]
+    walls = " | ".join(f"{best[layout][0] / peer:.2f}" for layout in LAYOUTS)
+    memory = ", ".join(f"{best[layout][2]:.0f}" for layout in LAYOUTS)
+    files = f"{best['indexed'][0] / best['files'][0]:.2f}" if "files" in best else ""
+    print(f"| {name} | {walls} | {best['indexed'][1] / best['fast'][1]:.2f} | {memory} | {read} | {files} |")
 
 
 if __name__ == "__main__":

@@ -328,7 +328,7 @@ impl<'s, 'a> Reading<'s, 'a> {
             let to = &mut self.element_at[classes[group].start as usize..][..numbers.len()];
             for (to, id) in to.iter_mut().zip(numbers) {
                 let element = self.stored.element_for(group, id).ok_or_else(|| self.stored.misfit())?;
-                *to = element + 1 | NOT_REACHED;
+                *to = (element + 1) | NOT_REACHED;
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
         let num_words = [0, 3, 40, 900][doc % 4];
         let word = |random: &mut Random| WORDS[random.below(WORDS.len()).min(random.below(WORDS.len()))];
         let words: Vec<&str> = (0..num_words).map(|_| word(&mut random)).collect();
-        words.join(if doc % 3 == 0 { " " } else { ", " })
+        words.join(if doc.is_multiple_of(3) { " " } else { ", " })
     };
     let documents: Vec<(String, String)> = (0..60).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
     let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();

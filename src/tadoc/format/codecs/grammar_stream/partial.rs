@@ -74,7 +74,7 @@ impl<'a> GrammarStream<'a> {
         Ok(reading.finish())
     }
 
-    /// Checks that units and blocks begin where the section says. If it also [decodes](super::decode)
+    /// Checks that units and blocks begin where the section says. If it also decodes
     /// as a whole, any of its units are those of the whole. It reads all elements twice.
     ///
     /// # Errors

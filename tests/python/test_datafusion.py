@@ -21,13 +21,16 @@ CALLS = [
     "near_duplicates(@, 0.1, 1)", "log_templates(@, 0.5)",
     "search(@, '\"to b*\" OR horse')", "term_count(@, '/(?i)T[ho].*/')",
     "kwic(@, 'king', 2)", "grep(@, '(?i)to be')", "collocates(@, 'be')", "keyness(@, @)", "dispersion(@, 'be')",
-    "rank(@, 'horse OR king')", "extract(@, 1, 2, 5)", "corpus_info(@)", "corpus_verify(@)", "read_text('*.md')",
+    "rank(@, 'horse OR king')", "context(@, 1, 1, 1)", "extract(@, 1, 2, 5)", "corpus_info(@)", "corpus_verify(@)", "read_text('*.md')",
     "read_lines('*.md')", "ingestion_model(12)", "tadoc_functions()",
 ]  # fmt: skip
 SCALARS = [
     "extract_text('plays.tadoc', doc_id, 0, 9)", "count_word('plays.tadoc', doc_id, 'be')",
     "search_word('plays.tadoc', doc_id, 'horse')", "tokenize(path)", "matches(text, 'horse OR \"to be\"')",
     "highlight(text, 'king')", "snippet(text, 'horse')",
+    "parse(path, '{name}.{ending}')", "grok(text, '%{WORD:first} %{WORD:second}')", "logfmt('a=' || path, 'a')",
+    "json_get('{\"a\": 7}', 'a')", "json_get_int('{\"a\": 7}', 'a')", "json_get_float('{\"a\": 7.5}', 'a')",
+    "json_get_bool('{\"a\": true}', 'a')",
 ]  # fmt: skip
 
 

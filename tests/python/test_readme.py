@@ -18,6 +18,7 @@ def test_blocks_of_python_run(readme, con, folder):
     if any("import datafusion\n" in block for block in blocks):
         pytest.importorskip("datafusion")
     tadoc.write_gsst(con.sql("SELECT 1 AS id, 'https://a.example' AS url"), "names.parquet")
+    (folder / "notes_folder").mkdir()
     names = {}
     for block in blocks:
         exec(compile(block, readme, "exec"), names)

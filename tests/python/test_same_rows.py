@@ -17,7 +17,7 @@ CALLS = [
     "repeated_spans(@, min_words => 2)", "overlap(@, @, n => 2)",
     "search(@, '\"to b*\" OR horse')", "term_count(@, '/(?i)T[ho].*/')", "kwic(@, 'king', width => 2)",
     "grep(@, '(?i)to be', context => 1)", "collocates(@, 'be')", "keyness(@, @)", "dispersion(@, 'be')",
-    "rank(@, 'horse OR king')", "extract(@, doc_id => 1, byte_offset => 2, byte_len => 5)", "corpus_info(@)", "corpus_verify(@)",
+    "context(@, doc_id => 1, before => 1, after => 1)", "rank(@, 'horse OR king')", "extract(@, doc_id => 1, byte_offset => 2, byte_len => 5)", "corpus_info(@)", "corpus_verify(@)",
     "read_text('*.md')", "read_lines('*.md')", "ingestion_model(link_gb_per_s => 12)", "tadoc_functions()",
 ]
 # Scalar functions, over the rows of `documents(@)`.
@@ -28,6 +28,9 @@ SCALARS = [
     "matches(text, 'horse OR \"to be\"')", "matches(text, 'HORSE', 'case')", "matches(NULL, 'be')", "highlight(text, 'king')",
     "highlight(text, 'to', '[', ']', fold => true)", "snippet(text, 'horse')",
     "snippet(text, 'nobler king', '<', '>', '...', 4, false, 'whitespace')",
+    "parse(path, '{name}.{ending}')", "grok(text, '%{WORD:first} %{WORD:second}')", "logfmt('a=' || path || ' b=2')",
+    "logfmt('a=' || path, 'a')", "json_get('{\"a\": 7}', 'a')", "json_get_int('{\"a\": 7}', 'a')",
+    "json_get_float('{\"a\": 7.5}', 'a')", "json_get_bool('{\"a\": true}', 'a')",
 ]
 ERRORS = [
     "word_cout(@)", "word_count('nowhere.tadoc')", "search(@, '\"open')", "search(@, 'king', max => 3)", "word_count(7)",
@@ -49,6 +52,8 @@ def as_json(value):
     """Writes a value as the command does."""
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
+        return dict(value)  # A map is a list of pairs here.
     if isinstance(value, list):
         return [as_json(item) for item in value]
     return value

@@ -10,8 +10,8 @@
 //! Such a corpus answers this query alone and is not kept. The dictionaries and the facts about documents
 //! are kept, as for other statements.
 //!
-//! Some files have no lists, a budget leaves out the longest ones, and a pattern may match too many words.
-//! Then the segments are opened as by any search.
+//! A budget leaves out the longest lists, and a pattern may match too many words. The segments in which that
+//! is so are opened, and kept as by any search. A file without lists is searched as others are.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ type FoundWords = Vec<(u32, String)>;
 
 impl CorpusCache {
     /// Returns a corpus for questions about the number of words of `query` in the documents of
-    /// `source`, from word lists alone. Returns `None` if the corpus is loaded, or the lists do not
-    /// tell.
+    /// `source`, from word lists, and the number of segments that these stand for. Returns `None` if
+    /// the corpus is loaded, or has no lists.
     pub(crate) async fn load_counted(
         &self,
         context: &LoadContext,
         source: &Source,
         query: &Query,
-    ) -> Result<Option<Arc<LoadedCorpus>>> {
+    ) -> Result<Option<(Arc<LoadedCorpus>, usize)>> {
         let mut segments = source.corpora().iter().flat_map(|open| &open.footer.segments);
         let has_lists = segments.all(|segment| segment.lists_range().is_some()) && source.has_document_facts();
         if !query.is_of_words() || !has_lists || self.loaded(source).is_some() {
@@ -56,42 +56,76 @@ impl CorpusCache {
         let keys = Sections::All.keys(source);
         let query = Arc::new(query.clone().any_leaf());
         let facts = self.load_facts(context, source, None).await?;
-        let mut files = Vec::with_capacity(source.corpora().len());
+        let (mut files, mut num_listed) = (Vec::with_capacity(source.corpora().len()), 0);
         for (place, open) in source.corpora().iter().enumerate() {
-            let stored = StoredFile::new(context, open, segments_at_once(context, source))?;
-            let words = self.find_words(context, stored, &keys, &query).await?;
-            let stored = StoredFile::new(context, open, words.len())?;
+            let mut stored = StoredFile::new(context, open, segments_at_once(context, source))?;
+            let (file, words) = self.find_words(context, &mut stored, &keys, &query).await?;
             let count = |(segment_idx, words): (usize, FoundWords)| {
                 let facts = facts.segment(place, segment_idx).cloned().unwrap_or_default();
-                count_segment(&stored, segment_idx, words, facts).boxed()
+                let is_open = !file.unopened.contains_key(&segment_idx);
+                count_segment(&stored, segment_idx, if is_open { None } else { Some(words) }, facts).boxed()
             };
             let counts: Vec<_> = words.into_iter().enumerate().map(count).collect();
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
             let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
-            let Some(segments) = counted.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
-            segments.iter().for_each(|segment| segment.keep_no_copies());
-            let held_bytes = text_memory(&segments) + positions_memory(&segments);
+            let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
+            let whole = self.open_left_out(context, &stored, left_out.collect(), &keys, &query).await?;
+            let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
+            own.iter().for_each(|segment| segment.keep_no_copies());
+            num_listed += own.iter().filter(|segment| !segment.is_absent()).count();
+            let held_bytes = text_memory(&own) + positions_memory(&own);
             let reservation = self.reserve(context, consumer_of(open), held_bytes, &keys)?;
-            files.push(Arc::new(LoadedFile::new(segments, reservation, Arc::clone(&context.devices), Vec::new())));
+            let segments = counted.into_iter().zip(&whole.segments);
+            let segments = segments.map(|(counted, whole)| counted.unwrap_or_else(|| Arc::clone(whole)));
+            let devices = Arc::clone(&context.devices);
+            files.push(Arc::new(LoadedFile::new(segments.collect(), reservation, devices, vec![whole])));
         }
-        Ok(Some(Arc::new(LoadedCorpus::new(context, source.profile(), files))))
+        let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
+        Ok(Some((corpus, num_listed)))
     }
 
-    /// Returns the words of `query` in each segment of the file `stored`, by its dictionary.
-    async fn find_words(
+    /// Returns the file `stored` with at least the segments at `places`, and keeps it.
+    async fn open_left_out(
         &self,
         context: &LoadContext,
-        mut stored: StoredFile<'_>,
+        stored: &StoredFile<'_>,
+        places: Vec<usize>,
         keep: &[String],
         query: &Arc<Query>,
-    ) -> Result<Vec<FoundWords>> {
+    ) -> Result<Arc<LoadedFile>> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
         let known = self.lock().slot(&key).file().cloned();
         let mut file = match known {
             Some(file) => file,
-            None => Arc::new(self.reserve_file(context, &stored, keep)?),
+            None => Arc::new(self.reserve_file(context, stored, keep)?),
+        };
+        let missing: Vec<usize> = places.into_iter().filter(|place| file.unopened.contains_key(place)).collect();
+        if !missing.is_empty() {
+            let sought = Arc::new(Sought { query: Some(Query::clone(query)), ..Sought::default() });
+            file = Arc::new(self.open_more(context, stored, &file, missing, keep, &sought).await?);
+            file = self.lock().slot(&key).keep(file);
+        }
+        self.hold(context, std::slice::from_ref(&file), keep)?;
+        Ok(file)
+    }
+
+    /// Returns the file `stored` with its dictionaries, and the words of `query` in each segment.
+    async fn find_words(
+        &self,
+        context: &LoadContext,
+        stored: &mut StoredFile<'_>,
+        keep: &[String],
+        query: &Arc<Query>,
+    ) -> Result<(Arc<LoadedFile>, Vec<FoundWords>)> {
+        let key = stored.open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let known = self.lock().slot(&key).file().cloned();
+        let mut file = match known {
+            Some(file) => file,
+            None => Arc::new(self.reserve_file(context, stored, keep)?),
         };
         let is_unknown = |words: &AbsentWords| match words {
             AbsentWords::Unread => true,
@@ -103,14 +137,14 @@ impl CorpusCache {
         if !unknown.is_empty() {
             stored.read_if_small().await?;
             let sought = Arc::new(Sought { query: Some(Query::clone(query)), ..Sought::default() });
-            let read = self.open_dictionaries(context, &stored, &file, unknown, keep, &sought);
+            let read = self.open_dictionaries(context, stored, &file, unknown, keep, &sought);
             file = Arc::new(read.await?);
             file = self.lock().slot(&key).keep(file);
         }
-        let query = Arc::clone(query);
-        let find = move || (0..file.segments.len()).map(|place| words_in(&file, place, &query)).collect();
+        let (query, searched) = (Arc::clone(query), Arc::clone(&file));
+        let find = move || (0..searched.segments.len()).map(|place| words_in(&searched, place, &query)).collect();
         let found: tadoc::Result<Vec<FoundWords>> = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-        found.map_err(datafusion_error)
+        Ok((file, found.map_err(datafusion_error)?))
     }
 }
 
@@ -121,7 +155,8 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Fou
         ids.map(|id| (id, dictionary.word(id.into()).to_owned())).collect()
     };
     match file.unopened.get(&place).map(|absent| &absent.words) {
-        None => Ok(from_dictionary(&file.segments[place].dictionary)),
+        // The segment is open and needs no lists.
+        None => Ok(FoundWords::new()),
         Some(AbsentWords::Decoded(dictionary)) => Ok(from_dictionary(dictionary)),
         // A stored dictionary is decoded unless the query is exact or has no word in it.
         Some(AbsentWords::Stored { dictionary, .. }) => {
@@ -141,13 +176,14 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Fou
 }
 
 /// Returns the segment at `segment_idx` with the documents of `words`. Returns `None` if a list is
-/// left out.
+/// left out, or there are no words because the segment is open.
 async fn count_segment(
     stored: &StoredFile<'_>,
     segment_idx: usize,
-    words: FoundWords,
+    words: Option<FoundWords>,
     facts: SegmentFacts,
 ) -> Result<Option<Arc<Segment>>> {
+    let Some(words) = words else { return Ok(None) };
     let meta = &stored.open.footer.segments[segment_idx];
     if words.is_empty() {
         let absent = Segment::absent(meta.num_docs as usize, meta.continues);

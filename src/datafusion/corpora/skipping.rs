@@ -341,7 +341,7 @@ impl CorpusCache {
 
     /// Opens the segments of `file` at the places `missing`, except those whose rules lack what is
     /// `sought`.
-    async fn open_more(
+    pub(super) async fn open_more(
         &self,
         context: &LoadContext,
         stored: &StoredFile<'_>,

@@ -386,10 +386,9 @@ impl Execution {
             let _timer = time.timer();
             self.cache.load_counted(&self.load_context(), &self.scan.source, query).await?
         };
-        let Some(counted) = counted else { return self.load_sought(sought).await };
+        let Some((counted, num_listed)) = counted else { return self.load_sought(sought).await };
         let counted = Arc::clone(self.loaded.get_or_init(|| counted));
-        let segments = counted.corpus.segments();
-        self.counter("segments_listed").add(segments.iter().filter(|segment| !segment.is_absent()).count());
+        self.counter("segments_listed").add(num_listed);
         self.skipped_segments();
         Ok(counted)
     }

@@ -51,7 +51,6 @@ mod stored_lists;
 mod strings;
 mod writer;
 
-pub use codecs::grammar_stream::{GrammarStream, PartialGrammar, Unit, Units, cut_units};
 pub use codecs::packed_grammar::StoredGrammar;
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};

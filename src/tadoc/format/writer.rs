@@ -15,7 +15,7 @@ use crate::format::codecs::word_lists::WordDocuments;
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
 use crate::grammar::Grammar;
-use crate::segment::{Paths, Segment};
+use crate::segment::{Dag, Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Name and version of the writing program, as files have it. It follows the release of
@@ -171,18 +171,23 @@ impl EncodedSegment {
             count_tokens(grammar, dictionary.num_words()).ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
         check_equal("num_tokens", parts.num_tokens, tokens)?;
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
+        let dag = match layout {
+            SegmentLayout::Small | SegmentLayout::Fast => None,
+            SegmentLayout::Indexed { .. } => {
+                Some(Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?.0)
+            }
+        };
         let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
-            || match layout {
-                SegmentLayout::Small => {
-                    Ok((codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words())))
-                }
-                SegmentLayout::Fast => Ok((codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))),
-                SegmentLayout::Indexed { .. } => {
-                    let lens = element_lens(grammar, dictionary);
-                    let unit_starts = cut_units(grammar, |element| lens[element as usize]);
+            || match (&dag, layout) {
+                (Some(dag), _) => {
+                    let unit_starts = cut_units(grammar, |element| dag.len_bytes(element));
                     let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
                     Ok((codecs::grammar_stream::CODEC, section))
                 }
+                (None, SegmentLayout::Small) => {
+                    Ok((codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words())))
+                }
+                (None, _) => Ok((codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))),
             },
             || {
                 rayon::join(
@@ -229,7 +234,7 @@ impl EncodedSegment {
             sections.push((SectionKind::DocumentLengths, codec, lengths_section));
         }
         if let SegmentLayout::Indexed { max_lists_percent } = layout
-            && let Some(documents) = WordDocuments::from_grammar(grammar, dictionary)?
+            && let Some(documents) = dag.as_ref().and_then(WordDocuments::from_dag)
         {
             let len_bytes: usize = sections.iter().map(|(_, _, bytes)| bytes.len()).sum();
             let (directory, lists) =
@@ -240,17 +245,6 @@ impl EncodedSegment {
         }
         Ok(Self { meta, sections })
     }
-}
-
-/// Returns the length of each element's text in bytes, without the blanks between elements.
-fn element_lens(grammar: &Grammar, dictionary: &Dictionary) -> Vec<u64> {
-    let mut lens: Vec<u64> = dictionary.lengths().map(u64::from).collect();
-    lens.resize(lens.len() + grammar.num_rules(), 0);
-    for rule_id in grammar.rule_ids().rev() {
-        let rule = grammar.rule(rule_id).iter();
-        lens[grammar.element_for(rule_id) as usize] = rule.map(|&e| lens[e as usize]).fold(0, u64::saturating_add);
-    }
-    lens
 }
 
 /// Returns true if document lengths are written. The small layout goes without if they were a

@@ -33,9 +33,7 @@ use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::prefix_code::{BitWriter, Class, Code, Stream, Table, classes_by_len};
 use crate::format::layout::SegmentMeta;
-use crate::grammar::Grammar;
 use crate::segment::{Dag, DocWords, WordList};
-use crate::text::Dictionary;
 
 /// Number of the codec of both sections in the footer.
 pub(in crate::format) const CODEC: u16 = 1;
@@ -83,16 +81,6 @@ pub(in crate::format) struct WordDocuments {
 }
 
 impl WordDocuments {
-    /// Finds the documents of the words of `dictionary` in `grammar`. Returns `None` if there are
-    /// too many of them.
-    ///
-    /// # Errors
-    /// Same as [`Dag::new`].
-    pub fn from_grammar(grammar: &Grammar, dictionary: &Dictionary) -> Result<Option<Self>> {
-        let (dag, _) = Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?;
-        Ok(Self::from_dag(&dag))
-    }
-
     /// Finds the documents of the words of `dag`. Returns `None` if there are too many of them.
     pub fn from_dag(dag: &Dag) -> Option<Self> {
         let num_elements = dag.grammar().symbols.len();

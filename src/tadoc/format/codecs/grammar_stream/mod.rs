@@ -62,10 +62,9 @@ use crate::format::layout::SegmentMeta;
 use codes::{Alphabet, Codes, Entrance, Reader};
 
 pub(in crate::format) use decode::decode;
-pub use encode::cut_units;
-pub(in crate::format) use encode::encode;
-pub use partial::{GrammarStream, PartialGrammar};
-pub use units::{Unit, Units};
+pub(in crate::format) use encode::{cut_units, encode};
+pub(in crate::format) use partial::{GrammarStream, PartialGrammar};
+use units::Units;
 
 /// Number of the codec in the footer.
 pub(in crate::format) const CODEC: u16 = 4;

@@ -10,7 +10,8 @@ use crate::grammar::{Grammar, RoundsOptions, build_rounds, expand_tokens};
 use crate::segment::Dag;
 use crate::{Error, Result};
 
-use super::{GrammarStream, PartialGrammar, Unit, cut_units, decode, encode, group_widths};
+use super::units::{Unit, Units};
+use super::{GrammarStream, PartialGrammar, cut_units, decode, encode, group_widths};
 
 const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
 const NUM_TERMINALS: u32 = 31;
@@ -45,6 +46,10 @@ fn unit_starts(grammar: &Grammar, cuts: &[Index]) -> Vec<u32> {
     starts.sort_unstable();
     starts.dedup();
     if grammar.num_docs() > 0 { starts } else { Vec::new() }
+}
+
+fn all(units: &Units) -> Vec<Unit> {
+    (0..units.len()).map(|unit_idx| units.get(unit_idx).unwrap()).collect()
 }
 
 /// Returns `whole` with only the elements of `units` in the root.
@@ -164,7 +169,7 @@ fn units_have_text_and_elements() {
     let bytes = encode(&grammar, &[0, 1_510, 5_058]).unwrap();
     let meta = meta_for(&grammar);
     let stream = GrammarStream::open(PLACE, &bytes, &meta).unwrap();
-    let units: Vec<_> = stream.units().iter().map(|unit| (unit.docs, unit.continues, unit.root)).collect();
+    let units: Vec<_> = all(stream.units()).into_iter().map(|unit| (unit.docs, unit.continues, unit.root)).collect();
     assert_eq!(units, [(0..2, false, 0..1_510), (2..5, false, 1_510..5_058), (4..5, true, 5_058..12_010)]);
     let of_docs: Vec<_> = (0..5).map(|doc| stream.units().for_doc(doc)).collect();
     assert_eq!(of_docs, [0..1, 0..1, 1..2, 1..2, 1..3]);
@@ -234,7 +239,7 @@ proptest! {
         prop_assert_eq!(expand_tokens(&whole), expand_tokens(&grammar));
         let stream = GrammarStream::open(PLACE, &bytes, &meta).unwrap();
         stream.check_entrances(&OpenLimits::default()).unwrap();
-        let units: Vec<Unit> = stream.units().iter().collect();
+        let units: Vec<Unit> = all(stream.units());
         prop_assert!(units.iter().map(|unit| unit.root.start).eq(starts));
         for (unit_idx, unit) in units.iter().enumerate() {
             let offsets = &whole.doc_offsets;

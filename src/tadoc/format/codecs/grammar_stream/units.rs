@@ -114,11 +114,6 @@ impl Units {
         self.starts.len() - 1
     }
 
-    /// Returns true if there are no units, because there are no documents.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns unit `unit_idx`, if it exists.
     pub fn get(&self, unit_idx: usize) -> Option<Unit> {
         let [start, end] = *self.starts.get(unit_idx..)?.first_chunk()?;
@@ -130,11 +125,6 @@ impl Units {
             bit: start.entrance.bit,
             rules: all_rules - end.num_rules..all_rules - start.num_rules,
         })
-    }
-
-    /// Returns the units in order.
-    pub fn iter(&self) -> impl Iterator<Item = Unit> + '_ {
-        (0..self.len()).filter_map(|unit_idx| self.get(unit_idx))
     }
 
     /// Returns the units that have a part of document `doc`, which counts from the first document of

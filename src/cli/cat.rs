@@ -243,8 +243,8 @@ fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, V
     doc_ids.dedup();
     let mut segments = Vec::with_capacity(footer.segments.len());
     for (segment_idx, (meta, docs)) in footer.segments.iter().zip(footer.docs_of_segments()).enumerate() {
-        let here = doc_ids.iter().filter(|doc_id| docs.contains(doc_id));
-        let here: Vec<u32> = here.map(|doc_id| (doc_id - docs.start) as u32).collect();
+        let [start, end] = [docs.start, docs.end].map(|id| doc_ids.partition_point(|&doc_id| doc_id < id));
+        let here: Vec<u32> = doc_ids[start..end].iter().map(|doc_id| (doc_id - docs.start) as u32).collect();
         segments.push(Arc::new(if here.is_empty() {
             Segment::absent(meta.num_docs as usize, meta.continues)?
         } else {

@@ -71,8 +71,8 @@ pub struct Building {
 
     /// Amount of text that is compressed together; memory grows with it
     ///
-    /// With --layout fast or indexed, a block becomes segments of up to 16 MiB if its documents share few lines, because
-    /// statements decode whole segments. Versions of a text stay together.
+    /// With --layout fast or indexed, a block becomes segments of up to 16 MiB if its documents share few lines,
+    /// because statements decode whole segments. Versions of a text stay together.
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     pub block_size: u64,
 
@@ -104,8 +104,8 @@ pub struct Forms {
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     pub html: Html,
 
-    /// The documents that an office file becomes: text (one with its text) or members (those of the zip file, the bytes of
-    /// rtf)
+    /// The documents that an office file becomes: text (one with its text) or members (those of the zip file, the
+    /// bytes of rtf)
     ///
     /// text is for docx, pptx, xlsx, odt, odp, ods and rtf, as files and as lines, in folders and archives. Paragraphs are
     /// lines, cells have a tab between them, a sheet begins with its name. Headers, footers, notes and comments follow

@@ -30,7 +30,6 @@ use crate::errors::{datafusion_error, task_error};
 use tadoc::format::StoredLists;
 use tadoc::query::Query;
 use tadoc::segment::{Segment, SegmentFacts, WordList};
-use tadoc::text::Dictionary;
 
 /// Most words of a segment whose lists are read.
 const MAX_WORDS: usize = 4096;
@@ -39,42 +38,52 @@ const MAX_WORDS: usize = 4096;
 type FoundWords = Vec<(u32, String)>;
 
 impl CorpusCache {
-    /// Returns a corpus for questions about the number of words of `query` in the documents of
-    /// `source`, from word lists, and the number of segments that these stand for. Returns `None` if
+    /// Returns a corpus for questions about the number of words of the query that is `sought` in the
+    /// documents of `source`, from word lists, and the number of segments that these stand for. Returns `None` if
     /// the corpus is loaded, or has no lists.
     pub(crate) async fn load_counted(
         &self,
         context: &LoadContext,
         source: &Source,
-        query: &Query,
+        sought: &Sought,
     ) -> Result<Option<(Arc<LoadedCorpus>, usize)>> {
+        let Some(query) = sought.query.as_ref().filter(|query| query.is_of_words()) else { return Ok(None) };
         let mut segments = source.corpora().iter().flat_map(|open| &open.footer.segments);
         let has_lists = segments.all(|segment| segment.lists_range().is_some()) && source.has_document_facts();
-        if !query.is_of_words() || !has_lists || self.loaded(source).is_some() {
+        if !has_lists || self.loaded(source).is_some() {
             return Ok(None);
         }
         let keys = Sections::All.keys(source);
-        let query = Arc::new(query.clone().any_leaf());
-        let facts = self.load_facts(context, source, None).await?;
+        let query = query.clone().any_leaf();
+        let sought = Arc::new(Sought { query: Some(query.clone()), ..Sought::default() });
+        let query = Arc::new(query);
+        let at_once = segments_at_once(context, source);
+        let mut words_by_file = Vec::with_capacity(source.corpora().len());
+        for open in source.corpora() {
+            let mut stored = StoredFile::new(context, open, at_once)?;
+            let words = self.find_words(context, &mut stored, &keys, &query, &sought).await?;
+            words_by_file.push((stored, words));
+        }
+        let has_words = |words: &[Option<FoundWords>]| words.iter().flatten().any(|words| !words.is_empty());
+        let places = words_by_file.iter().enumerate().filter(|(_, (_, words))| has_words(words));
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        let facts = self.load_facts(context, source, Some(&places)).await?;
         let (mut files, mut num_listed) = (Vec::with_capacity(source.corpora().len()), 0);
-        for (place, open) in source.corpora().iter().enumerate() {
-            let mut stored = StoredFile::new(context, open, segments_at_once(context, source))?;
-            let (file, words) = self.find_words(context, &mut stored, &keys, &query).await?;
-            let count = |(segment_idx, words): (usize, FoundWords)| {
-                let facts = facts.segment(place, segment_idx).cloned().unwrap_or_default();
-                let is_open = !file.unopened.contains_key(&segment_idx);
-                count_segment(&stored, segment_idx, if is_open { None } else { Some(words) }, facts).boxed()
+        for (place, (stored, words)) in words_by_file.into_iter().enumerate() {
+            let count = |(segment_idx, words)| {
+                let facts = facts.segment(place, segment_idx);
+                count_segment(&stored, segment_idx, words, facts).boxed()
             };
             let counts: Vec<_> = words.into_iter().enumerate().map(count).collect();
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
             let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
             let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
-            let whole = self.open_left_out(context, &stored, left_out.collect(), &keys, &query).await?;
+            let whole = self.open_left_out(context, &stored, left_out.collect(), &keys, &sought).await?;
             let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
             own.iter().for_each(|segment| segment.keep_no_copies());
             num_listed += own.iter().filter(|segment| !segment.is_absent()).count();
             let held_bytes = text_memory(&own) + positions_memory(&own);
-            let reservation = self.reserve(context, consumer_of(open), held_bytes, &keys)?;
+            let reservation = self.reserve(context, consumer_of(stored.open), held_bytes, &keys)?;
             let segments = counted.into_iter().zip(&whole.segments);
             let segments = segments.map(|(counted, whole)| counted.unwrap_or_else(|| Arc::clone(whole)));
             let devices = Arc::clone(&context.devices);
@@ -91,42 +100,35 @@ impl CorpusCache {
         stored: &StoredFile<'_>,
         places: Vec<usize>,
         keep: &[String],
-        query: &Arc<Query>,
+        sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
-        let known = self.lock().slot(&key).file().cloned();
-        let mut file = match known {
-            Some(file) => file,
-            None => Arc::new(self.reserve_file(context, stored, keep)?),
-        };
+        let mut file = self.known_or_reserved(context, stored, keep)?;
         let missing: Vec<usize> = places.into_iter().filter(|place| file.unopened.contains_key(place)).collect();
         if !missing.is_empty() {
-            let sought = Arc::new(Sought { query: Some(Query::clone(query)), ..Sought::default() });
-            file = Arc::new(self.open_more(context, stored, &file, missing, keep, &sought).await?);
+            file = Arc::new(self.open_more(context, stored, &file, missing, keep, sought).await?);
             file = self.lock().slot(&key).keep(file);
         }
         self.hold(context, std::slice::from_ref(&file), keep)?;
         Ok(file)
     }
 
-    /// Returns the file `stored` with its dictionaries, and the words of `query` in each segment.
+    /// Returns the words of `query` in each segment of the file `stored`, or `None` for one that is
+    /// open and needs no lists. The dictionaries are kept.
     async fn find_words(
         &self,
         context: &LoadContext,
         stored: &mut StoredFile<'_>,
         keep: &[String],
         query: &Arc<Query>,
-    ) -> Result<(Arc<LoadedFile>, Vec<FoundWords>)> {
+        sought: &Arc<Sought>,
+    ) -> Result<Vec<Option<FoundWords>>> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
-        let known = self.lock().slot(&key).file().cloned();
-        let mut file = match known {
-            Some(file) => file,
-            None => Arc::new(self.reserve_file(context, stored, keep)?),
-        };
+        let mut file = self.known_or_reserved(context, stored, keep)?;
         let is_unknown = |words: &AbsentWords| match words {
             AbsentWords::Unread => true,
             AbsentWords::Stored { .. } => !query.is_exact(),
@@ -136,30 +138,28 @@ impl CorpusCache {
         let unknown: Vec<usize> = unknown.map(|(&place, _)| place).collect();
         if !unknown.is_empty() {
             stored.read_if_small().await?;
-            let sought = Arc::new(Sought { query: Some(Query::clone(query)), ..Sought::default() });
-            let read = self.open_dictionaries(context, stored, &file, unknown, keep, &sought);
+            let read = self.open_dictionaries(context, stored, &file, unknown, keep, sought);
             file = Arc::new(read.await?);
             file = self.lock().slot(&key).keep(file);
         }
-        let (query, searched) = (Arc::clone(query), Arc::clone(&file));
-        let find = move || (0..searched.segments.len()).map(|place| words_in(&searched, place, &query)).collect();
-        let found: tadoc::Result<Vec<FoundWords>> = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-        Ok((file, found.map_err(datafusion_error)?))
+        let query = Arc::clone(query);
+        let find = move || (0..file.segments.len()).map(|place| words_in(&file, place, &query)).collect();
+        let found: tadoc::Result<Vec<_>> = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
+        found.map_err(datafusion_error)
     }
 }
 
-/// Returns the words of `query` in the segment of `file` at `place`.
-fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<FoundWords> {
-    let from_dictionary = |dictionary: &Dictionary| {
-        let ids = query.word_ids(dictionary).into_iter();
-        ids.map(|id| (id, dictionary.word(id.into()).to_owned())).collect()
-    };
-    match file.unopened.get(&place).map(|absent| &absent.words) {
-        // The segment is open and needs no lists.
-        None => Ok(FoundWords::new()),
-        Some(AbsentWords::Decoded(dictionary)) => Ok(from_dictionary(dictionary)),
+/// Returns the words of `query` in the segment of `file` at `place`, or `None` if it is open.
+fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Option<FoundWords>> {
+    let Some(absent) = file.unopened.get(&place) else { return Ok(None) };
+    match &absent.words {
+        AbsentWords::Unread => Ok(Some(FoundWords::new())),
+        AbsentWords::Decoded(dictionary) => {
+            let ids = query.word_ids(dictionary).into_iter();
+            Ok(Some(ids.map(|id| (id, dictionary.word(id.into()).to_owned())).collect()))
+        }
         // A stored dictionary is decoded unless the query is exact or has no word in it.
-        Some(AbsentWords::Stored { dictionary, .. }) => {
+        AbsentWords::Stored { dictionary, .. } => {
             let spellings = query.items().iter().flatten().filter_map(|pattern| pattern.as_spellings());
             let mut found = FoundWords::new();
             for word in spellings.flatten() {
@@ -169,19 +169,18 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Fou
             }
             found.sort_unstable();
             found.dedup();
-            Ok(found)
+            Ok(Some(found))
         }
-        Some(AbsentWords::Unread) => Ok(FoundWords::new()),
     }
 }
 
 /// Returns the segment at `segment_idx` with the documents of `words`. Returns `None` if a list is
-/// left out, or there are no words because the segment is open.
+/// left out, or there are no `words` because the segment is open.
 async fn count_segment(
     stored: &StoredFile<'_>,
     segment_idx: usize,
     words: Option<FoundWords>,
-    facts: SegmentFacts,
+    facts: Option<&SegmentFacts>,
 ) -> Result<Option<Arc<Segment>>> {
     let Some(words) = words else { return Ok(None) };
     let meta = &stored.open.footer.segments[segment_idx];
@@ -196,6 +195,7 @@ async fn count_segment(
     let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
     let reads = lists.ranges(&ids).into_iter().map(|range| stored.read(range).boxed()).collect::<Vec<_>>();
     let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+    let facts = facts.cloned().unwrap_or_default();
     let make = move || -> tadoc::Result<Option<Arc<Segment>>> {
         let Some(found) = lists.read(&ids, &groups)?.into_iter().collect::<Option<Vec<WordList>>>() else {
             return Ok(None);

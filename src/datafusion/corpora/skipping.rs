@@ -213,7 +213,7 @@ impl CorpusCache {
         {
             return Ok(Arc::clone(file));
         }
-        let file = self.open_part(context, stored, first_doc_id, known, keep, sought).await;
+        let file = self.open_part(context, stored, first_doc_id, keep, sought).await;
         let file = file.map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.location, error),
             None => error,
@@ -226,15 +226,11 @@ impl CorpusCache {
         context: &LoadContext,
         mut stored: StoredFile<'_>,
         first_doc_id: u64,
-        known: Option<Arc<LoadedFile>>,
         keep: &[String],
         sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
         let open = stored.open;
-        let mut file = match known {
-            Some(file) => file,
-            None => Arc::new(self.reserve_file(context, &stored, keep)?),
-        };
+        let mut file = self.known_or_reserved(context, &stored, keep)?;
         let undecoded = sought.undecoded(&open.footer, &file, first_doc_id);
         if !undecoded.is_empty() {
             stored.read_if_small().await?;
@@ -253,13 +249,22 @@ impl CorpusCache {
         }
     }
 
-    /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
-    pub(super) fn reserve_file(
+    /// Returns the file `stored` as it is known, or with nothing read. The caller has the turn to open it.
+    pub(super) fn known_or_reserved(
         &self,
         context: &LoadContext,
         stored: &StoredFile<'_>,
         keep: &[String],
-    ) -> Result<LoadedFile> {
+    ) -> Result<Arc<LoadedFile>> {
+        let known = self.lock().slot(&stored.open.key()).file().cloned();
+        match known {
+            Some(file) => Ok(file),
+            None => self.reserve_file(context, stored, keep).map(Arc::new),
+        }
+    }
+
+    /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
+    fn reserve_file(&self, context: &LoadContext, stored: &StoredFile<'_>, keep: &[String]) -> Result<LoadedFile> {
         let open = stored.open;
         let segments = &open.footer.segments;
         let parallel = stored.at_once.min(segments.len()).max(1);

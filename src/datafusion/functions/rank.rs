@@ -95,8 +95,8 @@ impl TableFunction for Rank {
                 // Its files do not tell how many words its documents have.
                 Some(_) => run.load().await?,
                 None => {
-                    let sought = Sought { query: Some(query.clone()), ..Sought::default() };
-                    run.load_counted(&query, sought).await?
+                    let sought = Sought { query: Some(query), ..Sought::default() };
+                    run.load_counted(sought).await?
                 }
             };
             run.blocking(move |run| self.send_ranked(run, &loaded)).await

@@ -108,7 +108,7 @@ pub(super) async fn load_searched(run: &Execution, query: &Query, doc_id: Option
 /// in documents.
 pub(super) async fn load_counted(run: &Execution, query: &Query) -> Result<Arc<LoadedCorpus>> {
     let doc_ids = sought_documents(run).await?;
-    run.load_counted(query, Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await
+    run.load_counted(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await
 }
 
 /// Returns the documents of all partitions that pass the filters on `doc_id`, ascending, if they choose

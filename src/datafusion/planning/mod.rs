@@ -75,7 +75,6 @@ use crate::planning::function::BoundFunction;
 use crate::planning::output::Output;
 use crate::planning::skipped::SkippedSegments;
 use tadoc::analytics::Share;
-use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
 
@@ -379,12 +378,12 @@ impl Execution {
     }
 
     /// Variant of [`load_sought`](Self::load_sought) for functions that ask for nothing but the
-    /// numbers of the words of `query` in documents. They may come from word lists.
-    pub(crate) async fn load_counted(&self, query: &Query, sought: Sought) -> Result<Arc<LoadedCorpus>> {
+    /// numbers of the words of the query in documents. They may come from word lists.
+    pub(crate) async fn load_counted(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let counted = {
             let _timer = time.timer();
-            self.cache.load_counted(&self.load_context(), &self.scan.source, query).await?
+            self.cache.load_counted(&self.load_context(), &self.scan.source, &sought).await?
         };
         let Some((counted, num_listed)) = counted else { return self.load_sought(sought).await };
         let counted = Arc::clone(self.loaded.get_or_init(|| counted));

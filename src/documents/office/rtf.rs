@@ -261,14 +261,14 @@ impl Rtf<'_> {
             "u" => return self.unicode(number.unwrap_or(0)),
             "uc" => self.group.num_stand_ins = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(1),
             "ansicpg" => {
-                self.ansi = number.and_then(of_code_page).unwrap_or(WINDOWS_1252);
+                self.ansi = number.and_then(encoding_for_code_page).unwrap_or(WINDOWS_1252);
                 self.group.encoding = self.ansi;
             }
             "mac" => (self.ansi, self.group.encoding) = (MACINTOSH, MACINTOSH),
             "fonttbl" => self.group.is_font_table = true,
             "f" if self.group.is_font_table => self.font = number.unwrap_or(0),
             "fcharset" if self.group.is_font_table && self.fonts.len() < MAX_FONTS => {
-                self.fonts.extend(number.and_then(of_charset).map(|encoding| (self.font, encoding)));
+                self.fonts.extend(number.and_then(encoding_for_charset).map(|encoding| (self.font, encoding)));
             }
             "f" => {
                 let font = self.fonts.get(&number.unwrap_or(0)).copied();
@@ -344,7 +344,7 @@ fn sign(word: &str) -> Option<&'static str> {
     })
 }
 
-fn of_code_page(number: i32) -> Option<&'static Encoding> {
+fn encoding_for_code_page(number: i32) -> Option<&'static Encoding> {
     Some(match number {
         874 => WINDOWS_874,
         932 => SHIFT_JIS,
@@ -366,7 +366,7 @@ fn of_code_page(number: i32) -> Option<&'static Encoding> {
     })
 }
 
-fn of_charset(number: i32) -> Option<&'static Encoding> {
+fn encoding_for_charset(number: i32) -> Option<&'static Encoding> {
     let page = match number {
         77 => 10_000,
         128 => 932,
@@ -384,5 +384,5 @@ fn of_charset(number: i32) -> Option<&'static Encoding> {
         238 => 1250,
         _ => return None,
     };
-    of_code_page(page)
+    encoding_for_code_page(page)
 }

@@ -45,7 +45,7 @@ use frostem::{Algorithm, Stemmer};
 
 use crate::error::{Error, Result};
 
-pub(crate) use spelling::spellings;
+pub(crate) use spelling::{composed, spellings};
 pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.

@@ -34,8 +34,8 @@ mod unspaced;
 
 pub use block::{TokenizedBlock, tokenize_block};
 pub use dictionary::Dictionary;
-pub(crate) use fold::spellings;
 pub use fold::{Fold, Language, Synonyms};
+pub(crate) use fold::{composed, spellings};
 pub(crate) use folded_words::is_folded_to;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;

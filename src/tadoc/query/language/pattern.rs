@@ -37,6 +37,7 @@
 //! so can match: a few nanoseconds a word.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -45,7 +46,7 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use rayon::prelude::*;
 
 use crate::query::matching::word_set::{WordSet, filtered, tokens_containing};
-use crate::text::{Dictionary, Fold, is_folded_to, spellings};
+use crate::text::{Dictionary, Fold, composed, is_folded_to, spellings};
 
 use super::regex::{RegexFault, WordRegex};
 
@@ -59,7 +60,7 @@ pub struct WordPattern {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Spellings of one word, the asked one first. A folded word has one.
+    /// Spellings of one word, the first asked one first. A folded word has one.
     Exact(Vec<String>),
     Wildcard(Wildcard),
     Fuzzy(FuzzyWord),
@@ -120,7 +121,7 @@ impl WordPattern {
         }
     }
 
-    /// Returns the spellings of the word, the asked one first, if the pattern is a word without a fold.
+    /// Returns the spellings of the word, the first asked one first, if the pattern is a word without a fold.
     pub fn as_spellings(&self) -> Option<&[String]> {
         match (&self.kind, &self.fold) {
             (Kind::Exact(words), &Fold::NONE) => Some(words),
@@ -173,6 +174,29 @@ impl WordPattern {
             }
         }
     }
+}
+
+/// Gives all words of `items` that are one word in several spellings the spellings of each, so that they are equal.
+/// Returns true if there may be such words.
+pub(in crate::query) fn join_spellings(items: &mut [Vec<WordPattern>]) -> bool {
+    let words = items.iter().flatten().filter_map(WordPattern::as_spellings);
+    if words.clone().all(|spellings| spellings.len() == 1) {
+        return false;
+    }
+    let mut joined: HashMap<String, Vec<String>> = HashMap::new();
+    for spelling in words.flatten() {
+        let all = joined.entry(composed(spelling)).or_default();
+        if !all.contains(spelling) {
+            all.push(spelling.clone());
+        }
+    }
+    for word in items.iter_mut().flatten() {
+        let Some([spelling, ..]) = word.as_spellings() else { continue };
+        if let Some(all) = joined.get(&composed(spelling)) {
+            word.kind = Kind::Exact(all.clone());
+        }
+    }
+    true
 }
 
 /// Returns `word` after `fold`, which is plain. Each final sigma is a sigma: the choice between the

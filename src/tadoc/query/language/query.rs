@@ -42,7 +42,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::text::{Dictionary, Fold, TokenizerProfile};
 
-use super::pattern::WordPattern;
+use super::pattern::{WordPattern, join_spellings};
 use super::words::{QueryLimits, invalid};
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Shown};
 use crate::query::language::parser::parse;
@@ -59,7 +59,7 @@ pub struct Query {
 
 impl Query {
     /// Parses `text` for a corpus of `profile`, within the default [`QueryLimits`]. An item that is
-    /// written twice counts once.
+    /// written twice counts once, also in another spelling.
     ///
     /// # Errors
     /// As [`parse_within`](Self::parse_within).
@@ -123,7 +123,11 @@ impl Query {
         let Some(parsed) = parse(profile, text, limits, is_exact)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         };
-        Ok(Self { items: parsed.items, leaves: parsed.leaves, root: parsed.root })
+        let (mut items, mut leaves, mut root) = (parsed.items, parsed.leaves, parsed.root);
+        if join_spellings(&mut items) {
+            (items, leaves, root) = Leaves::replaced(&items, &leaves, &root);
+        }
+        Ok(Self { items, leaves, root })
     }
 
     /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
@@ -271,6 +275,9 @@ mod tests {
             ("error\"power loss\"now", "\"error\" \"power loss\" \"now\""),
             ("well-known", "\"well known\""),
             ("a a \"a\"", "\"a\""),
+            ("e\u{301}té été \"été\"", "\"e\u{301}té\""),
+            ("don't don’t \"don’t go\" \"don't go\"", "\"don t\" \"don t go\""),
+            ("été \u{2126} \u{3a9}", "\"été\" \"\u{2126}\""),
             ("\"say \"\"hi\"\"\"", "\"say hi\""),
             ("Ünï_1", "\"Ünï_1\""),
             ("pow* p?wer *ing", "\"pow*\" \"p?wer\" \"*ing\""),

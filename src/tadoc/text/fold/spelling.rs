@@ -70,6 +70,11 @@ pub(crate) fn spellings(word: String) -> Vec<String> {
     distinct
 }
 
+/// Returns the text that all [`spellings`] of `word` have in common: composed, with one kind of apostrophe.
+pub(crate) fn composed(word: &str) -> String {
+    word.replace(APOSTROPHES, "'").nfc().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -98,6 +103,7 @@ mod tests {
             prop_assert_eq!(usual(&expected), &expected[..]);
             for spelling in spellings(word.clone()) {
                 prop_assert_eq!(usual(&spelling), &expected[..], "{}", spelling);
+                prop_assert_eq!(composed(&spelling), composed(&word));
                 prop_assert!(spellings(spelling).contains(&word) || word.nfc().ne(word.chars()));
             }
         }

@@ -88,6 +88,8 @@ impl ExecutorBuilder {
         let mut functions = BallistaFunctionRegistry::default();
         let scalars = state.scalar_functions().iter();
         functions.scalar_functions.extend(scalars.map(|(name, one)| (name.clone(), Arc::clone(one))));
+        let windows = state.window_functions().iter();
+        functions.window_functions.extend(windows.map(|(name, one)| (name.clone(), Arc::clone(one))));
         let runtime = Arc::clone(home.runtime());
         ExecutorProcessConfig {
             override_function_registry: Some(Arc::new(functions)),

@@ -40,11 +40,15 @@ const SOURCES: &[Source] = &[
     Source { relation: "term_vector(#)", keys: &["doc_id", "count"], other: "word" },
 ];
 
-/// Returns the numbers of the statements that a test asks: `default` of them, or as many as `PLANS`
-/// says.
+/// Returns the numbers of the statements that a test asks: `default` of them, or as many as `PLANS` says. `PLANS` may
+/// also be a range, as 50..80.
 pub fn seeds(default: u64) -> std::ops::Range<u64> {
-    let asked = std::env::var("PLANS").ok().and_then(|asked| asked.parse().ok());
-    0..asked.unwrap_or(default)
+    let Ok(asked) = std::env::var("PLANS") else { return 0..default };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("PLANS is {asked}, expected 50 or 50..80"));
+    match asked.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => 0..number(&asked),
+    }
 }
 
 /// Returns the statement with number `seed`.

@@ -26,7 +26,7 @@ async fn every_function_has_the_rows_of_one_process() {
 }
 
 /// Number of random statements. `PLANS` asks for others.
-const NUM_STATEMENTS: u64 = 20;
+const NUM_STATEMENTS: u64 = 100;
 /// Time after which a random statement hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 
@@ -62,6 +62,7 @@ async fn statements_have_the_rows_of_one_process() {
          JOIN many d ON d.doc_id = i.doc_ids[1] WHERE w.count > 40",
         "SELECT path, count FROM term_count(@, 'scan') ORDER BY count DESC, path LIMIT 3",
         "SELECT word, row_number() OVER (ORDER BY word) FROM word_count(#)",
+        "SELECT doc_id, lag(nullif(count, 1)) IGNORE NULLS OVER (ORDER BY doc_id) FROM term_count(@, 'scan')",
         "SELECT word FROM word_count(@) WHERE word NOT IN (SELECT word FROM word_count(#)) \
          AND count > 30",
         "SELECT path, count FROM term_count(@, 'file', fold => 'case,synonyms:alike')",

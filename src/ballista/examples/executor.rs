@@ -9,6 +9,8 @@
 
 #[path = "common/arguments.rs"]
 mod arguments;
+#[path = "common/warnings.rs"]
+mod warnings;
 
 use datafusion::common::config_datafusion_err;
 use datafusion::error::Result;
@@ -17,6 +19,7 @@ use url::Url;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    warnings::print_warnings();
     let mut arguments = std::env::args().skip(1);
     let usage = || config_datafusion_err!("usage: executor df://HOST:PORT PORT PORT [ROOT…]");
     let scheduler = arguments.next().and_then(|text| Url::parse(&text).ok()).ok_or_else(usage)?;

@@ -8,6 +8,8 @@
 
 #[path = "common/arguments.rs"]
 mod arguments;
+#[path = "common/warnings.rs"]
+mod warnings;
 
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
@@ -16,6 +18,7 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    warnings::print_warnings();
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:50050".to_owned());
     let mut builder = SchedulerBuilder::new()?.with_silence(arguments::silence());

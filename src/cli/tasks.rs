@@ -16,8 +16,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::format::{OpenLimits, SegmentMeta, StoredDictionary, read_segment_with};
-use tadoc::query::{SegmentWords, TextPattern, segments_for_texts};
+use tadoc::format::{OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_documents_with, read_segment_with};
+use tadoc::query::{SegmentWords, TextPattern, WordCondition, segments_for_texts};
 use tadoc::read::document_len_bytes;
 use tadoc::segment::Segment;
 use tadoc::text::Dictionary;
@@ -161,4 +161,52 @@ pub fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcom
         read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits).map(Arc::new)
     };
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
+}
+
+/// Variant of [`read_rest`] that decodes of each segment the documents that may match `demands`, and neighbours of them;
+/// `None` if there are none. No segment has a part of a document that was cut.
+///
+/// # Errors
+/// The file cannot be read or is damaged.
+pub fn read_matching(
+    file: &CorpusFile,
+    read: Vec<(Meta<'_>, Dictionary)>,
+    demands: &[Vec<TextPattern>],
+) -> Outcome<Vec<Option<Arc<Segment>>>> {
+    let mut stored = Vec::with_capacity(read.len());
+    for ((segment_idx, meta), dictionary) in read {
+        let docs = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
+        let bytes = if docs.as_ref().is_some_and(Vec::is_empty) { None } else { Some(file.read(meta.rest_range())?) };
+        stored.push((segment_idx, dictionary, docs, bytes));
+    }
+    let (limits, footer) = (OpenLimits::default(), &file.footer);
+    let decode = |(segment_idx, dictionary, docs, bytes): (usize, Dictionary, Option<Vec<u32>>, Option<Bytes>)| {
+        let Some(bytes) = bytes else { return Ok(None) };
+        let segment = match docs {
+            Some(docs) => {
+                read_documents_with(&file.name, footer, segment_idx, &bytes, &dictionary, &docs, &limits)?.segment
+            }
+            None => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
+        };
+        Ok(Some(Arc::new(segment)))
+    };
+    Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
+}
+
+/// Returns the documents of a segment that may match `demands` by its word lists, or `None` if most may.
+fn documents_from_lists(
+    file: &CorpusFile,
+    (segment_idx, meta): Meta<'_>,
+    dictionary: &Dictionary,
+    demands: &[Vec<TextPattern>],
+) -> Outcome<Option<Vec<u32>>> {
+    let condition = WordCondition::for_texts(demands, file.footer.profile, dictionary);
+    let ids = condition.words();
+    let Some(range) = meta.lists_range().filter(|_| !ids.is_empty()) else { return Ok(None) };
+    let lists = StoredLists::new(&file.name, &file.footer, segment_idx, &file.read(range)?)?;
+    let groups = lists.ranges(&ids).into_iter().map(|range| file.read(range));
+    let groups: Vec<Bytes> = groups.collect::<Outcome<_>>()?;
+    let found = lists.read(&ids, &groups)?;
+    let docs = condition.documents(&|word| found[ids.binary_search(&word).ok()?].as_ref());
+    Ok(docs.filter(|docs| 2 * (docs.len() as u64) < meta.num_docs))
 }

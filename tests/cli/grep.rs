@@ -291,3 +291,37 @@ fn lines_are_those_of_gnu_grep() {
         assert_eq!((ours.status, ours.stderr.as_str()), (i32::from(lines.is_empty()), ""));
     }
 }
+
+#[test]
+fn units_have_the_lines_of_whole_segments() {
+    let folder = new_folder();
+    let mut random = Random(12);
+    for number in 0..120 {
+        let line = |random: &mut Random| {
+            let words: Vec<String> = (0..random.below(9)).map(|_| format!("w{}", random.below(3000))).collect();
+            words.join(" ") + "\n"
+        };
+        let text: String = (0..[0, 9, 900][number % 3]).map(|_| line(&mut random)).collect();
+        folder.write(&format!("in/{number}.txt"), text);
+    }
+    for documents in ["files", "lines"] {
+        for layout in ["small", "indexed"] {
+            let name = format!("{documents}.{layout}.tadoc");
+            let block = ["--block-size", "512KiB", "-q", "--documents", documents];
+            folder.ok(&[&["ingest", "in", "-o", &name, "--layout", layout], &block[..]].concat());
+        }
+        for flags in [&["-N"][..], &["-n"], &["-c"], &["-l"], &["-o", "-N"], &["-m1", "-N"], &["-N", "-C1"], &["-iN"]] {
+            for _ in 0..4 {
+                let word = format!("w{}", 100 + random.below(2900));
+                let pattern = *random.pick::<&str>(&["@", "@ w1", "^@", "@$|w7 @", "W?@[0-9]"]);
+                let pattern = pattern.replace('@', &word);
+                let lines = |layout: &str| {
+                    let name = format!("{documents}.{layout}.tadoc");
+                    let found = folder.run(&[&["grep"], flags, &["-e", &pattern, &name]].concat());
+                    (found.status, String::from_utf8(found.stdout).unwrap(), found.stderr)
+                };
+                assert_eq!(lines("indexed"), lines("small"), "{documents} {flags:?} {pattern}");
+            }
+        }
+    }
+}

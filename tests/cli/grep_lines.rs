@@ -186,9 +186,8 @@ fn corpus(folder: &Folder, random: &mut Random, files: &BTreeMap<String, String>
     if has_records {
         base.extend(["--record-start", "^S"]);
     }
-    if random.below(2) == 0 {
-        base.extend(["--layout", "fast"]);
-    }
+    let layout = *random.pick::<&str>(&["small", "fast", "indexed", "indexed:5"]);
+    base.extend(["--layout", layout]);
     let block_size = *random.pick::<&str>(&["1KiB", "4KiB", "128MiB"]);
     if random.below(3) > 0 {
         folder.ok(&[&base[..], &["in", "-o", "c.tadoc", "--block-size", block_size]].concat());

@@ -15,6 +15,7 @@ mod portions;
 mod races;
 mod skipping;
 mod threads;
+mod units;
 mod whole_files;
 mod word_counts;
 

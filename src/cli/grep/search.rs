@@ -20,7 +20,9 @@ use super::Output;
 use super::chains::{Joins, Leads, Needs, Whole, open};
 use super::printer::{Format, Part, Printer, Statistics, Style};
 use crate::living::Living;
-use crate::tasks::{Meta, Task, are_needed, metas_of, num_at_once, path_of, read_rest, read_words, tasks_of};
+use crate::tasks::{
+    Meta, Task, are_needed, metas_of, num_at_once, path_of, read_matching, read_rest, read_words, tasks_of,
+};
 
 /// Bytes of text that are gathered before they are passed on.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -167,15 +169,32 @@ impl Search<'_> {
         }
         drop(has_ends);
         let needed = read.into_iter().zip(is_needed).filter(|(_, is_needed)| *is_needed).map(|(read, _)| read);
-        let segments = read_rest(file, needed.collect())?;
+        let needed: Vec<_> = needed.collect();
+        let profile = file.footer.profile;
+        if group.iter().all(|chain| chain.len() == 1) && !demands.is_empty() && self.shows_only_lines() {
+            let mut opened = read_matching(file, needed, demands)?.into_iter();
+            let corpora = are_open.into_iter().map(|is_open| {
+                let segment = if is_open { opened.next().flatten() } else { None };
+                segment.map(|segment| Corpus::new(profile, vec![segment]))
+            });
+            return Ok(corpora.collect());
+        }
+        let segments = read_rest(file, needed)?;
         if demands.is_empty() {
             segments.par_iter().for_each(|segment| segment.prepare_to_decode_all());
         }
         let mut opened = segments.into_iter();
-        let corpora = group.iter().zip(are_open).map(|(chain, is_open)| {
-            is_open.then(|| Corpus::new(file.footer.profile, opened.by_ref().take(chain.len()).collect()))
-        });
+        let corpora = group
+            .iter()
+            .zip(are_open)
+            .map(|(chain, is_open)| is_open.then(|| Corpus::new(profile, opened.by_ref().take(chain.len()).collect())));
         Ok(corpora.collect())
+    }
+
+    /// Returns true if the output needs nothing of documents without a line.
+    fn shows_only_lines(&self) -> bool {
+        let Needs { numbers, offsets, before } = self.needs();
+        !numbers && !offsets && before == 0 && self.asked.options.after == 0
     }
 
     /// Writes the lines of a chain, which is open if it may have some. Returns the flow if the file is done.

@@ -56,8 +56,8 @@ pub struct Building {
     /// Layout of the file: small, fast (opens faster, 1.1 to 1.7 times as large), or indexed
     ///
     /// An indexed file is a fast one with the documents of each word, up to 40 percent of the rest: counts and
-    /// ranks of words read these alone and cost what their answer costs. indexed:20 sets another percentage; the
-    /// longest lists are left out.
+    /// ranks of words read these alone, and searches decode the documents that they name. indexed:20 sets
+    /// another percentage; the longest lists are left out.
     #[arg(long, default_value = "small", value_name = "NAME")]
     pub layout: SegmentLayout,
 

@@ -78,7 +78,7 @@ impl CorpusCache {
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
             let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
             let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
-            let whole = self.open_left_out(context, &stored, left_out.collect(), &keys, &sought).await?;
+            let whole = self.open_places(context, &stored, left_out.collect(), &keys, &sought).await?;
             let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
             own.iter().for_each(|segment| segment.keep_no_copies());
             num_listed += own.iter().filter(|segment| !segment.is_absent()).count();
@@ -91,28 +91,6 @@ impl CorpusCache {
         }
         let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
         Ok(Some((corpus, num_listed)))
-    }
-
-    /// Returns the file `stored` with at least the segments at `places`, and keeps it.
-    async fn open_left_out(
-        &self,
-        context: &LoadContext,
-        stored: &StoredFile<'_>,
-        places: Vec<usize>,
-        keep: &[String],
-        sought: &Arc<Sought>,
-    ) -> Result<Arc<LoadedFile>> {
-        let key = stored.open.key();
-        let opening = Arc::clone(&self.lock().slot(&key).opening);
-        let _turn = opening.lock().await;
-        let mut file = self.known_or_reserved(context, stored, keep)?;
-        let missing: Vec<usize> = places.into_iter().filter(|place| file.unopened.contains_key(place)).collect();
-        if !missing.is_empty() {
-            file = Arc::new(self.open_more(context, stored, &file, missing, keep, sought).await?);
-            file = self.lock().slot(&key).keep(file);
-        }
-        self.hold(context, std::slice::from_ref(&file), keep)?;
-        Ok(file)
     }
 
     /// Returns the words of `query` in each segment of the file `stored`, or `None` for one that is

@@ -12,6 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::corpora::memory::{self, Uses};
+use crate::corpora::units::UnitsDecoded;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
@@ -30,6 +31,8 @@ pub(super) struct AbsentSegment {
     pub(super) words: AbsentWords,
     /// Query whose phrases the rules lack. They were searched for it, and are not kept.
     pub(super) lacking: Option<Arc<Query>>,
+    /// Units that statements decoded without keeping them.
+    pub(super) units: Arc<UnitsDecoded>,
 }
 
 /// Words of an absent segment.

@@ -29,6 +29,7 @@ mod resolver;
 mod sections;
 mod skipping;
 mod stores;
+mod units;
 
 pub use cache::CorpusCache;
 pub(crate) use facts::FactTable;

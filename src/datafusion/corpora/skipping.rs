@@ -15,7 +15,7 @@
 //!
 //! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
 //! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The
-//! next statement with another query opens it.
+//! next statement with another query opens it. Of a file with word lists, [`units`](super::units) suffice.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,11 +40,11 @@ use tadoc::format::{
     FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if, read_segment_with,
 };
 use tadoc::query::{
-    Query, SegmentWords, TextPattern, may_match, may_match_rules, may_match_rules_with, segments_for_query,
-    segments_for_texts,
+    Query, SegmentWords, TextPattern, WordCondition, may_match, may_match_rules, may_match_rules_with,
+    segments_for_query, segments_for_texts,
 };
 use tadoc::segment::{DocumentFacts, Segment};
-use tadoc::text::Dictionary;
+use tadoc::text::{Dictionary, TokenizerProfile};
 
 /// Length of a file that is read with one request, because another request takes longer than to
 /// read all of it.
@@ -59,9 +59,47 @@ pub(crate) struct Sought {
     pub(crate) demands: Vec<Vec<TextPattern>>,
     /// Ids in the source, ascending, of the only documents that are looked at.
     pub(crate) doc_ids: Option<Vec<u64>>,
+    /// Number of occurrences that suffice, the first in order of documents, if the query is one word.
+    pub(crate) num_hits: Option<u64>,
 }
 
 impl Sought {
+    /// Returns the documents of the segment at `place` of a file that may have what is sought, which count from its
+    /// first one, or `None` if all may. The first document of the file has the id `first_doc_id`. `found` are the
+    /// documents whose words allow it.
+    pub(super) fn docs_in(
+        &self,
+        footer: &FileFooter,
+        place: usize,
+        first_doc_id: u64,
+        found: Option<Vec<u32>>,
+    ) -> Option<Vec<u32>> {
+        let num_docs = footer.segments[place].num_docs as u32;
+        let found = found.map(|mut docs| {
+            // The words of a document that was cut are in several segments.
+            let is_cut = |place: usize| footer.segments.get(place).is_some_and(|segment| segment.continues);
+            docs.extend(is_cut(place).then_some(0));
+            docs.extend(num_docs.checked_sub(1).filter(|_| is_cut(place + 1)));
+            docs.sort_unstable();
+            docs.dedup();
+            docs
+        });
+        let Some(doc_ids) = &self.doc_ids else { return found };
+        let docs = footer.docs_of_segments()[place].clone();
+        let [begin, end] = [docs.start, docs.end].map(|id| doc_ids.partition_point(|&at| at < first_doc_id + id));
+        let asked = doc_ids[begin..end].iter().map(|id| (id - first_doc_id - docs.start) as u32);
+        let is_found = |doc: &u32| found.as_ref().is_none_or(|found| found.binary_search(doc).is_ok());
+        Some(asked.filter(is_found).collect())
+    }
+
+    /// Returns the condition on the words of a document that has what is sought, for a segment with the words of
+    /// `dictionary`.
+    pub(super) fn word_condition(&self, profile: TokenizerProfile, dictionary: &Dictionary) -> WordCondition {
+        let of_query = self.query.iter().map(|query| WordCondition::for_query(query, dictionary));
+        let of_texts = WordCondition::for_texts(&self.demands, profile, dictionary);
+        WordCondition::all(of_query.chain([of_texts]).collect())
+    }
+
     /// Returns, for each segment of a file, true if it has one of the documents, if there is a choice.
     /// The first document of the file has the id `first_doc_id`.
     fn segments_of_docs(&self, footer: &FileFooter, first_doc_id: u64) -> Option<Vec<bool>> {
@@ -148,18 +186,26 @@ impl Sought {
     }
 }
 
+/// A file as far as a statement needs it.
+pub(super) struct FilePart {
+    pub(super) file: Arc<LoadedFile>,
+    /// Number of units that were decoded for this statement alone.
+    pub(super) num_units: usize,
+}
+
 impl CorpusCache {
     /// Variant of [`CorpusCache::load`] for statements that only look for `sought`. Segments in
-    /// which it cannot be are absent, if the corpus is not loaded yet.
+    /// which it cannot be are absent, if the corpus is not loaded yet, and documents in which it cannot be
+    /// may lack their text. Also returns the number of units that were decoded for this statement alone.
     pub(crate) async fn load_sought(
         &self,
         context: &LoadContext,
         source: &Source,
         sought: Sought,
-    ) -> Result<Arc<LoadedCorpus>> {
+    ) -> Result<(Arc<LoadedCorpus>, usize)> {
         let is_of_files = source.living().is_none_or(|view| view.has_texts_of_files());
         if !is_of_files || self.loaded(source).is_some() {
-            return self.load(context, source).await;
+            return Ok((self.load(context, source).await?, 0));
         }
         let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
         let at_once = segments_at_once(context, source);
@@ -174,79 +220,109 @@ impl CorpusCache {
         let loads = loads.collect::<Result<Vec<_>>>()?;
         let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter(), at_once));
         let explain = |error| too_little(context, source, error);
-        let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
+        let parts: Vec<FilePart> = loads.try_collect().await.map_err(explain)?;
+        let num_units = parts.iter().map(|part| part.num_units).sum();
+        let files: Vec<Arc<LoadedFile>> = parts.into_iter().map(|part| part.file).collect();
         if files.iter().all(|file| file.unopened.is_empty()) {
-            return self.load(context, source).await;
+            return Ok((self.load(context, source).await?, 0));
         }
         self.hold(context, &files, &keys).map_err(explain)?;
+        if num_units > 0 {
+            return Ok((Arc::new(LoadedCorpus::new(context, source.profile(), files)), num_units));
+        }
         let mut state = self.lock();
         let now = state.tick();
         if let Some((last_used, corpus)) = state.corpora.get_mut(&keys)
             && (corpus.is_whole() || corpus.has_segments_of(&files))
         {
             *last_used = now;
-            return Ok(Arc::clone(corpus));
+            return Ok((Arc::clone(corpus), 0));
         }
         let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
-        Ok(corpus)
+        Ok((corpus, 0))
     }
 
-    /// Returns the file `stored` of `source` with at least the segments that are needed. If several
-    /// statements open segments of it at the same time, they do so one after the other.
+    /// Returns the file `stored` of `source` with at least what is needed. If several statements open
+    /// segments of it at the same time, they do so one after the other.
     async fn load_part(
         &self,
         context: &LoadContext,
         source: &Source,
-        stored: StoredFile<'_>,
-        first_doc_id: u64,
-        keep: &[String],
-        sought: &Arc<Sought>,
-    ) -> Result<Arc<LoadedFile>> {
-        let key = stored.open.key();
-        let opening = Arc::clone(&self.lock().slot(&key).opening);
-        let _turn = opening.lock().await;
-        let known = self.lock().slot(&key).file().cloned();
-        if let Some(file) = &known
-            && file.unopened.is_empty()
-        {
-            return Ok(Arc::clone(file));
-        }
-        let file = self.open_part(context, stored, first_doc_id, keep, sought).await;
-        let file = file.map_err(|error| match source.living() {
-            Some(view) => explain_missing(&view.location, error),
-            None => error,
-        })?;
-        Ok(self.lock().slot(&key).keep(file))
-    }
-
-    async fn open_part(
-        &self,
-        context: &LoadContext,
         mut stored: StoredFile<'_>,
         first_doc_id: u64,
         keep: &[String],
         sought: &Arc<Sought>,
-    ) -> Result<Arc<LoadedFile>> {
+    ) -> Result<FilePart> {
+        let explain = |error| match source.living() {
+            Some(view) => explain_missing(&view.location, error),
+            None => error,
+        };
+        let opened = self.open_needed(context, &mut stored, first_doc_id, keep, sought).await;
+        let (file, of_units) = opened.map_err(explain)?;
+        let part = self.read_units(context, &stored, file, first_doc_id, of_units, keep, sought).await;
+        part.map_err(explain)
+    }
+
+    /// Opens the needed segments of the file `stored`, and keeps it. Also returns the places of those
+    /// that are needed and of which units suffice.
+    async fn open_needed(
+        &self,
+        context: &LoadContext,
+        stored: &mut StoredFile<'_>,
+        first_doc_id: u64,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<(Arc<LoadedFile>, Vec<usize>)> {
         let open = stored.open;
-        let mut file = self.known_or_reserved(context, &stored, keep)?;
+        let key = open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let mut file = self.known_or_reserved(context, stored, keep)?;
+        if file.unopened.is_empty() {
+            return Ok((file, Vec::new()));
+        }
         let undecoded = sought.undecoded(&open.footer, &file, first_doc_id);
         if !undecoded.is_empty() {
             stored.read_if_small().await?;
-            let read = self.open_dictionaries(context, &stored, &file, undecoded, keep, sought);
+            let read = self.open_dictionaries(context, stored, &file, undecoded, keep, sought);
             file = Arc::new(read.await?);
         }
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
         let of_words = Arc::clone(sought);
         let search = move || of_words.missing(&footer, &searched, first_doc_id);
         let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
-        if missing.is_empty() {
-            Ok(file)
-        } else {
-            let opened = self.open_more(context, &stored, &file, missing, keep, sought);
-            Ok(Arc::new(opened.await?))
+        let (of_units, whole) = missing.into_iter().partition::<Vec<_>, _>(|&place| {
+            let has_units = open.footer.segments[place].lists_range().is_some();
+            has_units && !file.unopened[&place].units.are_many()
+        });
+        if !whole.is_empty() {
+            file = Arc::new(self.open_more(context, stored, &file, whole, keep, sought).await?);
         }
+        Ok((self.lock().slot(&key).keep(file), of_units))
+    }
+
+    /// Returns the file `stored` with at least the segments at `places`, and keeps it.
+    pub(super) async fn open_places(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        places: Vec<usize>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<Arc<LoadedFile>> {
+        let key = stored.open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let mut file = self.known_or_reserved(context, stored, keep)?;
+        let missing: Vec<usize> = places.into_iter().filter(|place| file.unopened.contains_key(place)).collect();
+        if !missing.is_empty() {
+            file = Arc::new(self.open_more(context, stored, &file, missing, keep, sought).await?);
+            file = self.lock().slot(&key).keep(file);
+        }
+        self.hold(context, std::slice::from_ref(&file), keep)?;
+        Ok(file)
     }
 
     /// Returns the file `stored` as it is known, or with nothing read. The caller has the turn to open it.
@@ -403,7 +479,7 @@ pub(super) struct StoredFile<'a> {
     store: Arc<dyn ObjectStore>,
     pub(super) open: &'a OpenFile,
     /// Number of segments that are decoded in parallel.
-    at_once: usize,
+    pub(super) at_once: usize,
     /// All segments, if the file is small and they were read.
     all: Option<(Range<u64>, Bytes)>,
 }
@@ -492,7 +568,7 @@ async fn open_segment(
     absent: AbsentSegment,
     sought: &Arc<Sought>,
 ) -> Result<(usize, Option<Segment>)> {
-    let AbsentSegment { words, lacking } = absent;
+    let AbsentSegment { words, lacking, units: _ } = absent;
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
     let is_unread = matches!(words, AbsentWords::Unread);
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };

@@ -86,17 +86,20 @@ impl DocumentSource {
         } else {
             None
         };
-        let loaded = if scan.filters.demands.is_empty() && passing.is_none() {
+        let doc_ids = passing.cloned().or_else(|| first_documents(scan));
+        let loaded = if scan.filters.demands.is_empty() && doc_ids.is_none() {
             run.load().await?
         } else {
-            let (demands, doc_ids) = (scan.filters.demands.clone(), passing.cloned());
-            run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
+            let demands = scan.filters.demands.clone();
+            run.load_sought(Sought { demands, doc_ids: doc_ids.clone(), ..Sought::default() }).await?
         };
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
-        let ids = passing.map(|ids| {
+        let ids = doc_ids.map(|ids| {
             let range = range_of(run);
             let [begin, end] = [range.start, range.end].map(|at| ids.partition_point(|&id| id < at));
-            run.counter("documents_pruned_by_columns").add(scan.num_docs_of(range) - (end - begin));
+            if passing.is_some() {
+                run.counter("documents_pruned_by_columns").add(scan.num_docs_of(range) - (end - begin));
+            }
             ids[begin..end].to_vec()
         });
         Ok((Self::Made(loaded, decoder), ids))
@@ -308,6 +311,12 @@ pub(super) fn are_facts_enough(scan: &ScanSpec) -> bool {
 /// Returns true if the query uses lengths or texts of documents.
 fn uses_texts(scan: &ScanSpec) -> bool {
     ["bytes", "text", "content"].iter().any(|name| scan.uses(name))
+}
+
+/// Returns the documents of a scan that asks for some number of any.
+fn first_documents(scan: &ScanSpec) -> Option<Vec<u64>> {
+    let limit = scan.limit.filter(|_| !scan.is_filtered())?;
+    Some(scan.documents(0..scan.num_doc_ids()).take(limit).collect())
 }
 
 /// Returns true if filters may leave few documents, and if they can be evaluated without any text.

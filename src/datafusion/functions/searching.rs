@@ -97,11 +97,20 @@ pub(super) async fn load_searched(run: &Execution, query: &Query, doc_id: Option
         Some(doc_id) => Some(vec![doc_id]),
         None => sought_documents(run).await?,
     };
-    let loaded = run.load_sought(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await?;
+    let num_hits = run.scan.limit.filter(|_| are_first_enough(run, query) && doc_ids.is_none());
+    let num_hits = num_hits.map(|limit| limit as u64);
+    let sought = Sought { query: Some(query.clone()), doc_ids, num_hits, ..Sought::default() };
+    let loaded = run.load_sought(sought).await?;
     if let Some(doc_id) = doc_id {
         run.note_kept(&(0..run.scan.num_doc_ids()), &[doc_id]);
     }
     Ok(loaded)
+}
+
+/// Returns true if the first occurrences of the words of `query` are the first rows of a search.
+fn are_first_enough(run: &Execution, query: &Query) -> bool {
+    let is_word = query.is_leaf() && query.is_of_words();
+    is_word && !run.scan.is_filtered() && run.scan.source.dropped().is_empty()
 }
 
 /// Variant of [`load_searched`] for functions that ask for nothing but the numbers of the words of `query`

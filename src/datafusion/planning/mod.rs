@@ -49,7 +49,7 @@ pub use texts::Texts;
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
@@ -294,6 +294,8 @@ pub(crate) struct Shared {
     /// Documents of all partitions that pass the filters on columns, if these are evaluated before
     /// the corpus is opened.
     pub(crate) passing: OnceCell<Vec<u64>>,
+    /// The corpus with what is sought, as long as a partition uses it.
+    sought: tokio::sync::Mutex<Weak<LoadedCorpus>>,
     /// Segments that the statement skips. The first partition that knows of some creates it.
     skipped: OnceLock<Mutex<SkippedSegments>>,
     made: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
@@ -366,12 +368,27 @@ impl Execution {
         Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
     }
 
-    /// Variant of [`load`](Self::load) for functions that only look for `sought`. Segments in which
-    /// it cannot be are absent if the corpus is not in memory.
+    /// Variant of [`load`](Self::load) for functions that only look for `sought`, the same in all partitions.
+    /// Segments in which it cannot be are absent if the corpus is not in memory, and documents in which it cannot
+    /// be may lack their text.
     pub(crate) async fn load_sought(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        let loaded = self.cache.load_sought(&self.load_context(), &self.scan.source, sought).await?;
+        // Partitions that run at the same time share what is decoded for this statement alone.
+        let mut shared = self.shared.sought.lock().await;
+        let loaded = match shared.upgrade() {
+            Some(loaded) => loaded,
+            None => {
+                let context = self.load_context();
+                let (loaded, num_units) = self.cache.load_sought(&context, &self.scan.source, sought).await?;
+                if num_units > 0 {
+                    self.counter("units_decoded").add(num_units);
+                }
+                *shared = Arc::downgrade(&loaded);
+                loaded
+            }
+        };
+        drop(shared);
         let loaded = Arc::clone(self.loaded.get_or_init(|| loaded));
         self.skipped_segments();
         Ok(loaded)

@@ -251,7 +251,7 @@ pub(super) fn align_up(offset: u64) -> u64 {
 /// | --- | --- | --- |
 /// | small | smallest | |
 /// | fast | 1.1 to 1.7 times as large | 0.1 to 0.4 of the time at 273 MB, 0.7 to 0.9 at 10 MB |
-/// | indexed | 1.02 to 1.4 times as large as fast | as fast; counts and ranks of words open no segment |
+/// | indexed | 1.02 to 1.4 times as large as fast | as fast; questions decode what their answers need |
 ///
 /// Every reader reads all of them, and one file may have segments of each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,8 +14,9 @@ use crate::format::codecs;
 use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
-use crate::format::reader::{StoredSegment, refuse_steep_rule};
+use crate::format::reader::{StoredSegment, refuse_steep_rule, section_for};
 use crate::segment::{Dag, Segment};
+use crate::text::Dictionary;
 
 /// Variant of [`read_segment`](crate::format::read_segment) that has the text of the documents
 /// `docs`, which ascend and count from the first document of the segment. Other documents may lack
@@ -56,25 +57,84 @@ pub fn read_documents(
     limits: &OpenLimits,
 ) -> Result<Segment> {
     let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
-    let meta = stored.meta;
-    limits.check_memory(meta.memory_bytes())?;
+    limits.check_memory(stored.meta.memory_bytes())?;
     stored.check_sections(|kind| !kind.is_list())?;
-    let (section, grammar_bytes) = stored.section(SectionKind::Grammar)?;
-    if section.codec != codecs::grammar_stream::CODEC {
-        return stored.decode();
+    match units_of(&stored, docs)? {
+        Some((stream, units)) => stored.units(&stream, units, &stored.dictionary()?, limits),
+        None => stored.decode(),
     }
-    let place = section.origin(file);
-    let stream = GrammarStream::open(place, grammar_bytes, meta)?;
+}
+
+/// A segment of which some documents are decoded.
+#[derive(Debug)]
+pub struct PartialSegment {
+    /// The segment, in which other documents may lack text.
+    pub segment: Segment,
+    /// Number of units that were decoded.
+    pub num_decoded: usize,
+    /// Number of all units.
+    pub num_units: usize,
+}
+
+/// Variant of [`read_documents`] for a segment whose dictionary was read before. `bytes` must be exactly its
+/// [`rest_range`](SegmentMeta::rest_range).
+///
+/// # Errors
+/// Same as [`read_segment`](crate::format::read_segment).
+pub fn read_documents_with(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    dictionary: &Dictionary,
+    docs: &[u32],
+    limits: &OpenLimits,
+) -> Result<PartialSegment> {
+    let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
+    let Some((stream, units)) = units_of(&stored, docs)? else {
+        let segment = stored.segment(dictionary.clone(), stored.grammar()?)?;
+        return Ok(PartialSegment { segment, num_decoded: 1, num_units: 1 });
+    };
+    let (num_decoded, num_units) = (units.len(), stream.units().len());
+    let segment = if num_decoded == num_units {
+        stored.segment(dictionary.clone(), stored.grammar()?)?
+    } else {
+        stored.units(&stream, units, dictionary, limits)?
+    };
+    Ok(PartialSegment { segment, num_decoded, num_units })
+}
+
+/// Returns the grammar of `stored` and the units of the documents `docs`, or `None` for another layout.
+fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(GrammarStream<'a>, Vec<usize>)>> {
+    let (section, bytes) = stored.section(SectionKind::Grammar)?;
+    if section.codec != codecs::grammar_stream::CODEC {
+        return Ok(None);
+    }
+    let stream = GrammarStream::open(section.origin(stored.file), bytes, stored.meta)?;
     let mut units: Vec<usize> = docs.iter().flat_map(|&doc| stream.units().for_doc(doc)).collect();
     units.dedup();
-    let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
-    let dictionary = stored.dictionary()?.subset(&terminals).map_err(|e| place.fault(0, e.to_string()))?;
-    let (section, paths) = stored.section(SectionKind::Documents)?;
-    let paths = codecs::documents::decode(section.origin(file), section.codec, paths, meta)?;
-    let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())
-        .map_err(|e| place.fault(0, e.to_string()))?;
-    refuse_steep_rule(place, steep_rule)?;
-    Ok(Segment::new(dictionary, dag, paths, meta.continues))
+    Ok(Some((stream, units)))
+}
+
+impl StoredSegment<'_> {
+    /// Decodes `units` of `stream` and builds a segment of them. Its words are some of `dictionary`.
+    fn units(
+        &self,
+        stream: &GrammarStream<'_>,
+        units: Vec<usize>,
+        dictionary: &Dictionary,
+        limits: &OpenLimits,
+    ) -> Result<Segment> {
+        let place = section_for(self.file, self.meta, SectionKind::Grammar)?.origin(self.file);
+        let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
+        let dictionary = dictionary.subset(&terminals).map_err(|e| place.fault(0, e.to_string()))?;
+        let (section, paths) = self.section(SectionKind::Documents)?;
+        let paths = codecs::documents::decode(section.origin(self.file), section.codec, paths, self.meta)?;
+        let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())
+            .map_err(|e| place.fault(0, e.to_string()))?;
+        refuse_steep_rule(place, steep_rule)?;
+        Ok(Segment::new(dictionary, dag, paths, self.meta.continues))
+    }
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub fn read_segment_if(
 
 /// Bytes of a segment, or of some of its sections.
 pub(super) struct StoredSegment<'a> {
-    file: &'a str,
+    pub(super) file: &'a str,
     profile: TokenizerProfile,
     pub(super) meta: &'a SegmentMeta,
     bytes: &'a [u8],
@@ -138,7 +138,7 @@ impl<'a> StoredSegment<'a> {
     }
 
     /// Takes the `bytes` of all sections but the dictionary, and checks them.
-    fn rest(
+    pub(super) fn rest(
         file: &'a str,
         footer: &'a FileFooter,
         segment_idx: usize,
@@ -168,7 +168,7 @@ impl<'a> StoredSegment<'a> {
     }
 
     /// Decodes the grammar and checks it.
-    fn grammar(&self) -> Result<Grammar> {
+    pub(super) fn grammar(&self) -> Result<Grammar> {
         let (section, bytes) = self.section(SectionKind::Grammar)?;
         let grammar = decode_grammar(self.file, section, bytes, self.meta)?;
         let valid = grammar.validate();
@@ -194,7 +194,7 @@ impl<'a> StoredSegment<'a> {
     }
 
     /// Decodes what is left, and builds the segment.
-    fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
+    pub(super) fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
         let (file, meta) = (self.file, self.meta);
         let grammar_at = section_for(file, meta, SectionKind::Grammar)?.origin(file);
         let (section, bytes) = self.section(SectionKind::Documents)?;

@@ -217,6 +217,19 @@ fn costed_tokens(segment: &Segment, run: &ClassRun) -> (u64, Vec<u32>) {
     (tokens.iter().map(num_places).sum(), tokens)
 }
 
+/// Returns the words of `dictionary` that a text which matches `pattern` has: for each entry, one of its words.
+pub(super) fn words_of_text(
+    pattern: &TextPattern,
+    profile: TokenizerProfile,
+    dictionary: &Dictionary,
+) -> Vec<Vec<u32>> {
+    if !runs_are_tokens(profile, dictionary) {
+        return Vec::new();
+    }
+    let words = runs_from(profile, pattern).into_iter().filter(|run| run.is_word);
+    words.map(|run| run.tokens(dictionary)).collect()
+}
+
 /// Returns true if each run of one class of characters is a token.
 fn runs_are_tokens(profile: TokenizerProfile, dictionary: &Dictionary) -> bool {
     profile != TokenizerProfile::Uax29 && dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES

@@ -13,7 +13,7 @@
 //! of documents and rules, `climb` (rare words, and tokens around an occurrence), `sweep` (first
 //! questions of a segment), `way` (the choice between these, and the scan of small documents),
 //! `candidates` (documents that a predicate on the text has to read, and segments that a question
-//! has to open).
+//! has to open), `word_condition` (what word lists say about the documents of a question).
 
 pub(in crate::query) mod candidates;
 pub(in crate::query) mod climb;
@@ -24,6 +24,7 @@ pub(in crate::query) mod resolved;
 pub(in crate::query) mod sets;
 pub(in crate::query) mod sweep;
 pub(in crate::query) mod way;
+pub(in crate::query) mod word_condition;
 pub(in crate::query) mod word_set;
 
 pub use candidates::{
@@ -31,6 +32,7 @@ pub use candidates::{
     may_match_rules_with, segments_for_query, segments_for_texts,
 };
 pub use sets::DocSet;
+pub use word_condition::WordCondition;
 
 pub(crate) use climb::{climb, kept_count};
 pub(crate) use way::{Question, Way};

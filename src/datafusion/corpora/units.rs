@@ -1,0 +1,194 @@
+//! Units: documents that may have what a statement looks for, without the rest of their segments.
+//!
+//! ```text
+//! needed segments ─ dictionary ─▶ words ─ their lists ─▶ documents ─ their units ─▶ partial segments
+//! ```
+//!
+//! In files of the layout `indexed` the lists of the words of a question say which documents may have it,
+//! and the units of these are decoded alone. All documents keep their numbers, and the others have no
+//! text. So phrases, contexts and texts cost what their documents cost. Partial segments serve one
+//! statement. When statements together have decoded half as many units as a segment has, the next one
+//! opens it whole, and it is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use datafusion::error::Result;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+
+use crate::corpora::CorpusCache;
+use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile};
+use crate::corpora::loading::consumer_of;
+use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
+use crate::corpora::sections::Sections;
+use crate::corpora::skipping::{FilePart, Sought, StoredFile};
+use crate::errors::{datafusion_error, task_error};
+use tadoc::format::{PartialSegment, StoredDictionary, StoredLists, read_documents_with};
+use tadoc::query::WordCondition;
+use tadoc::segment::{Segment, WordList};
+use tadoc::text::Dictionary;
+
+/// Units of an absent segment that statements decoded without keeping them.
+#[derive(Debug, Default)]
+pub(super) struct UnitsDecoded {
+    num_decoded: AtomicUsize,
+    /// Number of units of the segment; 0 until some are decoded.
+    num_units: AtomicUsize,
+}
+
+impl UnitsDecoded {
+    fn note(&self, num_decoded: usize, num_units: usize) {
+        self.num_units.store(num_units, Ordering::Relaxed);
+        self.num_decoded.fetch_add(num_decoded, Ordering::Relaxed);
+    }
+
+    /// Returns true if decoding the whole segment takes not much longer than what was decoded, so that it pays
+    /// to keep it.
+    pub(super) fn are_many(&self) -> bool {
+        let num_units = self.num_units.load(Ordering::Relaxed);
+        num_units > 0 && 2 * self.num_decoded.load(Ordering::Relaxed) >= num_units
+    }
+}
+
+/// A needed segment as far as a statement needs it.
+enum Part {
+    /// Most of its documents are needed.
+    Whole,
+    /// None of its documents has what is sought.
+    Nothing,
+    /// Some of its documents, and the number of units that were decoded for them.
+    Units(Arc<Segment>, usize),
+}
+
+impl CorpusCache {
+    /// Returns the `file`, which is `stored`, with the units of the absent segments at `places` that may have what
+    /// is `sought`. Its first document has the id `first_doc_id`. Segments of which most is needed are opened.
+    #[expect(clippy::too_many_arguments)]
+    pub(super) async fn read_units(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        file: Arc<LoadedFile>,
+        first_doc_id: u64,
+        places: Vec<usize>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<FilePart> {
+        if places.is_empty() {
+            return Ok(FilePart { file, num_units: 0 });
+        }
+        let open = stored.open;
+        let parallel = stored.at_once.min(places.len());
+        let metas = places.iter().map(|&place| &open.footer.segments[place]);
+        let opening = file.held.reservation.new_empty();
+        self.resize(&opening, peak_bytes(metas, parallel, Sections::All) as usize, keep)?;
+        let read = |&place: &usize| {
+            let absent = file.unopened.get(&place).cloned().unwrap_or_default();
+            read_part(context, stored, place, absent, first_doc_id, sought).boxed()
+        };
+        let reads: Vec<_> = places.iter().map(read).collect();
+        let parts: Vec<Part> = stream::iter(reads).buffered(parallel).try_collect().await?;
+        opening.free();
+        let is_whole = |(&place, part): (&usize, &Part)| matches!(part, Part::Whole).then_some(place);
+        let whole: Vec<usize> = places.iter().zip(&parts).filter_map(is_whole).collect();
+        let kept = if whole.is_empty() { file } else { self.open_places(context, stored, whole, keep, sought).await? };
+        let (mut segments, mut own, mut num_units) = (kept.segments.clone(), Vec::new(), 0);
+        for (place, part) in places.into_iter().zip(parts) {
+            if let Part::Units(segment, num_decoded) = part {
+                own.push(Arc::clone(&segment));
+                segments[place] = segment;
+                num_units += num_decoded;
+            }
+        }
+        if own.is_empty() {
+            return Ok(FilePart { file: kept, num_units: 0 });
+        }
+        if open.portion.is_some() {
+            own.iter().for_each(|segment| segment.keep_no_copies());
+        }
+        let held_bytes = text_memory(&own) + positions_memory(&own);
+        let reservation = self.reserve(context, consumer_of(open), held_bytes, keep)?;
+        let unopened = kept.unopened.clone();
+        let mut part = LoadedFile::new(segments, reservation, Arc::clone(&context.devices), vec![kept]);
+        part.unopened = unopened;
+        Ok(FilePart { file: Arc::new(part), num_units })
+    }
+}
+
+/// Reads the part of the segment at `place`, which is `absent`, that may have what is `sought`.
+async fn read_part(
+    context: &LoadContext,
+    stored: &StoredFile<'_>,
+    place: usize,
+    absent: AbsentSegment,
+    first_doc_id: u64,
+    sought: &Arc<Sought>,
+) -> Result<Part> {
+    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
+    let meta = &stored.open.footer.segments[place];
+    let bytes = match &absent.words {
+        AbsentWords::Unread => Some(stored.read(meta.dictionary_range()).await?),
+        AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
+    };
+    let (limits, of_words) = (context.options.open_limits(), Arc::clone(sought));
+    let decode = move || -> tadoc::Result<(Arc<Dictionary>, WordCondition)> {
+        let dictionary = match (absent.words, bytes) {
+            (AbsentWords::Decoded(dictionary), _) => dictionary,
+            (AbsentWords::Stored { dictionary, .. }, _) => Arc::new(dictionary.decode(&limits)?),
+            (AbsentWords::Unread, bytes) => {
+                let bytes = bytes.unwrap_or_default();
+                Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?.decode(&limits)?)
+            }
+        };
+        let condition = of_words.word_condition(footer.profile, &dictionary);
+        Ok((dictionary, condition))
+    };
+    let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
+    let (dictionary, condition) = decoded.map_err(datafusion_error)?;
+    let found = documents_from_lists(stored, place, condition, sought.num_hits).await?;
+    let docs = sought.docs_in(&stored.open.footer, place, first_doc_id, found);
+    let Some(docs) = docs.filter(|docs| 2 * (docs.len() as u64) < meta.num_docs.max(2)) else {
+        return Ok(Part::Whole);
+    };
+    if docs.is_empty() {
+        return Ok(Part::Nothing);
+    }
+    let bytes = stored.read(meta.rest_range()).await?;
+    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
+    let limits = context.options.open_limits();
+    let decode = move || read_documents_with(&path, &footer, place, &bytes, &dictionary, &docs, &limits);
+    let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
+    let PartialSegment { segment, num_decoded, num_units } = decoded.map_err(datafusion_error)?;
+    absent.units.note(num_decoded, num_units);
+    Ok(Part::Units(Arc::new(segment), num_decoded))
+}
+
+/// Returns the documents of the segment at `place` that meet `condition` by the lists of its words, or `None` if it
+/// leaves out none. With `num_hits` the first documents with as many occurrences suffice.
+async fn documents_from_lists(
+    stored: &StoredFile<'_>,
+    place: usize,
+    condition: WordCondition,
+    num_hits: Option<u64>,
+) -> Result<Option<Vec<u32>>> {
+    let ids = condition.words();
+    let Some(range) = stored.open.footer.segments[place].lists_range().filter(|_| !ids.is_empty()) else {
+        return Ok(condition.documents(&|_| None));
+    };
+    let directory = stored.read(range).await?;
+    let (path, footer) = (&stored.open.file.path, &stored.open.footer);
+    let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
+    let reads = lists.ranges(&ids).into_iter().map(|range| stored.read(range).boxed()).collect::<Vec<_>>();
+    let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+    let find = move || -> tadoc::Result<Option<Vec<u32>>> {
+        let found: Vec<Option<WordList>> = lists.read(&ids, &groups)?;
+        let list = |word: u32| found[ids.binary_search(&word).ok()?].as_ref();
+        Ok(match num_hits {
+            Some(num_hits) => condition.first_documents(&list, num_hits),
+            None => condition.documents(&list),
+        })
+    };
+    tokio::task::spawn_blocking(find).await.map_err(task_error)?.map_err(datafusion_error)
+}

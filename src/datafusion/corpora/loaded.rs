@@ -2,6 +2,7 @@
 //! share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
@@ -12,7 +13,6 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::corpora::memory::{self, Uses};
-use crate::corpora::units::UnitsDecoded;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
@@ -33,6 +33,28 @@ pub(super) struct AbsentSegment {
     pub(super) lacking: Option<Arc<Query>>,
     /// Units that statements decoded without keeping them.
     pub(super) units: Arc<UnitsDecoded>,
+}
+
+/// Units of an absent segment that statements decoded without keeping them.
+#[derive(Debug, Default)]
+pub(super) struct UnitsDecoded {
+    num_decoded: AtomicUsize,
+    /// Number of units of the segment; 0 until some are decoded.
+    num_units: AtomicUsize,
+}
+
+impl UnitsDecoded {
+    pub(super) fn note(&self, num_decoded: usize, num_units: usize) {
+        self.num_units.store(num_units, Ordering::Relaxed);
+        self.num_decoded.fetch_add(num_decoded, Ordering::Relaxed);
+    }
+
+    /// Returns true if decoding the whole segment takes not much longer than what was decoded, so that it pays
+    /// to keep it.
+    pub(super) fn are_many(&self) -> bool {
+        let num_units = self.num_units.load(Ordering::Relaxed);
+        num_units > 0 && 2 * self.num_decoded.load(Ordering::Relaxed) >= num_units
+    }
 }
 
 /// Words of an absent segment.

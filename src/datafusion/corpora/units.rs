@@ -11,7 +11,6 @@
 //! opens it whole, and it is kept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use datafusion::error::Result;
@@ -29,28 +28,6 @@ use tadoc::format::{PartialSegment, StoredDictionary, StoredLists, read_document
 use tadoc::query::WordCondition;
 use tadoc::segment::{Segment, WordList};
 use tadoc::text::Dictionary;
-
-/// Units of an absent segment that statements decoded without keeping them.
-#[derive(Debug, Default)]
-pub(super) struct UnitsDecoded {
-    num_decoded: AtomicUsize,
-    /// Number of units of the segment; 0 until some are decoded.
-    num_units: AtomicUsize,
-}
-
-impl UnitsDecoded {
-    fn note(&self, num_decoded: usize, num_units: usize) {
-        self.num_units.store(num_units, Ordering::Relaxed);
-        self.num_decoded.fetch_add(num_decoded, Ordering::Relaxed);
-    }
-
-    /// Returns true if decoding the whole segment takes not much longer than what was decoded, so that it pays
-    /// to keep it.
-    pub(super) fn are_many(&self) -> bool {
-        let num_units = self.num_units.load(Ordering::Relaxed);
-        num_units > 0 && 2 * self.num_decoded.load(Ordering::Relaxed) >= num_units
-    }
-}
 
 /// A needed segment as far as a statement needs it.
 enum Part {

@@ -15,7 +15,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use datafusion::error::Result;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
@@ -27,7 +26,6 @@ use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{Sought, StoredFile};
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
-use tadoc::format::StoredLists;
 use tadoc::query::Query;
 use tadoc::segment::{Segment, SegmentFacts, WordList};
 
@@ -167,12 +165,8 @@ async fn count_segment(
         return absent.map(|segment| Some(Arc::new(segment))).map_err(datafusion_error);
     }
     let Some(range) = meta.lists_range().filter(|_| words.len() <= MAX_WORDS) else { return Ok(None) };
-    let directory = stored.read(range).await?;
-    let (path, footer) = (&stored.open.file.path, &stored.open.footer);
-    let lists = StoredLists::new(path, footer, segment_idx, &directory).map_err(datafusion_error)?;
     let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
-    let reads = lists.ranges(&ids).into_iter().map(|range| stored.read(range).boxed()).collect::<Vec<_>>();
-    let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+    let (lists, groups) = stored.read_lists(segment_idx, range, &ids).await?;
     let facts = facts.cloned().unwrap_or_default();
     let make = move || -> tadoc::Result<Option<Arc<Segment>>> {
         let Some(found) = lists.read(&ids, &groups)?.into_iter().collect::<Option<Vec<WordList>>>() else {

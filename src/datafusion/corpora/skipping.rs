@@ -37,7 +37,8 @@ use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{
-    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if, read_segment_with,
+    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, StoredLists, read_segment, read_segment_if,
+    read_segment_with,
 };
 use tadoc::query::{
     Query, SegmentWords, TextPattern, WordCondition, may_match, may_match_rules, may_match_rules_with,
@@ -511,6 +512,21 @@ impl<'a> StoredFile<'a> {
                 self.read(range).await.map(StoredWords::Read)
             }
         }
+    }
+
+    /// Reads the lists of the words `ids`, which ascend, of the segment at `place`, whose directory is at `range`.
+    pub(super) async fn read_lists(
+        &self,
+        place: usize,
+        range: Range<u64>,
+        ids: &[u32],
+    ) -> Result<(StoredLists, Vec<Bytes>)> {
+        let directory = self.read(range).await?;
+        let (path, footer) = (&self.open.file.path, &self.open.footer);
+        let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
+        let reads = lists.ranges(ids).into_iter().map(|range| self.read(range).boxed()).collect::<Vec<_>>();
+        let groups = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        Ok((lists, groups))
     }
 
     pub(super) async fn read(&self, range: Range<u64>) -> Result<Bytes> {

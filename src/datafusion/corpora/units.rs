@@ -12,19 +12,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use datafusion::error::Result;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use crate::corpora::CorpusCache;
-use crate::corpora::cache::FILES_AT_ONCE;
 use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile};
 use crate::corpora::loading::consumer_of;
 use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
 use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{FilePart, Sought, StoredFile};
 use crate::errors::{datafusion_error, task_error};
-use tadoc::format::{PartialSegment, StoredDictionary, StoredLists, read_documents_with};
+use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
 use tadoc::query::WordCondition;
 use tadoc::segment::{Segment, WordList};
 use tadoc::text::Dictionary;
@@ -154,11 +152,7 @@ async fn documents_from_lists(
     let Some(range) = stored.open.footer.segments[place].lists_range().filter(|_| !ids.is_empty()) else {
         return Ok(condition.documents(&|_| None));
     };
-    let directory = stored.read(range).await?;
-    let (path, footer) = (&stored.open.file.path, &stored.open.footer);
-    let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
-    let reads = lists.ranges(&ids).into_iter().map(|range| stored.read(range).boxed()).collect::<Vec<_>>();
-    let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+    let (lists, groups) = stored.read_lists(place, range, &ids).await?;
     let find = move || -> tadoc::Result<Option<Vec<u32>>> {
         let found: Vec<Option<WordList>> = lists.read(&ids, &groups)?;
         let list = |word: u32| found[ids.binary_search(&word).ok()?].as_ref();

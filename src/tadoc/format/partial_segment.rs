@@ -91,15 +91,12 @@ pub fn read_documents_with(
     limits: &OpenLimits,
 ) -> Result<PartialSegment> {
     let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
-    let Some((stream, units)) = units_of(&stored, docs)? else {
-        let segment = stored.segment(dictionary.clone(), stored.grammar()?)?;
-        return Ok(PartialSegment { segment, num_decoded: 1, num_units: 1 });
-    };
-    let (num_decoded, num_units) = (units.len(), stream.units().len());
-    let segment = if num_decoded == num_units {
-        stored.segment(dictionary.clone(), stored.grammar()?)?
-    } else {
-        stored.units(&stream, units, dictionary, limits)?
+    let found = units_of(&stored, docs)?;
+    let numbers = found.as_ref().map(|(stream, units)| (units.len(), stream.units().len()));
+    let (num_decoded, num_units) = numbers.unwrap_or((1, 1));
+    let segment = match found {
+        Some((stream, units)) if num_decoded < num_units => stored.units(&stream, units, dictionary, limits)?,
+        _ => stored.segment(dictionary.clone(), stored.grammar()?)?,
     };
     Ok(PartialSegment { segment, num_decoded, num_units })
 }

@@ -113,3 +113,15 @@ async fn repeated_questions_open_segments() {
     assert_eq!(decoded[3], 1);
     assert_eq!(decoded[59], 0, "{decoded:?}");
 }
+
+#[tokio::test]
+async fn first_rows_decode_the_first_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let indexed = write(&dir.path().join("a.tadoc"), 4, SegmentLayout::INDEXED);
+    let decoded = async |sql: &str| counter(&session(), &sql.replace('@', &indexed), "units_decoded").await;
+    assert_eq!(decoded("SELECT text FROM documents('@') LIMIT 2").await, 1);
+    // Most documents have the word, so all rows open whole segments.
+    assert_eq!(decoded("SELECT * FROM search('@', 'w5')").await, 0);
+    let first = decoded("SELECT * FROM search('@', 'w5') LIMIT 2").await;
+    assert!((1..9).contains(&first), "{first}");
+}

@@ -192,7 +192,10 @@ impl ExecutionPlan for TravelledExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        self.shown.get().and_then(|exec| exec.metrics())
+        // Ballista refuses tasks of one stage that have metrics of different nodes. A join without rows on
+        // its first side never runs the other side, so this node has metrics also if it never ran.
+        let metrics = self.shown.get().and_then(|exec| exec.metrics());
+        Some(metrics.unwrap_or_default())
     }
 
     fn statistics_from_inputs(

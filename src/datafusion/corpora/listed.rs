@@ -26,6 +26,7 @@ use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{Sought, StoredFile};
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
+use tadoc::format::FileFooter;
 use tadoc::query::Query;
 use tadoc::segment::{Segment, SegmentFacts, WordList};
 
@@ -60,19 +61,19 @@ impl CorpusCache {
         for open in source.corpora() {
             let mut stored = StoredFile::new(context, open, at_once)?;
             let words = self.find_words(context, &mut stored, &keys, &query, &sought).await?;
-            words_by_file.push((stored, words));
+            let are_counted = counted_segments(&open.footer, &words);
+            words_by_file.push((stored, words, are_counted));
         }
-        let has_words = |words: &[Option<FoundWords>]| words.iter().flatten().any(|words| !words.is_empty());
-        let places = words_by_file.iter().enumerate().filter(|(_, (_, words))| has_words(words));
+        let places = words_by_file.iter().enumerate().filter(|(_, (_, _, are_counted))| are_counted.contains(&true));
         let places: Vec<usize> = places.map(|(place, _)| place).collect();
         let facts = self.load_facts(context, source, Some(&places)).await?;
         let (mut files, mut num_listed) = (Vec::with_capacity(source.corpora().len()), 0);
-        for (place, (stored, words)) in words_by_file.into_iter().enumerate() {
-            let count = |(segment_idx, words)| {
-                let facts = facts.segment(place, segment_idx);
+        for (place, (stored, words, are_counted)) in words_by_file.into_iter().enumerate() {
+            let count = |((segment_idx, words), is_counted)| {
+                let facts = facts.segment(place, segment_idx).filter(|_| is_counted);
                 count_segment(&stored, segment_idx, words, facts).boxed()
             };
-            let counts: Vec<_> = words.into_iter().enumerate().map(count).collect();
+            let counts: Vec<_> = words.into_iter().enumerate().zip(are_counted).map(count).collect();
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
             let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
             let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
@@ -125,6 +126,19 @@ impl CorpusCache {
     }
 }
 
+/// Returns true for each segment that has a part of a document with one of its `words`. A document that was cut may
+/// have its path and most of its length in segments without them.
+fn counted_segments(footer: &FileFooter, words: &[Option<FoundWords>]) -> Vec<bool> {
+    let segments: Vec<_> = footer.segments.iter().zip(words).collect();
+    let chains = segments.chunk_by(|_, (next, _)| next.continues);
+    let has_words = |words: &Option<FoundWords>| words.as_ref().is_none_or(|words| !words.is_empty());
+    let are_counted = chains.flat_map(|chain| {
+        let is_counted = chain.iter().any(|(_, words)| has_words(words));
+        chain.iter().map(move |_| is_counted)
+    });
+    are_counted.collect()
+}
+
 /// Returns the words of `query` in the segment of `file` at `place`, or `None` if it is open.
 fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Option<FoundWords>> {
     let Some(absent) = file.unopened.get(&place) else { return Ok(None) };
@@ -150,8 +164,8 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Opt
     }
 }
 
-/// Returns the segment at `segment_idx` with the documents of `words`. Returns `None` if a list is
-/// left out, or there are no `words` because the segment is open.
+/// Returns the segment at `segment_idx` with the documents of `words`, whose `facts` are there unless all documents lack
+/// the words. Returns `None` if a list is left out, or there are no `words` because the segment is open.
 async fn count_segment(
     stored: &StoredFile<'_>,
     segment_idx: usize,
@@ -160,14 +174,17 @@ async fn count_segment(
 ) -> Result<Option<Arc<Segment>>> {
     let Some(words) = words else { return Ok(None) };
     let meta = &stored.open.footer.segments[segment_idx];
-    if words.is_empty() {
+    let Some(facts) = facts.cloned() else {
         let absent = Segment::absent(meta.num_docs as usize, meta.continues);
         return absent.map(|segment| Some(Arc::new(segment))).map_err(datafusion_error);
+    };
+    if words.is_empty() {
+        let counted = Segment::from_lists(&[], facts);
+        return counted.map(|segment| Some(Arc::new(segment))).map_err(datafusion_error);
     }
     let Some(range) = meta.lists_range().filter(|_| words.len() <= MAX_WORDS) else { return Ok(None) };
     let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
     let (lists, groups) = stored.read_lists(segment_idx, range, &ids).await?;
-    let facts = facts.cloned().unwrap_or_default();
     let make = move || -> tadoc::Result<Option<Arc<Segment>>> {
         let Some(found) = lists.read(&ids, &groups)?.into_iter().collect::<Option<Vec<WordList>>>() else {
             return Ok(None);

@@ -21,7 +21,11 @@ fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
         let num_words = [0, 3, 40, 900][doc % 4];
         let word = |random: &mut Random| WORDS[random.below(WORDS.len()).min(random.below(WORDS.len()))];
         let words: Vec<&str> = (0..num_words).map(|_| word(&mut random)).collect();
-        words.join(if doc.is_multiple_of(3) { " " } else { ", " })
+        let words = words.join(if doc.is_multiple_of(3) { " " } else { ", " });
+        // Some documents have a word in one of their parts only.
+        let ends =
+            if num_words < 900 { ["", ""] } else { *random.pick(&[["first", ""], ["", "last"], ["first", "last"]]) };
+        [ends[0], &words, ends[1]].join(" ")
     };
     let documents: Vec<(String, String)> = (0..60).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
     let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
@@ -33,7 +37,10 @@ fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
 /// Returns a random query of single words.
 fn query(random: &mut Random) -> String {
     let word = |random: &mut Random| {
-        *random.pick(&["the", "storm", "night", "café", "x1", "rare", "absent", "st*", "?ight", "storm~1", "/x[0-9]/"])
+        *random.pick(&[
+            "first", "last", "the", "storm", "night", "café", "x1", "rare", "absent", "st*", "?ight", "storm~1",
+            "/x[0-9]/",
+        ])
     };
     let mut query = word(random).to_owned();
     for _ in 0..random.below(3) {

@@ -50,8 +50,8 @@ pub struct Arguments {
 
     /// Build all grammars anew with this effort: fast, balanced or small (see tadoc ingest)
     ///
-    /// This takes as long as the ingest did, without its reading. A corpus file keeps its layout unless
-    /// --layout is given, and is replaced by the new one when that is complete.
+    /// This takes as long as the ingest did, without its reading. A corpus keeps its layout unless
+    /// --layout is given, and a corpus file is replaced by the new one when that is complete.
     #[arg(long, value_name = "NAME")]
     effort: Option<Effort>,
 
@@ -106,6 +106,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         merge_columns,
         rebuild_all: arguments.is_rewrite(),
         rebuild_grammars: arguments.effort.is_some(),
+        keep_layout: arguments.layout.is_none(),
         ..OptimizeOptions::default()
     };
     // Unneeded files are removed first, as the new files may need their space. The latest version

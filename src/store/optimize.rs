@@ -85,6 +85,8 @@ pub struct OptimizeOptions {
     pub rebuild_all: bool,
     /// True if no segment is copied, such as for another effort.
     pub rebuild_grammars: bool,
+    /// True if a new file has the layout of the first file that it replaces, if there is one.
+    pub keep_layout: bool,
     /// Approximate limit for the total length of a run's files, in bytes.
     pub max_run_bytes: u64,
     /// Options for compressing text. The profile is ignored. Segments of at least half of
@@ -104,6 +106,7 @@ impl Default for OptimizeOptions {
             min_small_files: 2,
             rebuild_all: false,
             rebuild_grammars: false,
+            keep_layout: true,
             max_run_bytes: 256 << 20,
             ingest: IngestOptions::default(),
             limits: OpenLimits::default(),
@@ -120,6 +123,7 @@ impl fmt::Debug for OptimizeOptions {
             .field("min_small_files", &self.min_small_files)
             .field("rebuild_all", &self.rebuild_all)
             .field("rebuild_grammars", &self.rebuild_grammars)
+            .field("keep_layout", &self.keep_layout)
             .field("max_run_bytes", &self.max_run_bytes)
             .field("ingest", &self.ingest)
             .field("limits", &self.limits)

@@ -82,6 +82,18 @@ fn appended_columns_may_have_other_types() {
 
 /// A glob or a folder with one file means that file.
 #[test]
+fn a_living_corpus_keeps_its_layout() {
+    let folder = new_folder();
+    folder.write("a.txt", "to be or not to be");
+    folder.ok(&["ingest", "a.txt", "-o", "d", "--append", "--layout", "indexed", "-q"]);
+    folder.ok(&["edit", "d", "--append", "0", " more"]);
+    folder.ok(&["optimize", "d"]);
+    assert!(folder.ok(&["info", "d"]).contains("layout           indexed"));
+    folder.ok(&["optimize", "d", "--layout", "small"]);
+    assert!(folder.ok(&["info", "d"]).contains("layout           small"));
+}
+
+#[test]
 fn a_glob_is_optimized_as_its_file() {
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");

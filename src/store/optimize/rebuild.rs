@@ -51,7 +51,9 @@ impl LivingStore {
         }
         let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
         let set: Vec<Edit> = edits.filter(|edit| edit.sets_columns()).cloned().collect();
-        let ingest = IngestOptions { profile: self.profile(), ..options.ingest };
+        let first_layout = files.iter().flat_map(|(footer, _)| &footer.segments).map(SegmentMeta::layout).next();
+        let layout = first_layout.filter(|_| options.keep_layout).unwrap_or(options.ingest.layout);
+        let ingest = IngestOptions { profile: self.profile(), layout, ..options.ingest };
         let copies = !options.rebuild_grammars;
         let run = move || Documents::new(restricted, files, ingest, copies);
         let run = on_computing_thread(run).await??;

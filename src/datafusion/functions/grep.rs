@@ -67,7 +67,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::text("before", "lines before it"),
             signature::text("after", "lines after it"),
         ],
-        summary: "every line that matches a regular expression, in order of document and line",
+        summary: "every line that matches a regular expression",
     },
     bind: |arguments, _| {
         let (context, is_any_case) = (arguments.integer("context"), arguments.boolean("fold"));

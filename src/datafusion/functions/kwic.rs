@@ -55,7 +55,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::column("left_words", ColumnKind::TextList, "words before the match, the nearest first"),
             signature::column("right_words", ColumnKind::TextList, "words behind the match, the nearest first"),
         ],
-        summary: "every match in its context, in order of document and offset",
+        summary: "every match in its context",
     },
     bind: |arguments, _| {
         let width = length(arguments.integer("width"), DEFAULT_KWIC_WIDTH);

@@ -47,7 +47,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::integer("line", "line of the match, from 1"),
             signature::integer("column", "byte in the line, from 1"),
         ],
-        summary: "every place of a word or a phrase, in order of document and offset",
+        summary: "every place of a word or a phrase",
     },
     bind: |arguments, _| {
         let query = QueryText::from_arguments(arguments);

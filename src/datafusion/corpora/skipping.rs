@@ -37,7 +37,7 @@ use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{
-    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, StoredLists, read_segment, read_segment_if,
+    FileFooter, OpenLimits, SegmentMeta, StoredDictionary, StoredGrammar, StoredLists, read_segment, read_segment_if,
     read_segment_with,
 };
 use tadoc::query::{
@@ -50,6 +50,22 @@ use tadoc::text::{Dictionary, TokenizerProfile};
 /// Length of a file that is read with one request, because another request takes longer than to
 /// read all of it.
 const SMALL_FILE_BYTES: u64 = 256 << 10;
+
+/// Words of a segment: as they are stored, or all of them.
+pub(super) enum SomeWords {
+    Stored(Arc<StoredDictionary>),
+    Decoded(Arc<Dictionary>),
+}
+
+impl SomeWords {
+    /// Returns the dictionary of the tokens `ids`, which ascend.
+    pub(super) fn subset(&self, ids: &[u32], limits: &OpenLimits) -> tadoc::Result<Dictionary> {
+        match self {
+            Self::Stored(dictionary) => dictionary.subset(ids, limits),
+            Self::Decoded(dictionary) => dictionary.subset(ids),
+        }
+    }
+}
 
 /// Words, texts or documents that a statement looks for.
 #[derive(Debug, Default)]
@@ -93,9 +109,41 @@ impl Sought {
         Some(asked.filter(is_found).collect())
     }
 
-    /// Returns the condition on the words of a document that has what is sought, for a segment with the words of
-    /// `dictionary`.
-    pub(super) fn word_condition(&self, profile: TokenizerProfile, dictionary: &Dictionary) -> WordCondition {
+    /// Returns the condition on the words of a document that has what is sought, for a segment with these `words`.
+    /// Words are decoded if it takes more than exact ones.
+    pub(super) fn word_condition(
+        &self,
+        profile: TokenizerProfile,
+        words: SomeWords,
+        limits: &OpenLimits,
+    ) -> tadoc::Result<(SomeWords, WordCondition)> {
+        let dictionary = match words {
+            SomeWords::Stored(dictionary) => match self.exact_condition(&dictionary)? {
+                Some(condition) => return Ok((SomeWords::Stored(dictionary), condition)),
+                None => Arc::new(dictionary.decode(limits)?),
+            },
+            SomeWords::Decoded(dictionary) => dictionary,
+        };
+        let condition = self.decoded_condition(profile, &dictionary);
+        Ok((SomeWords::Decoded(dictionary), condition))
+    }
+
+    /// Returns the condition if only documents or exact words are sought, which `dictionary` finds.
+    fn exact_condition(&self, dictionary: &StoredDictionary) -> tadoc::Result<Option<WordCondition>> {
+        if !self.demands.is_empty() {
+            return Ok(None);
+        }
+        let Some(query) = &self.query else { return Ok(Some(WordCondition::Any)) };
+        let mut is_found = true;
+        let condition = WordCondition::for_exact_query(query, |word| {
+            let word_id = dictionary.word_id(word)?;
+            is_found &= word_id.is_some();
+            Ok(word_id.flatten())
+        })?;
+        Ok(condition.filter(|_| is_found))
+    }
+
+    fn decoded_condition(&self, profile: TokenizerProfile, dictionary: &Dictionary) -> WordCondition {
         let of_query = self.query.iter().map(|query| WordCondition::for_query(query, dictionary));
         let of_texts = WordCondition::for_texts(&self.demands, profile, dictionary);
         WordCondition::all(of_query.chain([of_texts]).collect())

@@ -6,8 +6,8 @@
 //!
 //! In files of the layout `indexed` the lists of the words of a question say which documents may have it,
 //! and the units of these are decoded alone. All documents keep their numbers, and the others have no
-//! text. So phrases, contexts and texts cost what their documents cost. Partial segments serve one
-//! statement. When statements together have decoded half as many units as a segment has, the next one
+//! text. So phrases, contexts and texts cost what their documents cost. Exact words are found in the dictionary as
+//! it is stored, and of a large one only the words of the units are decoded. Partial segments serve one statement. When statements together have decoded half as many units as a segment has, the next one
 //! opens it whole, and it is kept.
 
 use std::sync::Arc;
@@ -20,12 +20,11 @@ use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile
 use crate::corpora::loading::consumer_of;
 use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
 use crate::corpora::sections::Sections;
-use crate::corpora::skipping::{FilePart, Sought, StoredFile};
+use crate::corpora::skipping::{FilePart, SomeWords, Sought, StoredFile};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
 use tadoc::query::WordCondition;
 use tadoc::segment::{Segment, WordList};
-use tadoc::text::Dictionary;
 
 /// A needed segment as far as a statement needs it.
 enum Part {
@@ -108,20 +107,19 @@ async fn read_part(
         AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
     };
     let (limits, of_words) = (context.options.open_limits(), Arc::clone(sought));
-    let decode = move || -> tadoc::Result<(Arc<Dictionary>, WordCondition)> {
-        let dictionary = match (absent.words, bytes) {
-            (AbsentWords::Decoded(dictionary), _) => dictionary,
-            (AbsentWords::Stored { dictionary, .. }, _) => Arc::new(dictionary.decode(&limits)?),
+    let find = move || -> tadoc::Result<(SomeWords, WordCondition)> {
+        let words = match (absent.words, bytes) {
+            (AbsentWords::Decoded(dictionary), _) => SomeWords::Decoded(dictionary),
+            (AbsentWords::Stored { dictionary, .. }, _) => SomeWords::Stored(dictionary),
             (AbsentWords::Unread, bytes) => {
                 let bytes = bytes.unwrap_or_default();
-                Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?.decode(&limits)?)
+                SomeWords::Stored(Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?))
             }
         };
-        let condition = of_words.word_condition(footer.profile, &dictionary);
-        Ok((dictionary, condition))
+        of_words.word_condition(footer.profile, words, &limits)
     };
-    let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
-    let (dictionary, condition) = decoded.map_err(datafusion_error)?;
+    let found = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
+    let (words, condition) = found.map_err(datafusion_error)?;
     let found = documents_from_lists(stored, place, condition, sought.num_hits).await?;
     let docs = sought.docs_in(&stored.open.footer, place, first_doc_id, found);
     let Some(docs) = docs.filter(|docs| 2 * (docs.len() as u64) < meta.num_docs.max(2)) else {
@@ -133,7 +131,10 @@ async fn read_part(
     let bytes = stored.read(meta.rest_range()).await?;
     let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
     let limits = context.options.open_limits();
-    let decode = move || read_documents_with(&path, &footer, place, &bytes, &dictionary, &docs, &limits);
+    let decode = move || {
+        let tokens = |ids: &[u32]| words.subset(ids, &limits);
+        read_documents_with(&path, &footer, place, &bytes, tokens, &docs, &limits)
+    };
     let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
     let PartialSegment { segment, num_decoded, num_units } = decoded.map_err(datafusion_error)?;
     absent.units.note(num_decoded, num_units);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The time is that of the asked documents and of their neighbours in the units, besides the
-//! checksums, the dictionary and the paths of the segment.
+//! checksums and the paths of the segment.
 
 use crate::error::Result;
 use crate::format::codecs;
@@ -60,7 +60,7 @@ pub fn read_documents(
     limits.check_memory(stored.meta.memory_bytes())?;
     stored.check_sections(|kind| !kind.is_list())?;
     match units_of(&stored, docs)? {
-        Some((stream, units)) => stored.units(&stream, units, &stored.dictionary()?, limits),
+        Some((stream, units)) => stored.units(&stream, units, |ids| stored.tokens(ids), limits),
         None => stored.decode(),
     }
 }
@@ -76,8 +76,8 @@ pub struct PartialSegment {
     pub num_units: usize,
 }
 
-/// Variant of [`read_documents`] for a segment whose dictionary was read before. `bytes` must be exactly its
-/// [`rest_range`](SegmentMeta::rest_range).
+/// Variant of [`read_documents`] for a segment whose dictionary was read before. `tokens` returns the dictionary of
+/// some of its tokens, which ascend. `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
 ///
 /// # Errors
 /// Same as [`read_segment`](crate::format::read_segment).
@@ -86,7 +86,7 @@ pub fn read_documents_with(
     footer: &FileFooter,
     segment_idx: usize,
     bytes: &[u8],
-    dictionary: &Dictionary,
+    tokens: impl FnOnce(&[u32]) -> Result<Dictionary>,
     docs: &[u32],
     limits: &OpenLimits,
 ) -> Result<PartialSegment> {
@@ -95,8 +95,11 @@ pub fn read_documents_with(
     let numbers = found.as_ref().map(|(stream, units)| (units.len(), stream.units().len()));
     let (num_decoded, num_units) = numbers.unwrap_or((1, 1));
     let segment = match found {
-        Some((stream, units)) if num_decoded < num_units => stored.units(&stream, units, dictionary, limits)?,
-        _ => stored.segment(dictionary.clone(), stored.grammar()?)?,
+        Some((stream, units)) if num_decoded < num_units => stored.units(&stream, units, tokens, limits)?,
+        _ => {
+            let all: Vec<u32> = (0..stored.meta.num_terminals()).collect();
+            stored.segment(tokens(&all)?, stored.grammar()?)?
+        }
     };
     Ok(PartialSegment { segment, num_decoded, num_units })
 }
@@ -114,17 +117,17 @@ fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(Gram
 }
 
 impl StoredSegment<'_> {
-    /// Decodes `units` of `stream` and builds a segment of them. Its words are some of `dictionary`.
+    /// Decodes `units` of `stream` and builds a segment of them. `tokens` returns the dictionary of some tokens.
     fn units(
         &self,
         stream: &GrammarStream<'_>,
         units: Vec<usize>,
-        dictionary: &Dictionary,
+        tokens: impl FnOnce(&[u32]) -> Result<Dictionary>,
         limits: &OpenLimits,
     ) -> Result<Segment> {
         let place = section_for(self.file, self.meta, SectionKind::Grammar)?.origin(self.file);
         let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
-        let dictionary = dictionary.subset(&terminals).map_err(|e| place.fault(0, e.to_string()))?;
+        let dictionary = tokens(&terminals)?;
         let (section, paths) = self.section(SectionKind::Documents)?;
         let paths = codecs::documents::decode(section.origin(self.file), section.codec, paths, self.meta)?;
         let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())

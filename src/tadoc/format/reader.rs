@@ -167,6 +167,15 @@ impl<'a> StoredSegment<'a> {
         decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
     }
 
+    /// Returns the dictionary of the tokens `ids`, which ascend.
+    pub(super) fn tokens(&self, ids: &[u32]) -> Result<Dictionary> {
+        let (section, bytes) = self.section(SectionKind::Dictionary)?;
+        let place = section.origin(self.file);
+        let dictionary = codecs::dictionary::subset(place, section.codec, bytes, self.meta, ids)?;
+        check_words(place, self.profile, &dictionary)?;
+        Ok(dictionary)
+    }
+
     /// Decodes the grammar and checks it.
     pub(super) fn grammar(&self) -> Result<Grammar> {
         let (section, bytes) = self.section(SectionKind::Grammar)?;
@@ -645,7 +654,7 @@ pub(super) fn section_bytes<'a>(file: &str, section: &SectionMeta, bytes: &'a [u
 /// Refuses words of the profiles `auto` and `word` that contain a blank or a smaller byte. Correct words
 /// contain none, and therefore texts of sequences are ordered as their words are. It needs O(bytes)
 /// time, 4 KiB at a time.
-fn check_words(place: Origin<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
+pub(super) fn check_words(place: Origin<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
     let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
     let mut chunks = dictionary.bytes()[..end].chunks(4096);
     let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';

@@ -1,17 +1,18 @@
 //! A dictionary as it is stored, which can be searched before it is decoded.
 //!
-//! Dictionaries of the layout `fast`, and large ones of the layout `small`, are stored in blocks,
-//! of which a search decodes one. Searching them costs O(block), less than a millisecond; decoding
-//! O(dictionary).
+//! Dictionaries of the layouts `fast` and `indexed`, and large ones of the layout `small`, are stored in
+//! blocks, of which a search decodes one. Searching them costs O(block), less than a millisecond; decoding
+//! O(dictionary). Of large ones of the layout `indexed` any tokens are decoded alone.
 
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::format::codecs::dictionary;
-use crate::format::codecs::dictionary::Directory;
+use crate::format::codecs::dictionary::TokenIndex;
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
-use crate::format::reader::{check_range, decode_checked_dictionary, section_bytes, section_for, segment_meta};
+use crate::format::reader::{
+    check_range, check_words, decode_checked_dictionary, section_bytes, section_for, segment_meta,
+};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Bytes of a dictionary, whose checksum is right.
@@ -46,7 +47,7 @@ pub struct StoredDictionary {
     /// The section with its padding.
     bytes: Bytes,
     /// `None` if only all of it can be decoded.
-    directory: Option<Directory>,
+    index: Option<TokenIndex>,
 }
 
 impl StoredDictionary {
@@ -61,13 +62,11 @@ impl StoredDictionary {
         check_range(meta.dictionary_range(), &bytes)?;
         let section = section_for(file, meta, SectionKind::Dictionary)?;
         let stored = section_bytes(file, section, &bytes, section.offset)?;
-        let directory = (section.codec == dictionary::BLOCKS)
-            .then(|| dictionary::directory(section.origin(file), stored, meta))
-            .transpose()?;
+        let index = TokenIndex::read(section.origin(file), section.codec, stored, meta)?;
         let file = file.to_owned();
         let profile = footer.profile;
         let meta = meta.clone();
-        Ok(Self { file, profile, meta, bytes, directory })
+        Ok(Self { file, profile, meta, bytes, index })
     }
 
     /// Returns the id of `word`, `None` inside if it is not one of its words. Returns `None` if the
@@ -76,10 +75,10 @@ impl StoredDictionary {
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if the block of the word is damaged.
     pub fn word_id(&self, word: &str) -> Result<Option<Option<u32>>> {
-        let Some(directory) = &self.directory else { return Ok(None) };
+        let Some(index) = &self.index else { return Ok(None) };
         let section = section_for(&self.file, &self.meta, SectionKind::Dictionary)?;
         let bytes = &self.bytes[..section.len as usize];
-        directory.word_id(section.origin(&self.file), bytes, word.as_bytes()).map(Some)
+        index.word_id(section.origin(&self.file), bytes, word.as_bytes()).map(Some)
     }
 
     /// Decodes all of it.
@@ -93,6 +92,22 @@ impl StoredDictionary {
         decode_checked_dictionary(&self.file, section, bytes, &self.meta, self.profile)
     }
 
+    /// Returns the dictionary of the tokens `ids`, which ascend. Decodes only these, if it can.
+    ///
+    /// # Errors
+    /// Same as [`read_segment`](crate::format::read_segment), and
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) for an id that does not exist.
+    pub fn subset(&self, ids: &[u32], limits: &OpenLimits) -> Result<Dictionary> {
+        limits.check_memory(self.meta.words_memory_bytes())?;
+        let section = section_for(&self.file, &self.meta, SectionKind::Dictionary)?;
+        let bytes = &self.bytes[..section.len as usize];
+        let Some(TokenIndex::Coded(coded)) = &self.index else { return self.decode(limits)?.subset(ids) };
+        let place = section.origin(&self.file);
+        let dictionary = coded.subset(place, bytes, ids)?;
+        check_words(place, self.profile, &dictionary)?;
+        Ok(dictionary)
+    }
+
     /// Returns the number of its words.
     pub fn num_words(&self) -> u32 {
         self.meta.num_words
@@ -100,7 +115,7 @@ impl StoredDictionary {
 
     /// Returns the number of bytes of main memory in use.
     pub fn memory_bytes(&self) -> usize {
-        let directory = self.directory.as_ref().map_or(0, Directory::memory_bytes);
-        size_of::<Self>() + self.bytes.len() + directory
+        let index = self.index.as_ref().map_or(0, TokenIndex::memory_bytes);
+        size_of::<Self>() + self.bytes.len() + index
     }
 }

@@ -93,7 +93,7 @@ impl Dictionary {
     /// # Errors
     /// [`Error::OutOfRange`] for an id that does not exist, [`Error::InvalidArgument`] if they do not
     /// ascend.
-    pub(crate) fn subset(&self, ids: &[u32]) -> Result<Self> {
+    pub fn subset(&self, ids: &[u32]) -> Result<Self> {
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
         for &id in ids {

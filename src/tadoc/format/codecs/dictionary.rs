@@ -6,9 +6,11 @@
 //! codec 2   number of parts | of each: tokens, bytes of tokens, bytes of list | the lists
 //! codec 3   front-coded strings in zstd (see `strings`)
 //! codec 4   blocks of these (see below)
+//! codec 5   tokens that are read alone (see `coded_tokens`)
 //! ```
 //!
-//! The layout `fast` has codec 4, and so have large dictionaries of the layout `small`. Blocks are
+//! Large dictionaries of the layout `indexed` have codec 5, because few of their tokens are needed at a
+//! time. The layout `fast` has codec 4, and so have large dictionaries of the layout `small`. Blocks are
 //! decoded several times as fast as a list, and a word is found in one block.
 //!
 //! See [`strings`] for a list. Numbers are LEB128. Decoding a list waits
@@ -49,6 +51,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::format::codecs::coded_tokens::{self, CodedTokens};
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::Encoder;
 use crate::format::framing::SegmentLayout;
@@ -62,6 +65,7 @@ const LIST: u16 = 1;
 const PARTS: u16 = 2;
 const ZSTD: u16 = 3;
 pub(in crate::format) const BLOCKS: u16 = 4;
+pub(in crate::format) const CODED: u16 = 5;
 
 /// Least number of token bytes in a part, decoded in about a millisecond, and greatest number of
 /// parts that are written. With 16 parts f-dbtext, whose dictionary is two fifths of the file, was
@@ -71,6 +75,9 @@ const MAX_PARTS: u64 = 4;
 /// Least number of token bytes for which the layout `small` has blocks. Smaller dictionaries are
 /// decoded in a few hundredths of a second.
 const MIN_BLOCKS_BYTES: usize = 1 << 20;
+/// Least number of token bytes for which the layout `indexed` has tokens that are read alone. Smaller
+/// dictionaries are decoded in a millisecond, and the codes of all contexts take some kilobytes.
+const MIN_CODED_BYTES: usize = 64 << 10;
 /// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
 /// Memory for the distributions of a part.
@@ -100,6 +107,9 @@ pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) 
         SegmentLayout::Small if dictionary.bytes().len() < MIN_BLOCKS_BYTES => {
             let num_parts = num_parts(dictionary.bytes().len() as u64);
             Ok(encode_parts(dictionary, num_parts as usize))
+        }
+        SegmentLayout::Indexed { .. } if dictionary.bytes().len() >= MIN_CODED_BYTES => {
+            Ok((CODED, coded_tokens::encode(dictionary)?))
         }
         _ => Ok((BLOCKS, encode_blocks(dictionary, layout)?)),
     }
@@ -153,8 +163,9 @@ pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], met
         PARTS => decode_lists(place, &parts(place, &whole)?)?,
         ZSTD => whole.decode_front_coded(place)?,
         BLOCKS => directory(place, bytes, meta)?.decode(place, bytes)?,
+        CODED => CodedTokens::read(place, bytes, meta)?.decode(place, bytes)?,
         codec => {
-            let (expected, got) = ("dictionary codec 1 to 4".into(), format!("dictionary codec {codec}"));
+            let (expected, got) = ("dictionary codec 1 to 5".into(), format!("dictionary codec {codec}"));
             return Err(Error::Version { file: place.file.into(), expected, got });
         }
     };
@@ -162,11 +173,71 @@ pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], met
         .map_err(|e| place.fault(0, e.to_string()))
 }
 
-/// Reads the directory of the blocks of the segment `meta`, whose section has the codec [`BLOCKS`].
+/// Returns the dictionary of the tokens `ids`, which ascend, of the segment `meta`.
 ///
 /// # Errors
-/// Same as [`Directory::read`].
-pub(in crate::format) fn directory(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Directory> {
+/// Same as [`decode`], and [`Error::OutOfRange`] for an id that does not exist.
+pub(in crate::format) fn subset(
+    place: Origin<'_>,
+    codec: u16,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+    ids: &[u32],
+) -> Result<Dictionary> {
+    match codec {
+        CODED => CodedTokens::read(place, bytes, meta)?.subset(place, bytes, ids),
+        codec => decode(place, codec, bytes, meta)?.subset(ids),
+    }
+}
+
+/// The parts of a dictionary section in which tokens are found before all are decoded.
+#[derive(Debug)]
+pub(in crate::format) enum TokenIndex {
+    Blocks(Directory),
+    Coded(CodedTokens),
+}
+
+impl TokenIndex {
+    /// Reads the index of the segment `meta` from its section, which is encoded by `codec`. Returns `None` if only
+    /// all tokens can be decoded.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if `bytes` are no such section.
+    pub(in crate::format) fn read(
+        place: Origin<'_>,
+        codec: u16,
+        bytes: &[u8],
+        meta: &SegmentMeta,
+    ) -> Result<Option<Self>> {
+        match codec {
+            BLOCKS => directory(place, bytes, meta).map(Self::Blocks).map(Some),
+            CODED => CodedTokens::read(place, bytes, meta).map(Self::Coded).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the id of `word`, if it is one of the words.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if the tokens near it are not as declared.
+    pub(in crate::format) fn word_id(&self, place: Origin<'_>, bytes: &[u8], word: &[u8]) -> Result<Option<u32>> {
+        match self {
+            Self::Blocks(directory) => directory.word_id(place, bytes, word),
+            Self::Coded(coded) => coded.word_id(place, bytes, word),
+        }
+    }
+
+    /// Returns the number of bytes of main memory in use.
+    pub(in crate::format) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Blocks(directory) => directory.memory_bytes(),
+            Self::Coded(coded) => coded.memory_bytes(),
+        }
+    }
+}
+
+/// Reads the directory of the blocks of the segment `meta`, whose section has the codec [`BLOCKS`].
+fn directory(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Directory> {
     let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
     Directory::read(place, bytes, (meta.num_words, num_tokens), meta.dictionary_bytes)
 }
@@ -422,7 +493,7 @@ mod tests {
         assert_eq!(decoded.offsets(), dictionary.offsets());
         assert_eq!(decoded.bytes(), dictionary.bytes());
         // Another codec, a byte more or less, and other totals are each refused.
-        assert!(matches!(decode(PLACE, 5, &bytes, &meta), Err(Error::Version { .. })));
+        assert!(matches!(decode(PLACE, 6, &bytes, &meta), Err(Error::Version { .. })));
         assert!(decode(PLACE, codec, &[&bytes[..], &[0]].concat(), &meta).is_err());
         assert!(decode(PLACE, codec, &bytes[..bytes.len() - 1], &meta).is_err());
         let more = SegmentMeta { num_separators: meta.num_separators + 1, ..meta.clone() };

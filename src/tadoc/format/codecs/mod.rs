@@ -1,5 +1,6 @@
-//! Codecs of the sections: dictionary, documents, document lengths, word counts, word lists, grammar.
+//! Codecs of the sections: dictionary, coded tokens, documents, document lengths, word counts, word lists, grammar.
 
+pub(in crate::format) mod coded_tokens;
 pub(in crate::format) mod dictionary;
 pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;

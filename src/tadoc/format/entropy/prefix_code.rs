@@ -20,7 +20,8 @@ use crate::format::cursor::{Cursor, push_varint};
 
 /// Greatest number of classes.
 pub(in crate::format) const MAX_CLASSES: usize = 64;
-const MAX_CODE_LEN: u8 = 11;
+/// Greatest length of a code in bits.
+pub(in crate::format) const MAX_CODE_LEN: u8 = 11;
 /// Number of parts of a list. Two threads follow four streams each.
 const NUM_STREAMS: usize = 8;
 const STREAMS_AT_ONCE: usize = NUM_STREAMS / 2;
@@ -380,7 +381,7 @@ impl Table {
 
 /// Returns true if `lens` are those of a code that each sequence of bits belongs to, or of at most
 /// one class.
-fn is_complete(lens: &[u8]) -> bool {
+pub(in crate::format) fn is_complete(lens: &[u8]) -> bool {
     let space = |len: u8| if len == 0 { 0 } else { 1u32 << MAX_CODE_LEN >> len };
     let num_used = lens.iter().filter(|&&len| len > 0).count();
     let are_short = lens.iter().all(|&len| len <= MAX_CODE_LEN);

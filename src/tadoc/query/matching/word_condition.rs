@@ -9,6 +9,7 @@
 //! NOT excludes are left out, so it holds for every document that matches and for others. Cost: that of
 //! finding the words in a dictionary, then O(entries of their lists · log).
 
+use crate::error::Result;
 use crate::query::language::expression::Expression;
 use crate::query::language::query::Query;
 use crate::segment::WordList;
@@ -54,7 +55,37 @@ impl WordCondition {
             let words = item.iter().map(|pattern| Self::one_of(pattern.find(dictionary).ids().collect()));
             Self::all(words.collect())
         });
-        let items: Vec<Self> = items.collect();
+        Self::for_items(query, &items.collect::<Vec<_>>())
+    }
+
+    /// Variant of [`for_query`](Self::for_query) for exact words, whose ids `word_id` finds. Returns `None` for a
+    /// query with other patterns.
+    ///
+    /// # Errors
+    /// The errors of `word_id`.
+    pub fn for_exact_query(
+        query: &Query,
+        mut word_id: impl FnMut(&str) -> Result<Option<u32>>,
+    ) -> Result<Option<Self>> {
+        let mut items = Vec::with_capacity(query.items().len());
+        for item in query.items() {
+            let mut words = Vec::with_capacity(item.len());
+            for pattern in item {
+                let Some(spellings) = pattern.as_spellings() else { return Ok(None) };
+                let mut ids = Vec::new();
+                for spelling in spellings {
+                    ids.extend(word_id(spelling)?);
+                }
+                ids.sort_unstable();
+                words.push(Self::one_of(ids));
+            }
+            items.push(Self::all(words));
+        }
+        Ok(Some(Self::for_items(query, &items)))
+    }
+
+    /// Returns the condition of `query`, whose words meet `items`.
+    fn for_items(query: &Query, items: &[Self]) -> Self {
         let leaves = query.leaves().iter().map(|leaf| {
             let items = leaf.items().iter().map(|&item| items[item].clone());
             Self::all(items.collect())
@@ -231,6 +262,10 @@ mod tests {
             if let Ok(query) = Query::parse(profile, query) {
                 let found = count_by_document(&corpus, &query, &SearchOptions::default()).unwrap();
                 let condition = WordCondition::for_query(&query, dictionary);
+                let id_of = |word: &str| Ok(dictionary.word_id(word.as_bytes()).map(u32::from));
+                if let Some(exact) = WordCondition::for_exact_query(&query, id_of).unwrap() {
+                    prop_assert_eq!(&exact, &condition);
+                }
                 let kept = documents(&condition, &texts, dictionary, unknown);
                 for row in found {
                     prop_assert!(kept.contains(&(row.doc_id as u32)), "{} in {:?}", query, texts);

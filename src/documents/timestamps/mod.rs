@@ -13,6 +13,7 @@
 //! year where they do ([`years`]).
 
 mod behind;
+mod digits;
 mod explained;
 mod format;
 mod forms;
@@ -36,6 +37,8 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use regex::bytes::Regex;
 
+use self::digits::Digits;
+pub use self::digits::from_seconds;
 use self::explained::Explained;
 use self::format::Format;
 use self::forms::{Moment, Shown};
@@ -51,8 +54,6 @@ pub const COLUMN: &str = "ts";
 
 /// Number of years before the last one in which a 29 February is looked for.
 const LEAP_YEARS: i32 = 8;
-/// Years of numbers whose digits are those of a date.
-const WRITTEN_YEARS: std::ops::Range<i64> = 1970..2200;
 
 /// Place and meaning of the timestamps of documents.
 #[derive(Debug, Clone)]
@@ -283,12 +284,12 @@ impl Clock {
             Float16 | Float32 | Float64 => {
                 let numbers = cast(column, &Float64)?;
                 let numbers = numbers.as_primitive::<Float64Type>();
-                Ok(array(numbers.iter().map(|number| from_seconds(number?))))
+                Ok(array(numbers.iter().map(|number| self.for_digits(Digits::from_float(number?)))))
             }
             integer if integer.is_integer() => {
                 let numbers = cast(column, &DataType::Int64)?;
                 let numbers = numbers.as_primitive::<Int64Type>();
-                Ok(array(numbers.iter().map(|number| self.for_number(number?))))
+                Ok(array(numbers.iter().map(|number| self.for_digits(Digits::from_integer(number?)))))
             }
             _ => {
                 let texts = cast(column, &DataType::LargeUtf8)?;
@@ -310,8 +311,8 @@ impl Clock {
         match object.get(field)? {
             serde_json::Value::String(text) => self.for_text(text),
             serde_json::Value::Number(number) => match number.as_i64() {
-                Some(integer) => self.for_number(integer),
-                None => from_seconds(number.as_f64()?),
+                Some(integer) => self.for_digits(Digits::from_integer(integer)),
+                None => self.for_digits(Digits::from_float(number.as_f64()?)),
             },
             _ => None,
         }
@@ -324,21 +325,17 @@ impl Clock {
             return format.find_among(text.as_bytes(), &mut false).and_then(|moment| self.micros(moment));
         }
         match (text.parse(), text.parse()) {
-            (Ok(integer), _) => self.for_number(integer),
-            (_, Ok(float)) => from_seconds(float),
+            (Ok(integer), _) => self.for_digits(Digits::from_integer(integer)),
+            (_, Ok(float)) => self.for_digits(Digits::from_decimal(text, float)),
             _ => self.micros(forms::find_whole(text.as_bytes())?),
         }
     }
 
-    /// Returns the time of a number. Its digits are a date, such as 20240506, or count from 1970.
-    fn for_number(&self, number: i64) -> Option<i64> {
-        let written = match number {
-            10_000_000..100_000_000 => written_day(number).map(|day| day.and_time(NaiveTime::MIN)),
-            _ => written_time(number),
-        };
-        match written {
-            Some(local) => self.for_local(local),
-            None => from_integer(number),
+    /// Returns the time of a number.
+    fn for_digits(&self, digits: Option<Digits>) -> Option<i64> {
+        match digits? {
+            Digits::Counted(micros) => Some(micros),
+            Digits::Written(local) => self.for_local(local),
         }
     }
 
@@ -445,53 +442,6 @@ pub fn changed(input: &Input) -> SystemTime {
         Source::Stdin | Source::Text { .. } | Source::Member(_) => None,
     };
     changed.unwrap_or_else(SystemTime::now)
-}
-
-/// Returns the day whose year, month and day are the digits of `number`, if there is one.
-fn written_day(number: i64) -> Option<NaiveDate> {
-    let part = |number: i64| u32::try_from(number % 100).ok();
-    let year = number / 10_000;
-    let is_year = WRITTEN_YEARS.contains(&year);
-    let year = i32::try_from(year).ok().filter(|_| is_year)?;
-    NaiveDate::from_ymd_opt(year, part(number / 100)?, part(number)?)
-}
-
-/// Returns the time whose digits `number` has, as in 20240506070809, also
-/// with milliseconds behind them or without seconds.
-fn written_time(number: i64) -> Option<NaiveDateTime> {
-    let part = |number: i64| u32::try_from(number % 100).ok();
-    let (seconds, millis) = match number {
-        100_000_000_000..1_000_000_000_000 => (number.checked_mul(100)?, 0),
-        10_000_000_000_000..100_000_000_000_000 => (number, 0),
-        10_000_000_000_000_000..100_000_000_000_000_000 => (number / 1000, number % 1000),
-        _ => return None,
-    };
-    let day = written_day(seconds / 1_000_000)?;
-    let (hour, minute) = (part(seconds / 10_000)?, part(seconds / 100)?);
-    day.and_hms_milli_opt(hour, minute, part(seconds)?, u32::try_from(millis).ok()?)
-}
-
-/// Returns the microseconds of a number of seconds, milliseconds, microseconds or nanoseconds since
-/// 1970. The size of the number tells the unit: seconds up to the year 5138, and so on.
-fn from_integer(number: i64) -> Option<i64> {
-    match number.unsigned_abs() {
-        0..100_000_000_000 => number.checked_mul(1_000_000),
-        100_000_000_000..100_000_000_000_000 => number.checked_mul(1000),
-        100_000_000_000_000..100_000_000_000_000_000 => Some(number),
-        _ => Some(number.div_euclid(1000)),
-    }
-}
-
-/// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
-/// unit.
-pub fn from_seconds(number: f64) -> Option<i64> {
-    let micros = match number.abs() {
-        0.0..1e11 => number * 1e6,
-        1e11..1e14 => number * 1e3,
-        1e14..1e17 => number,
-        _ => return None,
-    };
-    Some(micros.round() as i64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests of timestamps: zones, years, forms of strftime, fields and columns.
 
-use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
+use arrow::array::{Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray};
 
 use super::*;
 
@@ -216,6 +216,8 @@ fn fields_of_json_lines_are_texts_or_numbers() {
         "\"1714979289\"",
         "20240506070809",
         "\"20240506070809000\"",
+        "20240506070809.0",
+        "\"20240506070809.000\"",
     ] {
         let line = format!("{{\"x\": 1, \"at\": {value}}}");
         assert_eq!(for_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
@@ -247,6 +249,12 @@ fn columns_of_every_type_become_times() {
     assert_eq!(micros(texts), [Some(0), Some(1_000_000), None, None]);
     assert_eq!(micros(Arc::new(Int64Array::from(vec![3]))), [Some(3_000_000)]);
     assert_eq!(micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))), [Some(500_000), None]);
+    // A day in digits, of numbers with a decimal.
+    let day = 1_714_950_000_000_000;
+    assert_eq!(micros(Arc::new(Float64Array::from(vec![20_240_506.0, 20_240_532.0]))), [Some(day), None]);
+    let prices = Decimal128Array::from(vec![202_405_060, 202_405_320, 17_149_792_895]);
+    let prices = prices.with_precision_and_scale(18, 1).unwrap();
+    assert_eq!(micros(Arc::new(prices)), [Some(day), None, Some(1_714_979_289_500_000)]);
     assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
     let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
     assert_eq!(micros(local), [Some(0)]);
@@ -254,7 +262,7 @@ fn columns_of_every_type_become_times() {
     assert_eq!(micros(max), [None, None]);
     let instant = TimestampMicrosecondArray::from(vec![hour]).with_timezone("+05:00");
     assert_eq!(micros(Arc::new(instant)), [Some(hour)]);
-    assert_eq!(clock.num_missing, 5);
+    assert_eq!(clock.num_missing, 7);
 }
 
 #[test]

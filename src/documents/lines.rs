@@ -135,8 +135,8 @@ struct Records<'a, 'r, 's> {
     /// True if the last document has not ended.
     is_open: bool,
     times: Vec<LineTime>,
-    /// True if a time among them states no year, so that later lines tell it.
-    is_yearless: bool,
+    /// True if later lines tell a time among them.
+    needs_others: bool,
 }
 
 impl<'a, 'r, 's> Records<'a, 'r, 's> {
@@ -153,7 +153,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             is_in_line: false,
             is_open: false,
             times: Vec::new(),
-            is_yearless: false,
+            needs_others: false,
         }
     }
 
@@ -200,10 +200,10 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.is_open = true;
             if let Some(clock) = &mut self.rows.clock {
                 let time = clock.for_line(&self.head);
-                self.is_yearless |= matches!(time, LineTime::Yearless(..));
+                self.needs_others |= time.needs_others();
                 self.times.push(time);
             }
-            let max_held = if self.is_yearless { MAX_HELD } else { BATCH_ROWS };
+            let max_held = if self.needs_others { MAX_HELD } else { BATCH_ROWS };
             if self.times.len() >= max_held {
                 self.store_times()?;
             }
@@ -224,7 +224,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
         let Some(clock) = &mut self.rows.clock else { return Ok(()) };
         let times = clock.settled(&self.times);
         self.times.clear();
-        self.is_yearless = false;
+        self.needs_others = false;
         for batch in times.chunks(BATCH_ROWS) {
             let times = timestamps::array(batch.iter().copied());
             let batch = RecordBatch::try_from_iter_with_nullable([(timestamps::COLUMN, times, true)])?;

@@ -29,6 +29,7 @@ use super::behind::{
     YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };
 use super::scan::{DayTime, Scan};
+use super::short::Short;
 use super::zones::{self, Unclear, Zone};
 
 /// A time as a text states it.
@@ -38,6 +39,8 @@ pub enum Moment {
     Instant(i64),
     /// A time of clocks and calendars.
     Shown(Shown),
+    /// A time whose date has two digits for the year, anywhere.
+    Short(Short),
 }
 
 /// A time of clocks and calendars.
@@ -503,7 +506,7 @@ fn behind_fields(text: &[u8]) -> Option<Stamp<'_>> {
 
 /// Returns true if `moment` states a year and a time.
 fn is_whole(moment: Moment) -> bool {
-    matches!(moment, Moment::Shown(Shown { year: Some(_), time: Some(_), .. }))
+    matches!(moment, Moment::Short(_) | Moment::Shown(Shown { year: Some(_), time: Some(_), .. }))
 }
 
 /// Returns the bytes behind a field, which is in brackets or ends at a blank, and behind a bar or a dash.

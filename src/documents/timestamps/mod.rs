@@ -10,7 +10,7 @@
 //! occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts by the
 //! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
 //! changed: a member of an archive has its own time of that, and so has a stream of gzip. In lines it goes back by a
-//! year where they do ([`years`]).
+//! year where they do ([`years`]). They also tell the order of dates such as `17/06/09` ([`short`]).
 
 mod behind;
 mod digits;
@@ -20,6 +20,7 @@ mod forms;
 #[cfg(test)]
 mod oracle;
 mod scan;
+mod short;
 mod years;
 mod zones;
 
@@ -42,6 +43,7 @@ pub use self::digits::from_seconds;
 use self::explained::Explained;
 use self::format::Format;
 use self::forms::{Moment, Shown};
+use self::short::{Order, Short};
 pub use self::years::{LineTime, MAX_HELD};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;
@@ -168,6 +170,8 @@ pub struct Clock {
     packed: Rc<Cell<u32>>,
     /// True if text stands behind a stamp of the input.
     has_texts: bool,
+    /// Order of the dates of two digits of the input, once lines tell it.
+    order: Option<Order>,
     /// Forms of the lines, if they are asked for.
     explained: Option<Explained>,
     num_docs: u64,
@@ -180,7 +184,7 @@ impl Clock {
         let packed = Rc::default();
         let latest = NaiveDateTime::MAX;
         let (has_texts, num_docs, num_missing) = (false, 0, 0);
-        Self { how: how.clone(), latest, packed, has_texts, explained: None, num_docs, num_missing }
+        Self { how: how.clone(), latest, packed, has_texts, order: None, explained: None, num_docs, num_missing }
     }
 
     /// Creates a clock that also counts the forms of lines.
@@ -198,6 +202,7 @@ impl Clock {
         self.latest = self.day_after(changed);
         self.packed = Rc::clone(packed);
         self.has_texts = false;
+        self.order = None;
     }
 
     /// Returns the time a day after `changed`, by the clocks of the zone.
@@ -211,7 +216,8 @@ impl Clock {
         &self.how
     }
 
-    /// Returns the time of a line, whose year may not be known before [`settled`](Self::settled).
+    /// Returns the time of a line, whose year may not be known before [`settled`](Self::settled), nor the
+    /// order of its date.
     pub fn for_line(&mut self, line: &[u8]) -> LineTime {
         let (moment, form) = match &self.how.place {
             Place::Line => forms::find_named(line, &mut self.has_texts).unzip(),
@@ -225,6 +231,7 @@ impl Clock {
             Some(Moment::Shown(shown)) if shown.year.is_none() && self.how.year.is_none() => {
                 LineTime::Yearless(shown, self.latest_known())
             }
+            Some(Moment::Short(short)) => LineTime::Short(short, self.latest_known()),
             moment => LineTime::Known(moment.and_then(|moment| self.micros(moment))),
         };
         if self.explained.is_some() {
@@ -239,7 +246,11 @@ impl Clock {
     pub fn settled(&mut self, times: &[LineTime]) -> Vec<Option<i64>> {
         let in_last_year = |shown: &Shown, limit| last_until(shown, limit);
         let micros = |shown: &Shown, local| self.in_zone(local, shown.zone);
-        let settled = years::settled(times, in_last_year, micros);
+        let shorts = times.iter().filter_map(LineTime::short);
+        let order = self.order.or_else(|| short::order(shorts, self.day_after(SystemTime::now())));
+        let for_short = |short: &Short| self.micros(Moment::Shown(short.shown(order?)));
+        let settled = years::settled(times, in_last_year, micros, for_short);
+        self.order = order;
         let num_missing = settled.iter().filter(|micros| micros.is_none()).count();
         self.count(settled.len() as u64, num_missing as u64);
         settled
@@ -343,6 +354,11 @@ impl Clock {
         let shown = match moment {
             Moment::Instant(micros) => return Some(micros),
             Moment::Shown(shown) => shown,
+            // A line alone.
+            Moment::Short(short) => {
+                let dates = std::iter::once((short, self.latest_known()));
+                short.shown(short::order(dates, self.day_after(SystemTime::now()))?)
+            }
         };
         match shown.year {
             Some(year) => self.in_zone(local(&shown, year)?, shown.zone),
@@ -414,6 +430,7 @@ pub fn instant(text: &str) -> Option<i64> {
     match forms::find_whole(text.as_bytes())? {
         Moment::Instant(micros) => Some(micros),
         Moment::Shown(shown) => instant_in(shown.zone?, local(&shown, shown.year?)?),
+        Moment::Short(_) => None,
     }
 }
 

@@ -134,6 +134,41 @@ fn years_go_back_where_lines_do() {
     );
 }
 
+/// Lines of two digits for each part of a date are in one order, which they tell.
+#[test]
+fn short_dates_are_in_one_order() {
+    let mut auto = clock("auto", "UTC", None);
+    let mut times = |dates: &[&str], behind: &str| -> Vec<String> {
+        auto.enter("2024-06-01T12:00:00Z".parse::<DateTime<Utc>>().unwrap().into(), &Rc::default());
+        let lines: Vec<String> = dates.iter().map(|date| format!("{date}{behind}")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let times = for_lines(&mut auto, &lines).into_iter();
+        times.map(|time| time.map_or("none".to_owned(), |time| time[..10].to_owned())).collect()
+    };
+    let behind = " 07:08:09 INFO up";
+    let days = ["2024-05-30", "2024-05-31", "2024-06-01"];
+    assert_eq!(times(&["30/05/24", "31/05/24", "01/06/24"], behind), days);
+    assert_eq!(times(&["05/30/24", "05/31/24", "06/01/24"], behind), days);
+    assert_eq!(times(&["24/05/30", "24/05/31", "24/06/01"], behind), days);
+    assert_eq!(times(&["300524", "310524", "010624"], " 070809 148 INFO up"), days);
+    assert_eq!(times(&["INFO: 30/05/24", "INFO: 31/05/24", "x"], behind), ["2024-05-30", "2024-05-31", "none"]);
+    assert_eq!(times(&["17/06/09"], behind), ["2017-06-09"]);
+    assert_eq!(times(&["99/05/06"], behind), ["1999-05-06"]);
+    assert_eq!(times(&["05/04/24"], behind), ["none"]);
+    assert_eq!(times(&["081109", "081109"], " 203518 148 INFO dfs up"), ["2008-11-09", "2008-11-09"]);
+}
+
+/// Lines beyond the number that is held are in the order of those before.
+#[test]
+fn the_order_of_short_dates_stays_up_to_the_next_input() {
+    let mut auto = clock("auto", "UTC", None);
+    let first = for_lines(&mut auto, &["12/02/24 07:08:09 INFO x", "13/02/24 07:08:09 INFO x"]);
+    assert_eq!(first[0].as_deref(), Some("2024-02-12T07:08:09"));
+    assert_eq!(for_line(&mut auto, "03/02/24 07:08:09 INFO x").as_deref(), Some("2024-02-03T07:08:09"));
+    auto.enter("2025-06-01T12:00:00Z".parse::<DateTime<Utc>>().unwrap().into(), &Rc::default());
+    assert_eq!(for_line(&mut auto, "13/02/03 07:08:09 INFO x").as_deref(), Some("2013-02-03T07:08:09"));
+}
+
 #[test]
 fn forms_of_lines_are_explained() {
     let how = Timestamps::new("auto", &Documents::Lines, "UTC", None).unwrap();

@@ -12,11 +12,12 @@
 use chrono::{NaiveDateTime, TimeDelta};
 
 use super::forms::Shown;
+use super::short::Short;
 
 /// Number of times that are held at most. Those of a longer input are settled without the ones behind them.
 pub const MAX_HELD: usize = 1 << 20;
 /// The most by which a time may be behind the next one.
-const MAX_BACK: TimeDelta = TimeDelta::days(92);
+pub const MAX_BACK: TimeDelta = TimeDelta::days(92);
 
 /// Time of a line.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,23 @@ pub enum LineTime {
     Known(Option<i64>),
     /// A time without a year, and the last time that it can mean.
     Yearless(Shown, NaiveDateTime),
+    /// A time with a date of two digits, and the last time that it can mean.
+    Short(Short, NaiveDateTime),
+}
+
+impl LineTime {
+    /// Returns true if other lines tell the time.
+    pub fn needs_others(&self) -> bool {
+        !matches!(self, Self::Known(_))
+    }
+
+    /// Returns the date of two digits, and the last time that it can mean.
+    pub fn short(&self) -> Option<(Short, NaiveDateTime)> {
+        match self {
+            Self::Short(short, latest) => Some((*short, *latest)),
+            _ => None,
+        }
+    }
 }
 
 /// The next time without a year, and the last one that it could mean.
@@ -41,19 +59,21 @@ impl Behind {
     }
 }
 
-/// Returns the times of successive lines. `in_last_year` returns the last time up to a limit that a line can mean, by its
-/// clock, and `micros` the instant of a time. Lines that can mean other last times, as those of another stream of gzip,
-/// tell nothing of each other.
+/// Returns the times of successive lines. `in_last_year` returns the last time up to a limit that a line can
+/// mean, by its clock, `micros` the instant of a time, and `for_short` that of a date of two digits. Lines
+/// that can mean other last times, as those of another stream of gzip, tell nothing of each other.
 pub fn settled(
     times: &[LineTime],
     in_last_year: impl Fn(&Shown, NaiveDateTime) -> Option<NaiveDateTime>,
     micros: impl Fn(&Shown, NaiveDateTime) -> Option<i64>,
+    for_short: impl Fn(&Short) -> Option<i64>,
 ) -> Vec<Option<i64>> {
     let mut behind: Option<Behind> = None;
     let mut found = Vec::with_capacity(times.len());
     for time in times.iter().rev() {
         found.push(match time {
             LineTime::Known(micros) => *micros,
+            LineTime::Short(short, _) => for_short(short),
             LineTime::Yearless(shown, latest) => {
                 let limit = behind.filter(|behind| behind.latest == *latest).map_or(*latest, Behind::limit);
                 let local = in_last_year(shown, limit);

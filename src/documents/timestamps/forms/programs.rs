@@ -14,8 +14,9 @@
 use chrono::{DateTime, NaiveDate};
 use memchr::memmem;
 
-use super::{Date, Found, MAX_FIELD_BYTES, Stamp, behind_level, epoch, rest_of};
+use super::{Date, Found, MAX_FIELD_BYTES, Moment, Shown, Stamp, behind_level, epoch, rest_of};
 use crate::timestamps::scan::{DayTime, Scan};
+use crate::timestamps::short::Short;
 use crate::timestamps::zones::Unclear;
 
 /// Reads the stamp of Chromium, month and day before `/`.
@@ -28,16 +29,17 @@ pub(super) fn chromium(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     is_meant.then(|| rest_of(scan, date, time, false))
 }
 
-/// Reads the stamp of Hadoop, which is known by the number of a thread and a level behind it, or that of Spark, whose
-/// parts have signs between them and a level behind them.
+/// Reads the stamp of Hadoop, which is known by the number of a thread and a level behind it, or that of
+/// Spark, whose parts have signs between them and a level behind them. Other programs write such lines with
+/// the day or the month first.
 pub(super) fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
-    let year = scan.digits(2)?;
+    let first = scan.digits(2)?;
     let has_signs = scan.one_of(b"/").is_some();
-    let month = scan.digits(2)?;
+    let second = scan.digits(2)?;
     if has_signs {
         scan.one_of(b"/")?;
     }
-    let day = scan.digits(2)?;
+    let third = scan.digits(2)?;
     scan.one_of(b" ")?;
     let time = if has_signs { scan.day_time()? } else { scan.compact_time()? };
     let behind = scan;
@@ -47,7 +49,19 @@ pub(super) fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
         scan.one_of(b" ")?;
     }
     behind_level(scan.0)?;
-    Some(rest_of(behind, Date::new(2000 + year, month, day), time, false))
+    // Any day, as the order of its parts is not known.
+    let stamp = rest_of(behind, Date::new(2000, 1, 1), time, false);
+    Some(stamp.map(|found| with_short_date(found, [first, second, third])))
+}
+
+/// Returns the stamp with a date of three numbers.
+fn with_short_date(found: Found<'_>, numbers: [u32; 3]) -> Found<'_> {
+    match found.moment {
+        Moment::Shown(Shown { time, zone, .. }) => {
+            Found { moment: Moment::Short(Short { numbers, time, zone }), ..found }
+        }
+        _ => found,
+    }
 }
 
 /// Reads the stamp of Android's log: month and day, a time with milliseconds, and the numbers of process and thread

@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDateTime};
 
 use super::*;
+use crate::timestamps::short::Order;
 
 /// Formats a moment: with `Z` if it is an instant, and otherwise with its offset.
 fn shown(line: &str) -> String {
@@ -12,6 +13,7 @@ fn shown(line: &str) -> String {
             return time.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string();
         }
         Some(Moment::Shown(shown)) => shown,
+        Some(Moment::Short(short)) => short.shown(Order::Year),
         None => return "none".to_owned(),
     };
     let Shown { year, month, day, time, zone } = shown;

@@ -1,0 +1,185 @@
+//! Dates of three numbers of two digits, whose order the lines of an input tell.
+//!
+//! ```text
+//! 30/05/24 INFO  31/05/24 INFO  01/06/24 INFO     file of June 2024
+//! 2030-05-24     2031-05-24     2001-06-24        year first: in the future
+//! 2024-05-30     2024-05-31     2024-06-01        day first
+//! ```
+//!
+//! An order is possible if it reads each line, as a day up to the last change of the input. It is meant if
+//! lines go forth and back by much less in it than in any other. The logs of Hadoop and Spark have the year
+//! first. So that is meant, too, if nothing speaks against it: another order with smaller steps, or the only
+//! one that is close to the last change. Otherwise no time is found. O(lines).
+
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+
+use super::forms::Shown;
+use super::years::MAX_BACK;
+use super::zones::Zone;
+
+/// Orders of year, month and day, the usual one first.
+const ORDERS: [Order; 3] = [Order::Year, Order::Day, Order::Month];
+/// Number of days by which steps may be longer than in another order: months differ by so much.
+const MAX_LONGER: i64 = 7;
+
+/// Order of the three numbers of a date, by the first one. The year is the first or the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Year,
+    Day,
+    Month,
+}
+
+/// A date of three numbers of two digits, and a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Short {
+    pub numbers: [u32; 3],
+    pub time: Option<NaiveTime>,
+    pub zone: Option<Zone>,
+}
+
+impl Short {
+    /// Returns what it means in `order`. Two digits from 69 are of the last century, as POSIX has it.
+    pub fn shown(&self, order: Order) -> Shown {
+        let [first, second, third] = self.numbers;
+        let (year, month, day) = match order {
+            Order::Year => (first, second, third),
+            Order::Day => (third, second, first),
+            Order::Month => (third, first, second),
+        };
+        let century = if year < 69 { 2000 } else { 1900 };
+        Shown { year: Some(century + year as i32), month, day, time: self.time, zone: self.zone }
+    }
+
+    /// Returns the day that it means in `order`, if it is up to `latest`.
+    fn day(&self, order: Order, latest: NaiveDateTime) -> Option<NaiveDate> {
+        let Shown { year, month, day, time, .. } = self.shown(order);
+        let day = NaiveDate::from_ymd_opt(year?, month, day)?;
+        (day.and_time(time.unwrap_or_default()) <= latest).then_some(day)
+    }
+}
+
+/// The days of lines in one order.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    order: Order,
+    /// True if it reads all lines.
+    is_possible: bool,
+    last: Option<NaiveDate>,
+    /// Largest number of days between lines that follow each other.
+    max_step: i64,
+    /// True if the last line is close to the last change of the input.
+    is_recent: bool,
+}
+
+impl Reading {
+    fn new(order: Order) -> Self {
+        Self { order, is_possible: true, last: None, max_step: 0, is_recent: false }
+    }
+
+    /// Takes the day of the next line, if the order reads it.
+    fn add(&mut self, day: Option<NaiveDate>, latest: NaiveDateTime) {
+        let Some(day) = day else {
+            self.is_possible = false;
+            return;
+        };
+        let step = self.last.map_or(0, |last| (day - last).num_days().abs());
+        self.max_step = self.max_step.max(step);
+        self.last = Some(day);
+        self.is_recent = latest.date() - day <= MAX_BACK;
+    }
+
+    /// Returns true if steps are much smaller than in `other`.
+    fn is_better(&self, other: &Self) -> bool {
+        self.max_step + MAX_BACK.num_days() < other.max_step
+    }
+
+    /// Returns true unless something speaks for `other`.
+    fn is_as_good(&self, other: &Self) -> bool {
+        self.max_step <= other.max_step + MAX_LONGER && (self.is_recent || !other.is_recent)
+    }
+}
+
+/// Returns the order of successive dates of one input, each with the last time that it can mean. Those that
+/// are in no order up to then are up to `now`: files from archives may have been changed in 1970. Lines in no
+/// order tell nothing.
+pub fn order(dates: impl Iterator<Item = (Short, NaiveDateTime)>, now: NaiveDateTime) -> Option<Order> {
+    let mut readings = ORDERS.map(Reading::new);
+    let mut is_empty = true;
+    for (short, latest) in dates {
+        let days_until = |limit: NaiveDateTime| ORDERS.map(|order| short.day(order, limit));
+        let mut days = days_until(latest);
+        if days == [None; 3] {
+            days = days_until(now);
+        }
+        if days == [None; 3] {
+            continue;
+        }
+        is_empty = false;
+        for (reading, day) in readings.iter_mut().zip(days) {
+            reading.add(day, latest);
+        }
+    }
+    let others = |reading: &Reading| {
+        let order = reading.order;
+        readings.iter().filter(move |other| other.is_possible && other.order != order)
+    };
+    let is_clear = |reading: &&Reading| others(reading).all(|other| reading.is_better(other));
+    let is_usual =
+        |reading: &&Reading| reading.order == Order::Year && others(reading).all(|other| reading.is_as_good(other));
+    let mut possible = readings.iter().filter(|reading| reading.is_possible && !is_empty);
+    possible.find(|reading| is_clear(reading) || is_usual(reading)).map(|reading| reading.order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order_of(lines: &[&str], latest: &str) -> Option<Order> {
+        let latest = format!("{latest}T00:00:00").parse().unwrap();
+        let now = "2026-01-01T00:00:00".parse().unwrap();
+        let short = |line: &&str| {
+            let numbers: Vec<u32> = line.split('/').map(|number| number.parse().unwrap()).collect();
+            let time = NaiveTime::from_hms_opt(7, 8, 9);
+            (Short { numbers: numbers.try_into().unwrap(), time, zone: None }, latest)
+        };
+        order(lines.iter().map(short), now)
+    }
+
+    #[test]
+    fn lines_tell_the_order_of_their_dates() {
+        use Order::{Day, Month, Year};
+        let cases: [(&[&str], &str, Option<Order>); 22] = [
+            // Logs of Spark and Hadoop, also as copies of another time.
+            (&["17/06/09"], "2024-06-01", Some(Year)),
+            (&["17/06/09"], "2017-06-10", Some(Year)),
+            (&["17/06/09", "17/06/10", "17/07/01"], "2024-06-01", Some(Year)),
+            (&["17/06/09"], "1970-01-02", Some(Year)),
+            (&["08/11/09", "08/11/10", "08/11/11"], "2024-06-01", Some(Year)),
+            (&["16/12/31", "17/12/31"], "2024-06-01", Some(Year)),
+            (&["16/02/09", "16/03/09"], "2024-06-01", Some(Year)),
+            (&["99/05/06"], "2024-06-01", Some(Year)),
+            // A line that no order reads.
+            (&["17/06/09", "99/99/99", "17/06/10"], "2024-06-01", Some(Year)),
+            // Year first is in the future, or jumps.
+            (&["30/05/24", "31/05/24", "01/06/24"], "2024-06-02", Some(Day)),
+            (&["12/06/24", "13/06/24"], "2025-06-02", Some(Day)),
+            (&["05/30/24", "05/31/24", "06/01/24"], "2024-06-02", Some(Month)),
+            (&["31/12/98", "01/01/99"], "2024-06-02", Some(Day)),
+            // Other orders are as likely.
+            (&["05/06/24"], "2024-06-06", None),
+            (&["05/06/24", "05/07/24"], "2025-06-06", None),
+            (&["05/06/24", "05/07/24"], "2024-07-06", None),
+            (&["01/06/24", "02/06/24"], "2025-06-02", None),
+            (&["25/06/24"], "2024-06-26", Some(Day)),
+            (&["10/06/12"], "2012-06-11", None),
+            // None is possible.
+            (&["50/05/06"], "2024-06-06", None),
+            (&["99/99/99"], "2024-06-06", None),
+            (&[], "2024-06-06", None),
+        ];
+        for (lines, latest, expected) in cases {
+            assert_eq!(order_of(lines, latest), expected, "{lines:?} {latest}");
+        }
+    }
+}

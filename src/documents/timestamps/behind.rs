@@ -70,11 +70,12 @@ pub fn fraction(scan: &mut Scan<'_>, is_cell: bool) -> Result<u32, Unclear> {
     Ok(nanos)
 }
 
-/// Reads a year behind blanks, and behind the name of the zone in brackets.
+/// Reads a year behind blanks, and behind the name of the zone in brackets. It is clear if `has_weekday` is
+/// true, as `asctime` and `date` write it, and otherwise if a zone follows, or nothing.
 ///
 /// # Errors
-/// The year may belong to another date.
-pub fn year_behind(scan: &mut Scan<'_>) -> Result<Option<u32>, Unclear> {
+/// The year may belong to another date, or may be another number, such as that of a process.
+pub fn year_behind(scan: &mut Scan<'_>, has_weekday: bool) -> Result<Option<u32>, Unclear> {
     let mut inner = *scan;
     if let Some(name) = inner.0.strip_prefix(b" (") {
         let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b' ';
@@ -101,8 +102,18 @@ pub fn year_behind(scan: &mut Scan<'_>) -> Result<Option<u32>, Unclear> {
     if matches!(inner.peek(), Some(b'-' | b'/' | b'.')) && next.is_ascii_digit() {
         return Err(Unclear::Part);
     }
+    let is_followed_by_zone = !matches!(zones::zone(&mut { inner }), Ok(None));
+    if !has_weekday && !is_closed(inner) && !is_followed_by_zone {
+        return Err(Unclear::Year(scan.0.len()));
+    }
     *scan = inner;
     Ok(year)
+}
+
+/// Returns true if a bracket or a quotation mark follows, or nothing else to the end.
+fn is_closed(scan: Scan<'_>) -> bool {
+    let is_end = |byte: &u8| b"])>}\"'. \t\r".contains(byte);
+    matches!(scan.peek(), Some(b']' | b')' | b'>' | b'"')) || scan.0.iter().all(is_end)
 }
 
 /// Checks that no part of a stamp follows. Behind a blank, words and most numbers are text.
@@ -167,6 +178,7 @@ pub fn among_texts<T>(
 ) -> Option<T> {
     let found = match stamp(line)? {
         Err(Unclear::Number) if *has_texts => stamp(without_number(line))?,
+        Err(Unclear::Year(len)) if *has_texts => stamp(line.get(..line.len() - len).unwrap_or_default())?,
         found => found,
     };
     let (time, is_before_text) = found.ok()?;

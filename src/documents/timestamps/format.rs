@@ -88,15 +88,13 @@ impl Format {
     /// Returns the time at the start of `line`, among the lines of an input as
     /// [`forms::find_named`](super::forms::find_named).
     pub fn find_among(&self, line: &[u8], has_texts: &mut bool) -> Option<Moment> {
-        among_texts(line, has_texts, |line| self.stamp(line))
+        let line = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        among_texts(line.as_bytes(), has_texts, |line| self.stamp(line))
     }
 
     /// Returns the time at the start of `line`, and true if text stands behind it.
     fn stamp(&self, line: &[u8]) -> Option<Result<(Moment, bool), Unclear>> {
-        let mut text = match str::from_utf8(line) {
-            Ok(text) => text,
-            Err(error) => str::from_utf8(line.get(..error.valid_up_to())?).ok()?,
-        };
+        let mut text = str::from_utf8(line).ok()?;
         let mut parsed = Parsed::new();
         for part in &self.0 {
             text = part.read(text, &mut parsed)?;
@@ -115,7 +113,7 @@ impl Format {
         let has_time = parsed.hour_mod_12().is_some() || parsed.timestamp().is_some();
         let Some(last) = self.0.last().filter(|last| !last.is_text()) else {
             if has_time && !states_year(parsed) {
-                behind.year = year_behind(scan)?;
+                behind.year = year_behind(scan, parsed.weekday().is_some())?;
             }
             return Ok(behind);
         };
@@ -137,7 +135,7 @@ impl Format {
             behind.zone = known_zone(scan)?;
         }
         if has_time && !is_instant && !states_year(parsed) {
-            behind.year = year_behind(scan)?;
+            behind.year = year_behind(scan, parsed.weekday().is_some())?;
             behind.zone = behind.zone.map_or_else(|| known_zone(scan), |zone| Ok(Some(zone)))?;
         }
         if has_time && !is_instant && behind.year.is_none() && !states_year(parsed) && has_word_and_year(*scan) {

@@ -349,16 +349,23 @@ struct Date {
     day: u32,
     /// True if a year may stand behind the time.
     has_year_behind: bool,
+    /// True if a day of the week stands before it.
+    has_weekday: bool,
 }
 
 impl Date {
     fn new(year: u32, month: u32, day: u32) -> Self {
-        Self { year: Some(year), month, day, has_year_behind: false }
+        Self { year: Some(year), month, day, has_year_behind: false, has_weekday: false }
     }
 
     /// Returns a date without a year. It may stand behind the time.
     fn without_year(month: u32, day: u32) -> Self {
-        Self { year: None, month, day, has_year_behind: true }
+        Self { year: None, month, day, has_year_behind: true, has_weekday: false }
+    }
+
+    /// Returns a date without a year, nor behind the time.
+    fn without_any_year(month: u32, day: u32) -> Self {
+        Self { has_year_behind: false, ..Self::without_year(month, day) }
     }
 
     /// Returns the moment at `time` of the day. Returns none if there is no such day.
@@ -414,7 +421,12 @@ fn without_separators(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
 }
 
 /// Reads `06/May/2024`, also with `-` or blanks, and the time. With blanks the year may be missing.
-fn day_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+fn day_first(scan: Scan<'_>) -> Option<Stamp<'_>> {
+    day_and_month(scan, false)
+}
+
+/// Reads what [`day_first`] does, behind a day of the week if `has_weekday` is true.
+fn day_and_month(mut scan: Scan<'_>, has_weekday: bool) -> Option<Stamp<'_>> {
     let day = scan.one_or_two_digits()?;
     let separator = scan.one_of(b"/- ")?;
     let month = scan.month()?;
@@ -423,13 +435,18 @@ fn day_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let year = behind.digits(4);
     match year {
         Some(year) => with_time(behind, Date::new(year, month, day)),
-        None if separator == b' ' => with_time(scan, Date::without_year(month, day)),
+        None if separator == b' ' => with_time(scan, Date { has_weekday, ..Date::without_year(month, day) }),
         None => None,
     }
 }
 
 /// Reads `May  6 07:08:09`, `May  6 2024 07:08:09` or `May 6, 2024 07:08:09`.
-fn month_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+fn month_first(scan: Scan<'_>) -> Option<Stamp<'_>> {
+    month_and_day(scan, false)
+}
+
+/// Reads what [`month_first`] does, behind a day of the week if `has_weekday` is true.
+fn month_and_day(mut scan: Scan<'_>, has_weekday: bool) -> Option<Stamp<'_>> {
     let month = scan.month()?;
     scan.one_of(b".");
     if scan.blanks() == 0 {
@@ -444,7 +461,7 @@ fn month_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     {
         return with_time(behind, Date::new(year, month, day));
     }
-    with_time(scan, Date::without_year(month, day))
+    with_time(scan, Date { has_weekday, ..Date::without_year(month, day) })
 }
 
 /// Reads a day of the week, and a date in another form.
@@ -455,7 +472,7 @@ fn weekday_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     if scan.blanks() == 0 {
         return None;
     }
-    month_first(scan).or_else(|| day_first(scan)).or_else(|| year_first(scan))
+    month_and_day(scan, true).or_else(|| day_and_month(scan, true)).or_else(|| year_first(scan))
 }
 
 /// Reads a time in seconds with 10 digits, or in milliseconds with 13, microseconds with 16 or nanoseconds with 19:
@@ -616,7 +633,7 @@ fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stam
     }
     let mut zone = zones::zone(&mut scan)?;
     if date.has_year_behind {
-        date.year = year_behind(&mut scan)?;
+        date.year = year_behind(&mut scan, date.has_weekday)?;
         if zone.is_none() && date.year.is_some() {
             zone = zones::zone(&mut scan)?;
         }

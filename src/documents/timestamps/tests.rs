@@ -96,6 +96,52 @@ fn numbers_behind_stamps_are_text_among_texts() {
     }
 }
 
+/// A number behind a time without a year may be the year, unless other lines have text there.
+#[test]
+fn numbers_behind_yearless_stamps_are_text_among_texts() {
+    for place in ["auto", "%b %d %H:%M:%S"] {
+        let mut auto = clock(place, "UTC", None);
+        let mut year = |line: &str| for_line(&mut auto, line).map(|time| time[..4].to_owned());
+        let of = |year: &str| Some(year.to_owned());
+        // Numbers that are no years are text.
+        for first in ["Feb 06 07:08:01 2045 daemon started", "Feb 06 07:08:01 2023 router1 mgd[1]: up"] {
+            assert_eq!(year(first), None, "{place} {first}");
+        }
+        for line in [
+            "Feb 06 07:08:00 1523 daemon started",
+            "Feb 06 07:08:01 2045 daemon started",
+            "Feb 06 07:08:02 1999 daemon started",
+            "Feb 06 07:08:03 3100 daemon started",
+            "Feb 06 07:08:04 2048 bytes read",
+            "Feb 06 07:08:04 1999: up",
+            "Feb 06 07:08:04, 1999 up",
+            "Feb 06 07:08:04.5 1999 up \u{fc}",
+        ] {
+            assert_eq!(year(line), of("2024"), "{place} {line}");
+        }
+        // These are years nevertheless.
+        for line in ["Feb 06 07:08:00 2021", "Feb 06 07:08:00 2021] x", "Feb 06 07:08:00 2021 GMT"] {
+            assert_eq!(year(line), of("2021"), "{place} {line}");
+        }
+        auto.enter(SystemTime::UNIX_EPOCH, &Rc::default());
+        assert_eq!(for_line(&mut auto, "Feb 06 07:08:02 1999 daemon started"), None);
+    }
+    let mut auto = clock("auto", "UTC", None);
+    for line in [
+        "Tue Feb 06 07:08:00 2018 x",
+        "Tue Feb  6 07:08:00 EST 2018 x",
+        "[Tue Feb 06 07:08:00 2018] x",
+        "Tue 06 Feb 07:08:00 2018 x",
+        "Feb 06 2018 07:08:00 2021 x",
+    ] {
+        assert_eq!(for_line(&mut auto, line).unwrap()[..4], *"2018", "{line}");
+    }
+    // Before an invalid byte.
+    let mut format = clock("%b %d %H:%M:%S", "UTC", None);
+    let times = [b"Feb 06 07:08:00 x".as_slice(), b"Feb 06 07:08:00 1999 x\xff\xff"].map(|line| format.for_line(line));
+    assert!(matches!(times[1], LineTime::Yearless(..)));
+}
+
 #[test]
 fn years_come_from_the_input_or_the_option() {
     let mut auto = clock("auto", "UTC", None);
@@ -207,7 +253,9 @@ fn formats_are_those_of_strftime() {
         ("%d.%m.%Y %I:%M", "06.05.2024 07:08 PM x", "2024-05-06T19:08:00"),
         ("%b %d %Y %I:%M:%S %p", "May 06 2024 01:08:09 PM CST> x", "2024-05-06T13:08:09"),
         ("%Y-%m-%d %H", "2024-05-06 07 x", "2024-05-06T07:00:00"),
-        ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
+        ("%b %d %H:%M:%S", "May 06 07:08:09 2021", "2021-05-06T07:08:09"),
+        ("%b %d %H:%M:%S", "May 06 07:08:09 2021 UTC x", "2021-05-06T07:08:09"),
+        ("%a %b %d %H:%M:%S", "Thu May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
     ] {
         let shown = for_line(&mut clock(format, "UTC", None), line);
         assert_eq!(shown.as_deref(), Some(expected), "{format}");
@@ -223,6 +271,7 @@ fn formats_are_those_of_strftime() {
         ("%d.%m.%Y %I:%M", "06.05.2024 07:08 x"),
         ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09 +99:00"),
         ("%a %b %d %H:%M:%S %Y", "Tue May 06 07:08:09 2024"),
+        ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x"),
     ] {
         assert_eq!(for_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
     }

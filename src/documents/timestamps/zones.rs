@@ -34,6 +34,8 @@ pub enum Unclear {
     Part,
     /// A number ends the line that may be the parts of its second, and else it is understood.
     Number,
+    /// A number that may be its year begins this many bytes before the end, with what is before it.
+    Year(usize),
 }
 
 /// Names of a zone in front of it.

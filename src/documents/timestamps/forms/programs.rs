@@ -25,7 +25,7 @@ pub(super) fn chromium(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     scan.one_of(b"/")?;
     let time = scan.compact_time()?;
     let is_meant = scan.peek() == Some(b'.') && scan.has_digit_at(1);
-    let date = Date { year: None, month, day, has_year_behind: false };
+    let date = Date::without_any_year(month, day);
     is_meant.then(|| rest_of(scan, date, time, false))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn logcat(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
         behind.one_of(LEVELS)?;
         behind.one_of(b"/")?;
     }
-    Some(rest_of(scan, Date { year: None, month, day, has_year_behind: false }, time, false))
+    Some(rest_of(scan, Date::without_any_year(month, day), time, false))
 }
 
 /// Reads the stamp of Proxifier, month and day first, which is known by a bracket behind it and a dash behind the name
@@ -103,7 +103,7 @@ pub(super) fn proxifier(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let time = scan.day_time().filter(|time| time.has_seconds)?;
     let name = scan.0.strip_prefix(b"] ")?;
     memmem::find(name.get(..MAX_FIELD_BYTES).unwrap_or(name), b" - ")?;
-    Some(rest_of(scan, Date { year: None, month, day, has_year_behind: false }, time, false))
+    Some(rest_of(scan, Date::without_any_year(month, day), time, false))
 }
 
 /// Reads the stamp of a phone's health app: the digits of a date, hours, minutes, seconds and milliseconds of one digit
@@ -179,6 +179,6 @@ pub(super) fn klog(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     scan.one_of(b" ")?;
     let time = scan.day_time().filter(|time| time.has_seconds)?;
     let is_meant = scan.peek() == Some(b'.') && scan.has_digit_at(1);
-    let date = Date { year, month, day, has_year_behind: false };
+    let date = Date { year, ..Date::without_any_year(month, day) };
     is_meant.then(|| rest_of(scan, date, time, false))
 }

@@ -8,15 +8,22 @@
 //! <table hidden>a<tr><td>b        text of a table outside its cells stands before it: a is seen
 //! ```
 //!
-//! There is no tree, only the path to the place that is read. Source: the WHATWG standard of HTML, 13.2.6, the parts
-//! that say which elements a tag ends: scopes, implied end tags, formatting elements that are opened again, and the
-//! adoption agency. Not followed are frames, the order of `head` and `body`, and what may stand in `select`. Elements
-//! lie at most [`MAX_DEPTH`] deep, as in browsers, so time is linear in the bytes.
+//! There is no tree, only the path to the place that is read. Source: the WHATWG standard of HTML, 13.2.6,
+//! the parts that say which elements a tag ends: scopes, implied end tags, formatting elements that are
+//! opened again, and the adoption agency. Not followed are frames, the order of `head` and `body`, and what
+//! may stand in `select`. Elements lie at most [`MAX_DEPTH`] deep, as in browsers, and a few formatting
+//! elements are opened again. So time is linear in the bytes.
 
 use super::Form;
 
 /// Most elements that are open at once. A deeper one ends its neighbour.
 const MAX_DEPTH: usize = 512;
+/// Most formatting elements of one name and look that are opened again, as in browsers. They also look at the
+/// other attributes, which make no difference here.
+const MAX_ALIKE: usize = 3;
+/// Most formatting elements that are opened again at one place: as many as there are names, and some of
+/// another look.
+const MAX_FORMATTING: usize = 48;
 
 /// Properties of elements, as bits.
 type Kinds = u32;
@@ -216,9 +223,13 @@ struct Element {
     /// With the elements around it.
     sight: Sight,
     is_preformatted: bool,
+    /// Number of a formatting element, which it keeps where it is opened again, or 0.
+    number: usize,
+    /// How text is seen in front of the table that is around it.
+    before_table: Option<Sight>,
 }
 
-/// A formatting element that is not ended, or a marker, which stands for a cell.
+/// A formatting element that is not ended.
 #[derive(Debug, Clone, Copy)]
 struct Formatting {
     element: Element,
@@ -230,19 +241,24 @@ struct Formatting {
 pub struct OpenElements {
     form: Form,
     elements: Vec<Element>,
-    formatting: Vec<Option<Formatting>>,
+    /// Formatting elements that are not ended, in the order of their numbers.
+    formatting: Vec<Formatting>,
+    /// Number of those that are outside each open marker, such as a cell.
+    scopes: Vec<usize>,
+    num_formatting: usize,
     num_foreign: usize,
 }
 
 impl OpenElements {
     /// Begins a page.
     pub fn new(form: Form) -> Self {
-        Self { form, elements: Vec::new(), formatting: Vec::new(), num_foreign: 0 }
+        let (elements, formatting, scopes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { form, elements, formatting, scopes, num_formatting: 0, num_foreign: 0 }
     }
 
     /// Returns how a reader sees text at this place.
     pub fn sight(&self) -> Sight {
-        self.sight_below(self.elements.len(), false)
+        self.sight_below(false)
     }
 
     /// Returns true if white space stays at this place.
@@ -253,14 +269,9 @@ impl OpenElements {
     /// Opens formatting elements that others ended, which text or an element at this place makes necessary.
     pub fn begin_text(&mut self) {
         let from = self.marker();
-        if self.formatting[from..].iter().flatten().all(|formatting| formatting.is_open) {
-            return;
-        }
         for idx in from..self.formatting.len() {
-            if let Some(formatting) = &mut self.formatting[idx]
-                && !formatting.is_open
-                && self.elements.len() < MAX_DEPTH
-            {
+            let formatting = &mut self.formatting[idx];
+            if !formatting.is_open && self.elements.len() < MAX_DEPTH {
                 formatting.is_open = true;
                 let element = formatting.element;
                 self.push(element);
@@ -285,21 +296,42 @@ impl OpenElements {
         }
         let sight = self.seen(look, self.sight_for(kinds, name));
         let is_preformatted = kinds & PREFORMATTED != 0 || self.is_preformatted();
-        let element = Element { name, kinds, look, sight, is_preformatted };
+        let mut element = Element { name, kinds, look, sight, is_preformatted, number: 0, before_table: None };
         let is_foreign = kinds & FOREIGN != 0 || self.num_foreign > 0;
         let is_empty = is_self_closing && (self.form == Form::Xhtml || is_foreign);
         if is_empty || (self.form == Form::Html && kinds & VOID != 0) {
             return sight;
         }
+        if self.form == Form::Html && kinds & FORMATTING != 0 {
+            self.num_formatting += 1;
+            element.number = self.num_formatting;
+        }
         self.push(element);
-        if self.form == Form::Html {
-            if kinds & MARKER != 0 {
-                self.formatting.push(None);
-            } else if kinds & FORMATTING != 0 && self.formatting.len() < MAX_DEPTH {
-                self.formatting.push(Some(Formatting { element, is_open: true }));
-            }
+        if self.form == Form::Html && kinds & MARKER != 0 {
+            self.scopes.push(self.formatting.len());
+        }
+        if element.number > 0 {
+            self.note(element);
         }
         sight
+    }
+
+    /// Notes a formatting element that is to be opened again, instead of the first one of too many that are
+    /// alike.
+    fn note(&mut self, element: Element) {
+        let from = self.marker();
+        let places = from..self.formatting.len();
+        let is_alike = |at: &usize| {
+            let other = self.formatting[*at].element;
+            other.name == element.name && other.look == element.look
+        };
+        let alike: Vec<usize> = places.filter(is_alike).collect();
+        if let Some(first) = alike.first().filter(|_| alike.len() >= MAX_ALIKE) {
+            self.formatting.remove(*first);
+        }
+        if self.formatting.len() < from + MAX_FORMATTING {
+            self.formatting.push(Formatting { element, is_open: true });
+        }
     }
 
     /// Ends the element `name`, if it is open here.
@@ -470,12 +502,12 @@ impl OpenElements {
             return;
         }
         if element.kinds & MARKER != 0 {
-            let marker = self.formatting.iter().rposition(Option::is_none).unwrap_or(self.formatting.len());
-            self.formatting.truncate(marker);
-        } else if element.kinds & FORMATTING != 0 {
-            let is_it = |formatting: &&mut Formatting| formatting.is_open && formatting.element.name == element.name;
-            if let Some(formatting) = self.formatting.iter_mut().rev().flatten().find(is_it) {
-                formatting.is_open = false;
+            let outside = self.scopes.pop().unwrap_or(self.formatting.len());
+            self.formatting.truncate(outside);
+        } else if element.number > 0 {
+            let number = |formatting: &Formatting| formatting.element.number;
+            if let Ok(at) = self.formatting.binary_search_by_key(&element.number, number) {
+                self.formatting[at].is_open = false;
             }
         }
     }
@@ -485,19 +517,23 @@ impl OpenElements {
             self.end_from(MAX_DEPTH - 1);
         }
         let sight = self.seen(element.look, self.sight_for(element.kinds, element.name));
+        let before_table = match self.elements.last() {
+            _ if element.name == TABLE => Some(self.sight_below(false)),
+            around => around.and_then(|around| around.before_table),
+        };
         self.num_foreign += usize::from(element.kinds & FOREIGN != 0);
-        self.elements.push(Element { sight, ..element });
+        self.elements.push(Element { sight, before_table, ..element });
     }
 
-    /// Returns the place behind the last marker.
+    /// Returns the place of the first formatting element behind the last marker.
     fn marker(&self) -> usize {
-        self.formatting.iter().rposition(Option::is_none).map_or(0, |at| at + 1)
+        self.scopes.last().copied().unwrap_or_default()
     }
 
     /// Returns the place of the formatting element `name` that is not ended.
     fn active(&self, name: Name) -> Option<usize> {
         let from = self.marker();
-        let is_it = |formatting: &Option<Formatting>| formatting.is_some_and(|it| it.element.name == name);
+        let is_it = |formatting: &Formatting| formatting.element.name == name;
         self.formatting[from..].iter().rposition(is_it).map(|at| from + at)
     }
 
@@ -505,8 +541,8 @@ impl OpenElements {
     /// none of those that are not ended.
     fn end_formatting(&mut self, name: Name) -> bool {
         let Some(at) = self.active(name) else { return false };
-        let is_open = self.formatting[at].is_some_and(|formatting| formatting.is_open);
-        let place = self.elements.iter().rposition(|element| element.name == name).filter(|_| is_open);
+        let Formatting { element: Element { number, .. }, is_open } = self.formatting[at];
+        let place = self.elements.iter().rposition(|element| element.number == number).filter(|_| is_open);
         let Some(place) = place else {
             self.formatting.remove(at);
             return true;
@@ -546,19 +582,18 @@ impl OpenElements {
     fn sight_for(&self, kinds: Kinds, name: Name) -> Sight {
         let is_of_table = kinds & (CELL | SECTION) != 0 || [TR, CAPTION, COLGROUP].contains(&name);
         let is_hidden_part = kinds & UNSEEN != 0;
-        self.sight_below(self.elements.len(), is_of_table || is_hidden_part)
+        self.sight_below(is_of_table || is_hidden_part)
     }
 
-    /// Returns how text or an element is seen in the first `len` elements. In a table it stands before the table,
-    /// unless it is of the table.
-    fn sight_below(&self, len: usize, is_of_table: bool) -> Sight {
-        let Some(element) = self.elements[..len].last() else { return Sight::Seen };
+    /// Returns how text or an element is seen at this place. In a table it stands before the table, unless it
+    /// is of the table.
+    fn sight_below(&self, is_of_table: bool) -> Sight {
+        let Some(element) = self.elements.last() else { return Sight::Seen };
         let is_table = element.name == TABLE || element.name == TR || element.kinds & SECTION != 0;
         if !is_table || is_of_table || self.form == Form::Xhtml {
             return element.sight;
         }
-        let table = self.elements[..len].iter().rposition(|element| element.name == TABLE);
-        table.map_or(element.sight, |table| self.sight_below(table, false))
+        element.before_table.unwrap_or(element.sight)
     }
 }
 
@@ -568,4 +603,60 @@ fn never(_: &Element) -> bool {
 
 fn is_list(element: &Element) -> bool {
     element.name == UL || element.name == OL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the largest numbers of open elements and of formatting elements while tags are read. A `.` is
+    /// text.
+    fn largest(tags: &str, num_times: usize) -> (usize, usize) {
+        let mut open = OpenElements::new(Form::Html);
+        let mut largest = (0, 0);
+        for tag in std::iter::repeat_n(tags, num_times).flat_map(|tags| tags.split(' ')) {
+            match tag.strip_prefix('/') {
+                Some(name) => open.end(name.as_bytes()),
+                None if tag == "." => open.begin_text(),
+                None => {
+                    let (name, is_gone) = tag.strip_suffix('!').map_or((tag, false), |name| (name, true));
+                    open.start(name.as_bytes(), Look { is_gone, ..Look::default() }, false);
+                }
+            }
+            largest = (largest.0.max(open.elements.len()), largest.1.max(open.formatting.len()));
+        }
+        largest
+    }
+
+    /// Each text opens the formatting elements again, so there may only be a few.
+    #[test]
+    fn few_formatting_elements_are_opened_again() {
+        for tags in [
+            "p font .",
+            "p b . /p",
+            "p a b i .",
+            "p b! i! b i .",
+            "div p b . /div",
+            "li b .",
+            "p a b i code em big font s small strike strong tt u nobr .",
+            "p a! b i! code em! big font! s small! strike strong! tt u! nobr b! i em .",
+        ] {
+            let (num_elements, num_formatting) = largest(tags, 2_000);
+            assert!(num_formatting <= MAX_FORMATTING, "{tags}: {num_formatting}");
+            assert!(num_elements <= 3 * MAX_FORMATTING || tags.starts_with("div"), "{tags}: {num_elements}");
+        }
+    }
+
+    /// Formatting elements of other cells are not opened again here.
+    #[test]
+    fn cells_have_formatting_elements_of_their_own() {
+        let mut open = OpenElements::new(Form::Html);
+        let start = |open: &mut OpenElements, name: &str| open.start(name.as_bytes(), Look::default(), false);
+        for name in ["b", "b", "table", "tr", "td", "b", "b", "b", "b", "p"] {
+            start(&mut open, name);
+        }
+        assert_eq!((open.formatting.len(), open.marker()), (5, 2));
+        open.end(b"table");
+        assert_eq!(open.formatting.iter().map(|formatting| formatting.is_open).collect::<Vec<_>>(), [true; 2]);
+    }
 }

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
-//! crate encoding_rs). A declaration stands in the first [`HEAD_BYTES`] bytes. A page that says nothing, or
-//! that it is in UTF-8, keeps its bytes, also those that are not UTF-8. In other pages U+FFFD stands for
-//! bytes that mean nothing, which the user is told. Time is linear in the bytes, and memory is constant.
+//! crate encoding_rs). A declaration stands in the first [`HEAD_BYTES`] bytes. A page of HTML that says
+//! nothing is in UTF-8 if its first character beyond ASCII is, and otherwise in windows-1252, as browsers
+//! take it; XML that says nothing is in UTF-8. U+FFFD stands for bytes that mean nothing, which the user is
+//! told. Time is linear in the bytes, and memory is constant.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -25,6 +26,8 @@ use html5gum::{IoReader, Span, Tokenizer};
 const HEAD_BYTES: usize = 1024;
 /// Bytes that are decoded at once. An encoding needs room for a few characters.
 const PART_BYTES: usize = 16 << 10;
+/// Most bytes of a character in UTF-8.
+const MAX_CHAR_BYTES: usize = 4;
 /// Byte order mark of UTF-8.
 pub const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -33,8 +36,10 @@ pub const MARK: &[u8] = b"\xef\xbb\xbf";
 pub enum Given<'a> {
     /// The page is in UTF-8 already, whatever it says.
     Utf8,
-    /// The page was sent with this type, if any.
+    /// The page or part of XML was sent with this type, if any.
     ContentType(Option<&'a str>),
+    /// The page of HTML was sent with this type, if any.
+    Html(Option<&'a str>),
     /// A text of this character set.
     Charset(Charset),
 }
@@ -84,8 +89,10 @@ pub struct Utf8Page<R> {
     /// Bytes that were read to find a declaration, and the number of those that were taken.
     head: Vec<u8>,
     head_taken: usize,
-    /// Decoder of a page in another character set.
+    /// Decoder of a page, unless its bytes stay.
     decoder: Option<Decoder>,
+    /// True up to the first character beyond ASCII of a page that names no character set.
+    is_undecided: bool,
     text: Vec<u8>,
     text_taken: usize,
     is_at_end: bool,
@@ -105,14 +112,17 @@ impl<R: BufRead> Utf8Page<R> {
         if given != Given::Utf8 {
             (&mut inner).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         }
-        let encoding = encoding_of(&head, given);
-        // A text that is said to be in UTF-8 is checked.
-        let is_decoded = encoding != UTF_8 || matches!(given, Given::Charset(Charset::Named(_)));
+        let declared = declared(&head, given);
+        let is_undecided = declared.is_none() && matches!(given, Given::Html(_));
+        let encoding = declared.unwrap_or(UTF_8);
+        // Text in UTF-8 is checked.
+        let stays = matches!(given, Given::Utf8 | Given::Charset(Charset::Keep | Charset::Mark));
+        let is_decoded = encoding != UTF_8 || !stays;
         let head_taken = if !is_decoded && head.starts_with(MARK) { MARK.len() } else { 0 };
         let decoder = is_decoded.then(|| encoding.new_decoder_with_bom_removal());
         let (text, text_taken) = (Vec::new(), 0);
         let (is_at_end, damage) = (false, Damage::default());
-        Ok(Self { inner, head, head_taken, decoder, text, text_taken, is_at_end, damage })
+        Ok(Self { inner, head, head_taken, decoder, is_undecided, text, text_taken, is_at_end, damage })
     }
 
     /// Returns the place of the name of the character set, which is set once U+FFFD stands in the text.
@@ -121,13 +131,22 @@ impl<R: BufRead> Utf8Page<R> {
     }
 
     fn decode(&mut self) -> io::Result<()> {
-        let Some(decoder) = &mut self.decoder else { return Ok(()) };
         self.text.resize(PART_BYTES, 0);
         let mut len = 0;
         while !self.is_at_end {
             let is_head = self.head_taken < self.head.len();
-            let bytes = if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
+            let mut bytes = if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
             let is_last = bytes.is_empty();
+            if self.is_undecided && !is_last {
+                bytes = &bytes[..bytes.len().min(PART_BYTES)];
+                let num_plain = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(bytes.len());
+                if num_plain == 0 {
+                    self.decide()?;
+                    continue;
+                }
+                bytes = &bytes[..num_plain];
+            }
+            let Some(decoder) = &mut self.decoder else { return Ok(()) };
             let (result, taken, written, is_damaged) = decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
             if is_head {
                 self.head_taken += taken
@@ -145,6 +164,20 @@ impl<R: BufRead> Utf8Page<R> {
         }
         self.text.truncate(len);
         self.text_taken = 0;
+        Ok(())
+    }
+
+    /// Decides the character set by the next character, which is not of ASCII.
+    fn decide(&mut self) -> io::Result<()> {
+        self.head.drain(..self.head_taken);
+        self.head_taken = 0;
+        let num_missing = MAX_CHAR_BYTES.saturating_sub(self.head.len());
+        (&mut self.inner).take(num_missing as u64).read_to_end(&mut self.head)?;
+        let is_utf8 = self.head.utf8_chunks().next().is_some_and(|chunk| !chunk.valid().is_empty());
+        if !is_utf8 {
+            self.decoder = Some(WINDOWS_1252.new_decoder_without_bom_handling());
+        }
+        self.is_undecided = false;
         Ok(())
     }
 }
@@ -169,19 +202,16 @@ impl<R: BufRead> Read for Utf8Page<R> {
     }
 }
 
-/// Returns the encoding of a page that begins with `head`.
-fn encoding_of(head: &[u8], given: Given<'_>) -> &'static Encoding {
+/// Returns the encoding that is known of a page that begins with `head`.
+fn declared(head: &[u8], given: Given<'_>) -> Option<&'static Encoding> {
     let content_type = match given {
-        Given::Utf8 | Given::Charset(Charset::Keep) => return UTF_8,
-        Given::Charset(Charset::Named(encoding)) => return encoding,
-        Given::Charset(Charset::Mark) => return from_mark(head).unwrap_or(UTF_8),
-        Given::ContentType(content_type) => content_type,
+        Given::Utf8 | Given::Charset(Charset::Keep) => return None,
+        Given::Charset(Charset::Named(encoding)) => return Some(encoding),
+        Given::Charset(Charset::Mark) => return from_mark(head),
+        Given::ContentType(content_type) | Given::Html(content_type) => content_type,
     };
-    if let Some(encoding) = from_mark(head) {
-        return encoding;
-    }
-    let of_type = content_type.and_then(|kind| charset_in(kind.as_bytes()));
-    of_type.or_else(|| from_xml(head)).or_else(|| from_meta(head)).unwrap_or(UTF_8)
+    let of_type = || content_type.and_then(|kind| charset_in(kind.as_bytes()));
+    from_mark(head).or_else(of_type).or_else(|| from_xml(head)).or_else(|| from_meta(head))
 }
 
 /// Returns the encoding that the byte order mark in front of a text tells. The bytes of UTF-32 stay.
@@ -354,30 +384,73 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&text), expected, "{label}");
         }
         assert!("klingon".parse::<Charset>().is_err() && "iso-2022-kr".parse::<Charset>().is_err());
-        // Bytes of pages that say nothing stay.
-        assert_eq!(read(b"caf\xe9", silent, 4096), b"caf\xe9");
+    }
+
+    /// Returns the text of `page`, and the name of the character set that has no such bytes.
+    fn read_and_told(page: &[u8], given: Given<'_>, len: usize) -> (String, Option<&'static str>) {
+        let mut page = Utf8Page::new(BufReader::with_capacity(len, page), given).unwrap();
+        let mut text = Vec::new();
+        page.read_to_end(&mut text).unwrap();
+        (String::from_utf8(text).unwrap(), page.damage().get())
+    }
+
+    #[test]
+    fn pages_without_a_declaration_are_as_browsers_take_them() {
+        let html = Given::Html(None);
+        let long = "a".repeat(3 * PART_BYTES + 1);
+        for len in [1, 2, 3, 7, 4096, 100_000] {
+            for (page, expected) in [
+                (b"<p>caf\xe9 \x93x\x94".as_slice(), "<p>caf\u{e9} \u{201c}x\u{201d}"),
+                (b"<p>caf\xc3\xa9", "<p>caf\u{e9}"),
+                (b"\xe9", "\u{e9}"),
+                (b"caf\xc3", "caf\u{c3}"),
+                (b"\xf0\x9f\x98\x80", "\u{1f600}"),
+                (b"\xf0\x9f\x98", "\u{f0}\u{178}\u{2dc}"),
+                (b"<meta charset=klingon>\xe9", "<meta charset=klingon>\u{e9}"),
+                (b"", ""),
+            ] {
+                for given in [html, Given::Html(Some("text/html"))] {
+                    assert_eq!(read_and_told(page, given, len), (expected.to_owned(), None), "{page:?} {len}");
+                }
+                let far = [long.as_bytes(), page].concat();
+                let expected = format!("{long}{expected}");
+                // A declaration is not looked for there.
+                assert_eq!(read_and_told(&far, html, len), (expected, None), "{page:?} {len}");
+            }
+            // UTF-8 that is said, or seen before, has bytes that mean nothing.
+            for (page, given, expected) in [
+                (b"<meta charset=utf-8>caf\xe9".as_slice(), html, "<meta charset=utf-8>caf\u{fffd}"),
+                (b"caf\xe9", Given::Html(Some("text/html; charset=UTF-8")), "caf\u{fffd}"),
+                (b"\xef\xbb\xbfcaf\xe9", html, "caf\u{fffd}"),
+                (b"caf\xc3\xa9 \xe9 x", html, "caf\u{e9} \u{fffd} x"),
+                // XML that says nothing is in UTF-8.
+                (b"<a>caf\xe9", Given::ContentType(None), "<a>caf\u{fffd}"),
+            ] {
+                let expected = (expected.to_owned(), Some("UTF-8"));
+                assert_eq!(read_and_told(page, given, len), expected, "{page:?} {len}");
+            }
+        }
+        assert_eq!(read_and_told(b"caf\xc3\xa9", Given::Html(Some("text/html; charset=utf-8")), 7).1, None);
     }
 
     proptest! {
-           #[test]
-           fn decoding_in_parts_is_decoding_at_once(
-               label in prop::sample::select(vec!["latin1", "shift_jis", "gb18030", "iso-2022-jp", "utf-8", "koi8-r"]),
-               bytes in prop::collection::vec(any::<u8>(), 0..3000),
-               len in 1usize..300,
-           ) {
-               let page = [format!("<meta charset={label}>").as_bytes(), &bytes].concat();
-               let encoding = Encoding::for_label(label.as_bytes()).unwrap();
-               let expected = if encoding == UTF_8 { page.clone()
-    } else { encoding.decode_without_bom_handling(&page).0.into_owned().into_bytes()
-    };
-               prop_assert_eq!(read(&page, Given::ContentType(None), len), expected);
-           }
+        #[test]
+        fn decoding_in_parts_is_decoding_at_once(
+            label in prop::sample::select(vec!["latin1", "shift_jis", "gb18030", "iso-2022-jp", "utf-8", "koi8-r"]),
+            bytes in prop::collection::vec(any::<u8>(), 0..3000),
+            len in 1usize..300,
+        ) {
+            let page = [format!("<meta charset={label}>").as_bytes(), &bytes].concat();
+            let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+            let expected = encoding.decode_without_bom_handling(&page).0.into_owned().into_bytes();
+            prop_assert_eq!(read(&page, Given::ContentType(None), len), expected);
+        }
 
-           #[test]
-           fn any_head_is_read(page in prop::collection::vec(
-               prop_oneof![prop::sample::select(b"<meta charset=?xml\"';>".to_vec()), any::<u8>()], 0..300,
-           )) {
-               read(&page, Given::ContentType(Some("text/html;charset=")), 4096);
-           }
-       }
+        #[test]
+        fn any_head_is_read(page in prop::collection::vec(
+            prop_oneof![prop::sample::select(b"<meta charset=?xml\"';>".to_vec()), any::<u8>()], 0..300,
+        )) {
+            read(&page, Given::ContentType(Some("text/html;charset=")), 4096);
+        }
+    }
 }

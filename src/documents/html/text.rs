@@ -109,6 +109,10 @@ pub fn append_text(
     failed: &dyn Fn(io::Error) -> Failure,
 ) -> Outcome {
     let max_bytes = rows.options.max_row_bytes;
+    let given = match given {
+        Given::ContentType(content_type) if form == Form::Html => Given::Html(content_type),
+        given => given,
+    };
     let mut text = Text::new(form);
     let name = format!("{}: HTML", rows.input.shown());
     let mut is_too_large = false;

@@ -21,8 +21,8 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
-use html5gum::{IoReader, Span, Tokenizer};
+use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
+use html5gum::{Emitter, ForwardingEmitter, IoReader, Span, Tokenizer};
 use tadoc::containment::contain_panics;
 
 use super::Form;
@@ -121,8 +121,7 @@ pub fn append_text(
         let page = Utf8Page::new(&mut *reader, given).map_err(failed)?;
         damage = page.damage();
         let mut page = page.take(max_bytes.saturating_add(1));
-        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
-        emitter.naively_switch_states(form == Form::Html);
+        let emitter = Emit::new(form, |event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         for part in Tokenizer::new_with_emitter(IoReader::new(&mut page), emitter) {
             rows.sink.append(path, &part.map_err(failed)?)?;
         }
@@ -137,6 +136,33 @@ pub fn append_text(
         return Err(rows.too_large("the HTML of a page"));
     }
     rows.sink.append(path, &text.end())
+}
+
+/// Passes the parts of a page on.
+struct Emit<F: Callback<Vec<u8>, ()>> {
+    inner: CallbackEmitter<F, Vec<u8>>,
+    form: Form,
+}
+
+impl<F: Callback<Vec<u8>, ()>> Emit<F> {
+    fn new(form: Form, take: F) -> Self {
+        let mut inner = CallbackEmitter::new(take);
+        inner.naively_switch_states(form == Form::Html);
+        Self { inner, form }
+    }
+}
+
+impl<F: Callback<Vec<u8>, ()>> ForwardingEmitter for Emit<F> {
+    type Token = Vec<u8>;
+
+    fn inner(&mut self) -> &mut impl Emitter<Token = Vec<u8>> {
+        &mut self.inner
+    }
+
+    /// Returns true if a section of CDATA is text, as in XML. In HTML it is a comment.
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.form == Form::Xhtml
+    }
 }
 
 /// Attributes that are read.
@@ -313,8 +339,7 @@ fn text_of(form: Form, page: &[u8]) -> String {
     let mut text = Text::new(form);
     let mut parts = Vec::new();
     {
-        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
-        emitter.naively_switch_states(form == Form::Html);
+        let emitter = Emit::new(form, |event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         for part in Tokenizer::new_with_emitter(IoReader::new(page), emitter) {
             parts.extend(part.unwrap());
         }
@@ -352,6 +377,16 @@ mod tests {
         }
         let page = b"<title/><script src='x'/><p>a<br/>b</p>";
         assert_eq!(text_of(Form::Xhtml, page), "a\nb\n");
+        for (page, in_xml, in_html) in [
+            ("<p>a<![CDATA[if x < 5 > y]]>b</p>", "aif x < 5 > yb\n", "a y]]>b\n"),
+            ("<p>a <![CDATA[<b>]] > &amp; ]>]]> b</p>", "a <b>]] > &amp; ]> b\n", "a ]] > & ]>]]> b\n"),
+            ("a<![CDATA[]]><![CDATA[x]]]]><![CDATA[>]]>", "ax]]>\n", "a]]>\n"),
+            ("<p hidden=''><![CDATA[x]]></p>a<![CDATA[y", "ay\n", "a\n"),
+            ("<script><![CDATA[</script>]]></script>a<!-- <![CDATA[ -->b<i alt='<![CDATA['>c</i>", "abc\n", "]]>abc\n"),
+        ] {
+            assert_eq!(text_of(Form::Xhtml, page.as_bytes()), in_xml, "{page}");
+            assert_eq!(text_of(Form::Html, page.as_bytes()), in_html, "{page}");
+        }
         assert_eq!(text_of(Form::Html, b"caf\xe9 <b>\xff"), "caf\u{fffd} \u{fffd}\n");
     }
 

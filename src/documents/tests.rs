@@ -84,3 +84,63 @@ fn long_documents_are_divided() {
     gather.flush().unwrap();
     assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);
 }
+
+/// Returns the texts of `file` as an input of its own.
+#[cfg(feature = "office")]
+fn texts_of(path: &str, file: Vec<u8>) -> Vec<String> {
+    let len = file.len() as u64;
+    let source = Source::Text { bytes: file.into(), lines_before: 0 };
+    let inputs = [Input::new(source, path.to_owned(), len)];
+    let (options, archives) = (ReadOptions::default(), ArchiveOptions::default());
+    let mut joined = Joined::default();
+    let division = Documents::Files.into();
+    read(&inputs, &division, options, &archives, &mut columns::NoColumns, &mut joined).unwrap();
+    joined.docs.into_iter().map(|doc| String::from_utf8(doc).unwrap()).collect()
+}
+
+/// Cells, comments and names of sheets have characters by their numbers, and drawings and slides have none.
+#[cfg(feature = "office")]
+#[test]
+fn characters_of_workbooks_stand_for_their_numbers() {
+    use std::io::Write;
+
+    let related = |parts: &[(&str, &str)]| -> String {
+        let one = |(idx, (kind, target)): (usize, &(&str, &str))| {
+            format!("<Relationship Id='r{idx}' Type='http://x/{kind}' Target='{target}'/>")
+        };
+        format!("<Relationships>{}</Relationships>", parts.iter().enumerate().map(one).collect::<String>())
+    };
+    let strings = "<sst><si><t>power failure_x000D_\nnext</t></si><si><r><t>_x00</t></r><r><t>41_ _x0042_</t></r></si>\
+                   <si><t>_x005F_x000D_</t></si></sst>";
+    let rows = "<worksheet><sheetData><row><c t='s'><v>0</v></c><c t='s'><v>1</v></c><c t='s'><v>2</v></c></row><row>\
+                <c t='inlineStr'><is><t>a_x000D_\nb_x005F_x000D_</t></is></c><c t='str'><v>_x0043_</v></c>\
+                <c><v>_x0031_</v></c></row></sheetData></worksheet>";
+    let comments = "<comments><comment><text><r><t>c_x000A_d</t></r></text></comment></comments>";
+    let parts = [
+        ("[Content_Types].xml", "<Types/>".to_owned()),
+        (
+            "xl/workbook.xml",
+            "<workbook xmlns:r='r'><sheets><sheet name='_x0053_' r:id='r0'/></sheets></workbook>".into(),
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            related(&[("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")]),
+        ),
+        ("xl/sharedStrings.xml", strings.into()),
+        ("xl/worksheets/sheet1.xml", rows.into()),
+        (
+            "xl/worksheets/_rels/sheet1.xml.rels",
+            related(&[("comments", "/xl/comments1.xml"), ("drawing", "/xl/drawing1.xml")]),
+        ),
+        ("xl/comments1.xml", comments.into()),
+        ("xl/drawing1.xml", "<wsDr><p><r><t>_x0045_</t></r></p></wsDr>".into()),
+    ];
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in parts {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    let file = zip.finish().unwrap().into_inner();
+    let expected = "S\npower failure next\t_x0041_ B\t_x000D_\na b_x000D_\tC\t1\nc d\n_x0045_\n";
+    assert_eq!(texts_of("a.xlsx", file), [expected]);
+}

@@ -12,6 +12,7 @@
 
 use std::io::{Read, Seek};
 
+use super::escaped::unescaped;
 use super::text::{Aside, Text};
 use super::xml::{Element, Token, Xml};
 use super::{Fault, Package};
@@ -105,6 +106,8 @@ pub enum Comments {
     Paragraphs,
     /// An element `text`.
     Plain,
+    /// An element `text` with [escaped](super::escaped) characters.
+    Escaped,
 }
 
 fn append_part(
@@ -114,7 +117,9 @@ fn append_part(
     text: &mut Text,
 ) -> Result<(), Fault> {
     match package.open(part)? {
-        Some(mut xml) => Part { text, comments, paragraphs: Vec::new(), num_texts: 0 }.append(&mut xml),
+        Some(mut xml) => {
+            Part { text, comments, paragraphs: Vec::new(), num_texts: 0, is_escaped: false }.append(&mut xml)
+        }
         None => Ok(()),
     }
 }
@@ -126,6 +131,8 @@ struct Part<'t> {
     paragraphs: Vec<bool>,
     /// Number of elements with text around this place.
     num_texts: u32,
+    /// True in the text of a comment of a workbook.
+    is_escaped: bool,
 }
 
 impl Part<'_> {
@@ -141,7 +148,10 @@ impl Part<'_> {
                 }
                 Token::Start(element) => self.start(&element)?,
                 Token::End(name) => self.end(name.name())?,
-                Token::Text(part) if self.num_texts > 0 => self.text.push_in_line(&part)?,
+                Token::Text(part) if self.num_texts > 0 => {
+                    let part = if self.is_escaped { unescaped(part) } else { part };
+                    self.text.push_in_line(&part)?;
+                }
                 Token::Text(_) | Token::Other => {}
             }
         }
@@ -149,7 +159,7 @@ impl Part<'_> {
     }
 
     fn is_text(&self, name: &[u8]) -> bool {
-        name == b"t" || (name == b"text" && self.comments == Comments::Plain)
+        name == b"t" || (name == b"text" && self.comments != Comments::Paragraphs)
     }
 
     fn start(&mut self, element: &Element<'_>) -> Result<(), Fault> {
@@ -166,7 +176,10 @@ impl Part<'_> {
                     self.text.push(sign.encode_utf8(&mut [0; 4]))?;
                 }
             }
-            name => self.num_texts += u32::from(self.is_text(name)),
+            name => {
+                self.num_texts += u32::from(self.is_text(name));
+                self.is_escaped |= name == b"text" && self.comments == Comments::Escaped;
+            }
         }
         Ok(())
     }
@@ -183,6 +196,7 @@ impl Part<'_> {
             name if self.is_text(name) => {
                 self.num_texts = self.num_texts.saturating_sub(1);
                 if name == b"text" {
+                    self.is_escaped = false;
                     self.text.end_paragraph()?;
                 }
             }

@@ -4,15 +4,17 @@
 //! row  c r="A1" t="s" v 0   c r="C1" v 1.5  ─▶  name⇥⇥1.5⏎
 //! ```
 //!
-//! Cells have a tab between them, also for cells that are empty. Rows without text are left out. A cell is one line:
-//! line ends in it become blanks. Numbers stand as they are stored, dates, too, which are days since 1900. Formulas
-//! give their value. Comments and text boxes follow the rows of their sheet.
+//! Cells have a tab between them, also for cells that are empty. Rows without text are left out. A cell is
+//! one line: line ends in it become blanks. Characters that a text cannot have are [escaped](super::escaped)
+//! in the file. Numbers stand as they are stored, dates, too, which are days since 1900. Formulas give their
+//! value. Comments and text boxes follow the rows of their sheet.
 //!
 //! Source: ECMA-376 (Office Open XML), part 1, 18: SpreadsheetML.
 
 use std::borrow::Cow;
 use std::io::{Read, Seek};
 
+use super::escaped::unescaped;
 use super::open_xml::{self, Comments};
 use super::text::Text;
 use super::xml::{Element, Token, Xml};
@@ -40,14 +42,14 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
         shared.read(&mut xml, text)?;
     }
     for (name, id) in sheets(package, main)? {
-        text.push_in_line(&name)?;
+        text.push_in_line(&unescaped(name.into()))?;
         text.end_paragraph()?;
         let Some(part) = target(&id) else { continue };
         if let Some(mut xml) = package.open(part)? {
             let (cell, has_text) = (String::new(), false);
             Sheet { text, shared: &shared, cell, column_idx: 0, num_tabs: 0, has_text }.append(&mut xml)?;
         }
-        open_xml::append_behind(package, part, &BEHIND_SHEET, Comments::Plain, text)?;
+        open_xml::append_behind(package, part, &BEHIND_SHEET, Comments::Escaped, text)?;
     }
     Ok(())
 }
@@ -82,7 +84,7 @@ impl Strings {
                 Token::Start(element) => is_text = element.name() == b"t",
                 Token::Text(part) if is_text => {
                     held.hold(part.len() as u64)?;
-                    self.text.push_str(&part);
+                    self.text.push_str(&unescaped(part));
                 }
                 Token::End(name) => {
                     is_text = false;
@@ -174,7 +176,7 @@ impl Sheet<'_> {
                     is_value = false;
                 }
                 Some(Token::Text(part)) if is_value => {
-                    self.cell.push_str(&part);
+                    self.cell.push_str(&unescaped(part));
                     self.text.check_held(self.cell.len() as u64)?;
                 }
                 Some(_) => {}
@@ -231,10 +233,10 @@ fn column_idx(place: &str) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// Returns the text of a cell with a blank for each line end and tab.
+/// Returns the text of a cell with a blank for each line end and tab. A line end may be of two characters.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     const ENDS: [char; 3] = ['\n', '\r', '\t'];
-    if text.contains(ENDS) { text.replace(ENDS, " ").into() } else { text.into() }
+    if text.contains(ENDS) { text.replace("\r\n", " ").replace(ENDS, " ").into() } else { text.into() }
 }
 
 /// Returns a number without the digits that only make the float exact.

@@ -85,17 +85,49 @@ fn long_documents_are_divided() {
     assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);
 }
 
-/// Returns the texts of `file` as an input of its own.
-#[cfg(feature = "office")]
-fn texts_of(path: &str, file: Vec<u8>) -> Vec<String> {
+/// Returns the texts of `file` as an input of its own, and the notes about it.
+#[cfg(any(feature = "office", feature = "warc"))]
+fn texts_of(path: &str, file: Vec<u8>, documents: Documents, options: ReadOptions) -> (Vec<String>, Vec<String>) {
     let len = file.len() as u64;
     let source = Source::Text { bytes: file.into(), lines_before: 0 };
     let inputs = [Input::new(source, path.to_owned(), len)];
-    let (options, archives) = (ReadOptions::default(), ArchiveOptions::default());
     let mut joined = Joined::default();
-    let division = Documents::Files.into();
-    read(&inputs, &division, options, &archives, &mut columns::NoColumns, &mut joined).unwrap();
-    joined.docs.into_iter().map(|doc| String::from_utf8(doc).unwrap()).collect()
+    let archives = ArchiveOptions::default();
+    let read = read(&inputs, &documents.into(), options, &archives, &mut columns::NoColumns, &mut joined);
+    let texts = joined.docs.into_iter().map(|doc| String::from_utf8(doc).unwrap()).collect();
+    (texts, read.unwrap().notes)
+}
+
+/// Pages have the characters that browsers show, and a note where bytes mean nothing.
+#[cfg(all(feature = "html", feature = "warc"))]
+#[test]
+fn pages_of_files_and_crawls_have_their_characters_or_a_note() {
+    let options = ReadOptions { html_to_text: true, ..ReadOptions::default() };
+    let read = |path: &str, page: &[u8], kind: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+        let len = head.len() + page.len();
+        let front = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a/\r\nContent-Type: \
+             application/http\r\nContent-Length: {len}\r\n\r\n{head}"
+        );
+        let record = [front.as_bytes(), page, b"\r\n\r\n"].concat();
+        let of_file = texts_of(path, page.to_vec(), Documents::Files, options);
+        (of_file, texts_of("a.warc", record, Documents::Warc, options))
+    };
+    let alone = |text: &str| (vec![text.to_owned()], Vec::<String>::new());
+    let (file, body) = read("a.html", b"<p>caf\xe9", "text/html");
+    assert_eq!((file, body), (alone("caf\u{e9}\n"), alone("caf\u{e9}\n")));
+    for (path, page, kind) in [
+        ("a.html", b"<meta charset=utf-8><p>caf\xe9".as_slice(), "text/html"),
+        ("a.html", b"<p>\xc3\xa9caf\xe9", "text/html"),
+        ("a.xhtml", b"<p>caf\xe9</p>", "application/xhtml+xml"),
+    ] {
+        let (file, body) = read(path, page, kind);
+        for (texts, notes) in [file, body] {
+            assert!(texts[0].ends_with("caf\u{fffd}\n"), "{texts:?}");
+            assert!(notes.len() == 1 && notes[0].contains("mean nothing in utf-8"), "{notes:?}");
+        }
+    }
 }
 
 /// Cells, comments and names of sheets have characters by their numbers, and drawings and slides have none.
@@ -142,5 +174,53 @@ fn characters_of_workbooks_stand_for_their_numbers() {
     }
     let file = zip.finish().unwrap().into_inner();
     let expected = "S\npower failure next\t_x0041_ B\t_x000D_\na b_x000D_\tC\t1\nc d\n_x0045_\n";
-    assert_eq!(texts_of("a.xlsx", file), [expected]);
+    let (texts, _) = texts_of("a.xlsx", file, Documents::Files, ReadOptions::default());
+    assert_eq!(texts, [expected]);
+}
+
+/// Collects the timestamps of rows.
+#[derive(Default)]
+struct Times(Vec<Option<i64>>);
+
+impl ColumnSink for Times {
+    fn check(&self, _schema: &arrow::datatypes::Schema, _input: &str) -> Outcome {
+        Ok(())
+    }
+
+    fn push(&mut self, rows: &arrow::array::RecordBatch) -> Outcome {
+        use arrow::array::AsArray;
+
+        let times = rows.column_by_name(timestamps::COLUMN).unwrap();
+        self.0.extend(times.as_primitive::<arrow::datatypes::TimestampMicrosecondType>());
+        Ok(())
+    }
+
+    fn num_columns(&self) -> usize {
+        1
+    }
+}
+
+/// Cells are decimals, floats or texts, as the column has it, and a date in any of them.
+#[test]
+fn cells_with_dates_in_digits_are_dates() {
+    let day = Some(1_714_953_600_000_000);
+    let second = |micros: i64| Some(1_714_979_289_000_000 + micros);
+    for (cells, expected) in [
+        (["20240506.0", "", "20240506.0"], [day, None, day]),
+        (["20240506", "", "20240532"], [day, None, None]),
+        (["20240506.0", "", "20240506.00"], [day, None, day]),
+        (["20240506070809.123", "", "20240506070809.000"], [second(123_000), None, second(0)]),
+        (["20240506070809.123456", "x", "20240506070809.5"], [second(123_456), None, second(500_000)]),
+        (["1714979289.5", "1714979289.0", ""], [second(500_000), second(0), None]),
+    ] {
+        let file: String = cells.iter().map(|cell| format!("x,{cell}\n")).collect();
+        let source = Source::Text { bytes: format!("text,d\n{file}").into_bytes().into(), lines_before: 0 };
+        let inputs = [Input::new(source, "a.csv".to_owned(), 0)];
+        let documents = Documents::Csv("text".to_owned());
+        let timestamps = Some(Timestamps::new("d", &documents, "UTC", None).unwrap());
+        let division = Division { timestamps, ..documents.into() };
+        let (options, mut times) = (ReadOptions::default(), Times::default());
+        read(&inputs, &division, options, &ArchiveOptions::default(), &mut times, &mut Joined::default()).unwrap();
+        assert_eq!(times.0, expected, "{cells:?}");
+    }
 }

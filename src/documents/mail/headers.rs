@@ -218,6 +218,18 @@ fn end_of_word(coded: &[u8]) -> Option<usize> {
     None
 }
 
+/// Decodes as much of `signs` as is base64, also of texts that were put behind each other. They have no other signs.
+pub fn unpacked(signs: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(signs.len() / 4 * 3 + 3);
+    for part in signs.split(|&sign| sign == b'=') {
+        // One sign has no byte.
+        let end = part.len() - usize::from(part.len() % 4 == 1);
+        let mut decoded = BASE64.decode(&part[..end]).unwrap_or_default();
+        bytes.append(&mut decoded);
+    }
+    bytes
+}
+
 /// Decodes base64, also of words that were put behind each other, and with too many signs that fill it up.
 fn base64(coded: &str) -> Option<Vec<u8>> {
     let coded = coded.replace([' ', '\t'], "");
@@ -233,10 +245,7 @@ fn quoted_printable(coded: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(coded.len());
     let mut rest = coded;
     while let Some((&first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let coded_byte = digits.filter(is_hex).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (first, coded_byte) {
+        match (first, byte_of_digits(behind)) {
             (b'=', Some(byte)) => {
                 bytes.push(byte);
                 rest = &behind[2..];
@@ -252,6 +261,13 @@ fn quoted_printable(coded: &[u8]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Returns the byte that the two hex digits at the start of `text` stand for.
+pub fn byte_of_digits(text: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(text.get(..2)?).ok()?;
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
 /// Longest name that is looked at.
@@ -305,10 +321,10 @@ pub fn is_utf8(name: &str) -> bool {
     matches!(charset(name), Some(Charset::Utf8))
 }
 
-/// Returns true if mail-parser decodes bytes in the character set `name` as this module does.
-pub fn is_plain(name: &str) -> bool {
-    let is_same = charset_decoder(name.as_bytes()).is_some();
-    (is_same && matches!(charset(name), Some(Charset::Mail(_)))) || is_utf8(name)
+/// Returns true if no character set has the name, so that nothing speaks against ASCII. Those that were given up
+/// have names.
+pub fn is_unheard_of(name: &str) -> bool {
+    charset(name).is_none() && charset_decoder(name.as_bytes()).is_none()
 }
 
 /// Decodes `bytes` from the character set `name`. Returns none if nobody knows it.

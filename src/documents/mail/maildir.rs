@@ -9,7 +9,7 @@
 //!
 //! Source: "Using maildir format" (D. J. Bernstein), <https://cr.yp.to/proto/maildir.html>; mh-mail(5) of nmh.
 
-use super::{START, name_of_header};
+use super::from_line::{START, name_of_header};
 
 /// Place of a file in a folder of mail, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@
 //! ```text
 //! iso-8859-1, gb2312, utf-7     the crate mail-parser       'UTF-8', "big5"      without the quotes
 //! utf8, windows-31j, ms949      the crate encoding_rs       eucgb2312_cn, cp437  the tables here
+//! us-ascii                      UTF-8 if the bytes are, or else Windows-1252
 //! ```
 //!
 //! The web has given up ISO-2022-KR, ISO-2022-CN and HZ, so nobody knows them here: their bytes stay.
@@ -24,7 +25,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use encoding_rs::{Encoding, REPLACEMENT, UTF_8};
+use encoding_rs::{Encoding, REPLACEMENT, UTF_8, WINDOWS_1252};
 use mail_parser::decoders::charsets::DecoderFnc;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
@@ -272,9 +273,23 @@ pub fn byte_of_digits(text: &[u8]) -> Option<u8> {
 
 /// Longest name that is looked at.
 const MAX_NAME_BYTES: usize = 45;
+/// Names of ASCII, in small letters with `_`.
+const ASCII: [&str; 12] = [
+    "646",
+    "ansi_x3.4_1968",
+    "ansi_x3.4_1986",
+    "ascii",
+    "cp367",
+    "csascii",
+    "ibm367",
+    "iso646_us",
+    "iso_646.irv:1991",
+    "iso_ir_6",
+    "us",
+    "us_ascii",
+];
 /// Names that the crates do not know, in small letters with `_`, and the ones that they know.
-const ALIASES: [(&str, &str); 20] = [
-    ("646", "us-ascii"),
+const ALIASES: [(&str, &str); 19] = [
     ("big5_tw", "big5"),
     ("big5_eten", "big5"),
     ("cp10000", "macintosh"),
@@ -311,6 +326,8 @@ pub struct Decoded {
 /// A character set that is known.
 enum Charset {
     Utf8,
+    /// Mailers write it beside bytes that it does not have: those of UTF-8, or else those of Windows.
+    Ascii,
     Cp437,
     Mail(DecoderFnc),
     Web(&'static Encoding),
@@ -334,6 +351,10 @@ pub fn decode(name: &str, bytes: &[u8]) -> Option<Decoded> {
             let is_damaged = str::from_utf8(bytes).is_err();
             return Some(Decoded { text: String::from_utf8_lossy(bytes).into_owned(), is_damaged });
         }
+        Charset::Ascii => match str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned(),
+        },
         Charset::Cp437 => bytes.iter().map(|&byte| cp437(byte)).collect(),
         Charset::Mail(decode) => decode(bytes),
         Charset::Web(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned(),
@@ -350,6 +371,9 @@ fn charset(name: &str) -> Option<Charset> {
     let small = name.to_ascii_lowercase().replace('-', "_");
     if matches!(&*small, "cp437" | "ibm437" | "437" | "cspc8codepage437") {
         return Some(Charset::Cp437);
+    }
+    if ASCII.contains(&&*small) {
+        return Some(Charset::Ascii);
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == small);
     let name = alias.map_or(name, |(_, known)| known);
@@ -429,6 +453,8 @@ mod tests {
             ("=?\"utf-8\"?Q?=C3=A9?= =?'UTF-8'?B?YQ?=", "éa"),
             ("=?eucgb2312_cn?B?1tC5+g?= =?big5_tw?Q?=A4=A4?=", "中国中"),
             ("=?cp437?Q?caf=82?=", "café"),
+            ("=?us-ascii?Q?caf=C3=A9?= =?ASCII?Q?=E9?=", "caféé"),
+            ("=?us-ascii?Q?caf=C3?= =?us-ascii?Q?=A9?=", "café"),
             ("=?a =?utf-8?q?b?=", "=?a b"),
             ("=?utf-8?q?a =?utf-8?q?b?=", "=?utf-8?q?a b"),
             ("a =? b ?= c", "a =? b ?= c"),
@@ -481,6 +507,9 @@ mod tests {
             ("cp932", b"\x93\xfa", "日"),
             ("uhc", b"\xb0\xa1", "가"),
             ("iso_8859-15", b"\xa4", "€"),
+            ("us-ascii", "é".as_bytes(), "é"),
+            ("ANSI_X3.4-1968", b"\xe9 \x80", "é €"),
+            ("646", "日".as_bytes(), "日"),
         ] {
             let decoded = Decoded { text: text.to_owned(), is_damaged: false };
             assert_eq!(decode(name, bytes), Some(decoded), "{name}");

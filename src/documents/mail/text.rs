@@ -179,6 +179,8 @@ mod tests {
             assert_eq!(text_of(mail.as_bytes()), format!("{head}\n{text}"), "{mail}");
         }
         assert_eq!(text_of(b"\nonly a body \xc3\xa9\n"), "\nonly a body é\n");
+        let ascii = "Content-Type: text/plain; charset=us-ascii\n\ncafé";
+        assert_eq!(text_of(ascii.as_bytes()), ascii);
     }
 
     #[test]

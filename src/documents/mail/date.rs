@@ -134,7 +134,8 @@ impl Parts {
             return if is_leap_second { None } else { set(&mut self.dotted, time) };
         }
         if lower.contains(':') {
-            if let Some(at) = lower.find(['+', '-']) {
+            // In front of a word it is no offset behind a time.
+            if let Some(at) = lower.find(['+', '-']).filter(|&at| at > 0) {
                 let (time, offset) = lower.split_at_checked(at)?;
                 self.take(time)?;
                 return self.take(offset);
@@ -337,6 +338,8 @@ mod tests {
             "6 May 2024 07:08:09 Eastern Daylight Time",
             "6 May 2024 07:08:09 XYZT",
             "6 May 2024 07:08:09 IST",
+            "6 May 2024 -:",
+            "6 May 2024 07:08:09+-5x:06",
             "07.08.09",
             "07.08.09 10:00:00",
             "6 May 2024 07:08:09 07.08.09",

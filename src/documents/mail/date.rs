@@ -6,7 +6,7 @@
 //! Mon, 06-May-2024 07:08:09 GMT             HTTP and older mail
 //! Mon May  6 07:08:09 2024                  asctime, with a zone in front of or behind the year or without
 //! lun, 6 May 2024 09.08.09 "GMT"            a day of the week in any language, points, a zone in quotes
-//! 2024-05-06T07:08:09Z                      RFC 3339
+//! 2024-05-06T07:08:09Z                      RFC 3339, also with a blank or without a zone
 //! ```
 //!
 //! Sources: RFC 5322 3.3 and 4.3, and what mailers wrote before. The parser of mail-parser takes dates that do not
@@ -129,6 +129,12 @@ impl Parts {
             self.is_utc = matches!(lower, "utc" | "gmt" | "ut");
             return (known == zone || is_from_utc).then_some(());
         }
+        if let Some(([year, month, day], time)) = iso_date(lower) {
+            set(&mut self.year, year)?;
+            set(&mut self.month, u32::try_from(month).ok()?)?;
+            set(&mut self.day, u32::try_from(day).ok()?)?;
+            return self.take(time);
+        }
         if lower.matches('.').count() == 2 {
             let (time, is_leap_second) = time_of_day(&lower.replace('.', ":"))?;
             return if is_leap_second { None } else { set(&mut self.dotted, time) };
@@ -201,6 +207,16 @@ fn set<T>(part: &mut Option<T>, value: T) -> Option<()> {
     }
     *part = Some(value);
     Some(())
+}
+
+/// Returns year, month and day of `2024-05-06`, and the time behind them: `2024-05-06t07:08`.
+fn iso_date(word: &str) -> Option<([i32; 3], &str)> {
+    let (date, time) = word.split_at_checked(10)?;
+    let time = if time.is_empty() { time } else { time.strip_prefix('t')? };
+    let [year, month, day] = date.split('-').collect::<Vec<_>>()[..] else { return None };
+    let is_iso = year.len() == 4 && month.len() == 2;
+    let numbers = [number(year)?, number(month)?, number(day)?];
+    is_iso.then_some((numbers, time))
 }
 
 fn month_of(word: &str) -> Option<u32> {
@@ -301,6 +317,10 @@ mod tests {
             "6 May 2024 7:08:09 AM",
             "Mon, 06 May 2024 07:08:09.000 +0000",
             "2024-05-06T07:08:09Z",
+            "2024-05-06 07:08:09",
+            "2024-05-06 09:08:09 +0200",
+            "2024-05-06T07:08:09",
+            "2024-05-06T09:08:09+02:00",
             "Mon, 6 May 2024 09:08:09+0200",
             "Mon, 6 May 2024 7:8:9 GMT",
             "Mon, 6 May 2024 09:08:09 GMT +0200",
@@ -340,6 +360,10 @@ mod tests {
             "6 May 2024 07:08:09 IST",
             "6 May 2024 -:",
             "6 May 2024 07:08:09+-5x:06",
+            "2024-05-06",
+            "2024-13-06 07:08:09",
+            "2024-05-06x07:08:09",
+            "2024-05-06 2024-05-06 07:08:09",
             "07.08.09",
             "07.08.09 10:00:00",
             "6 May 2024 07:08:09 07.08.09",

@@ -1,28 +1,68 @@
 //! The line in front of a message of a mailbox.
+//!
+//! ```text
+//! From ann@example.com Mon May  6 07:08:09 2024             asctime: any header line or a blank one follows
+//! From ann@example.com Mon, 6 May 2024 09:08:09 +0200       the forms of [`date`], behind the sender up to the end
+//! From ann@example.com                                      no date: a header line of a usual name follows
+//! From my side there is nothing                             text
+//! ```
+
+use super::date;
 
 /// First bytes of the line in front of a message.
 pub const START: &[u8] = b"From ";
-/// Names of header lines that messages begin with, beside those that begin with `X-` and `Content-`.
-const USUAL_NAMES: [&str; 28] = [
-    "arc-seal",
+/// Starts of names of header lines that messages begin with.
+const USUAL_STARTS: [&str; 14] = [
+    "arc-",
+    "auto-",
+    "content-",
+    "disposition-notification-",
+    "dkim-",
+    "domainkey-",
+    "list-",
+    "mail-followup-",
+    "nntp-",
+    "received-",
+    "resent-",
+    "return-receipt-",
+    "thread-",
+    "x-",
+];
+/// Other names of header lines that messages begin with.
+const USUAL_NAMES: [&str; 45] = [
+    "accept-language",
+    "apparently-to",
+    "archived-at",
     "authentication-results",
+    "autocrypt",
     "bcc",
+    "bounces-to",
+    "cancel-lock",
     "cc",
     "comments",
     "date",
     "delivered-to",
-    "dkim-signature",
+    "delivery-date",
+    "envelope-from",
     "envelope-to",
     "errors-to",
+    "feedback-id",
+    "followup-to",
     "from",
+    "importance",
     "in-reply-to",
+    "injection-info",
     "lines",
-    "list-id",
+    "mailing-list",
     "message-id",
     "mime-version",
     "newsgroups",
+    "openpgp",
     "organization",
+    "original-recipient",
     "path",
+    "posted-date",
+    "precedence",
     "received",
     "references",
     "reply-to",
@@ -30,8 +70,26 @@ const USUAL_NAMES: [&str; 28] = [
     "sender",
     "status",
     "subject",
+    "supersedes",
     "to",
     "user-agent",
+    "x400-received",
+    "xref",
+];
+/// Names of header lines that are words of a text, too. Messages begin with them behind an address that is alone.
+const WORDS: [&str; 12] = [
+    "approved",
+    "control",
+    "distribution",
+    "encoding",
+    "expires",
+    "face",
+    "keywords",
+    "language",
+    "priority",
+    "sensitivity",
+    "summary",
+    "via",
 ];
 
 /// Returns true if `line`, which begins with `From `, begins a message before the line `next`.
@@ -41,10 +99,16 @@ pub fn begins_message(line: &[u8], next: &[u8]) -> bool {
         return has_date(line) && may_follow;
     };
     let name = name.to_ascii_lowercase();
-    let is_usual = name.starts_with(b"x-")
-        || name.starts_with(b"content-")
+    let is_usual = USUAL_STARTS.iter().any(|start| name.starts_with(start.as_bytes()))
         || USUAL_NAMES.iter().any(|usual| usual.as_bytes() == name);
-    has_date(line) || is_usual
+    let is_word = || WORDS.iter().any(|word| word.as_bytes() == name);
+    is_usual || has_date(line) || is_word() && is_address_alone(line)
+}
+
+/// Returns true if a line `From ` has an address and nothing else.
+fn is_address_alone(line: &[u8]) -> bool {
+    let rest = line.strip_prefix(START).unwrap_or_default().trim_ascii();
+    rest.contains(&b'@') && !rest.iter().any(u8::is_ascii_whitespace)
 }
 
 /// Returns the name of a header line: printable ASCII before a colon, perhaps with blanks before the colon.
@@ -54,11 +118,15 @@ pub fn name_of_header(line: &[u8]) -> Option<&[u8]> {
     (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some(name)
 }
 
-/// Returns true if a line has a date as `asctime` writes it: `Mon May  6 07:08`. Lines that end with CR alone are
-/// one line, which has none.
+/// Returns true if a line `From ` has a date. Lines that end with CR alone are one line, which has none.
 pub fn has_date(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
+    !line.contains(&b'\r') && (has_asctime(line) || has_date_of_mail(line))
+}
+
+/// Returns true if a line has a date as `asctime` writes it: `Mon May  6 07:08`.
+fn has_asctime(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).collect();
     let is_number = |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
     let is_date = |words: &[&[u8]]| {
@@ -73,7 +141,20 @@ pub fn has_date(line: &[u8]) -> bool {
             && is_time
             && time.contains(&b':')
     };
-    !line.contains(&b'\r') && words.windows(4).any(is_date)
+    words.windows(4).any(is_date)
+}
+
+/// Returns true if behind the sender, which is one word or ends with an address, a line has a date of mail and
+/// nothing else, but for the host that UUCP puts there.
+fn has_date_of_mail(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line.strip_prefix(START).unwrap_or_default());
+    let text = text.split(" remote from ").next().unwrap_or_default().trim();
+    let address = text.rfind('@').unwrap_or(0);
+    let rest = text.get(address..).unwrap_or_default();
+    let is_address = address > 0;
+    let Some((_, behind)) = rest.split_once(|sign: char| sign.is_ascii_whitespace()) else { return false };
+    // `From Monday, 6 May 2024 07:08` has no sender.
+    date::micros(behind).is_some() && (is_address || date::micros(text).is_none())
 }
 
 #[cfg(test)]
@@ -93,6 +174,16 @@ mod tests {
             ("From - mon may 06 7:08\r\n", "\r\n"),
             ("From ann\n", "Subject:\r\n"),
             ("From ann\n", "x-mailer: y\n"),
+            ("From ann\n", "Resent-From: y\n"),
+            ("From c@d\n", "Mailing-List: y\n"),
+            ("From c@d\n", "Priority: y\n"),
+            ("From c@d\n", "DomainKey-Signature: y\n"),
+            ("From c@d Mon, 6 May 2024 07:09:09 +0200\n", "Received-SPF: pass\n"),
+            ("From c@d Mon, 6 May 2024 07:09:09 +0200 (CEST)\r\n", "Anything: x\r\n"),
+            ("From \"Ann Lee\" <c@d> 6 May 2024 07:09 GMT\n", "\n"),
+            ("From MAILER-DAEMON Mon, 06-May-24 07:09:09 GMT remote from x\n", "A: b\n"),
+            ("From c@d 2024-05-06 07:08:09\n", "A: b\n"),
+            ("From - 2024-05-06T07:08:09Z\n", "A: b\n"),
         ] {
             assert!(begins_message(line.as_bytes(), next.as_bytes()), "{line}{next}");
         }
@@ -104,6 +195,13 @@ mod tests {
             (dated, ":\n"),
             ("From the link:\n", "https://x.org/p says so\n"),
             ("From our side:\n", "Budget: 100\n"),
+            ("From our side\n", "Priority: high\n"),
+            ("From ann\n", "Summary: none\n"),
+            ("From c@d\n", "Phone: 100\n"),
+            ("From Monday, 6 May 2024 07:09\n", "\n"),
+            ("From 2024-05-06 07:08:09\n", "\n"),
+            ("From c@d on 6 May 2024 07:09 we meet\n", "Note: x\n"),
+            ("From here on 6 May 2024 07:09\n", "\n"),
             ("From ann\n", "\n"),
             ("From Mon May 6 :\n", "\n"),
             ("From a Mon May  6 07:08:09 2024\rSubject: 1\r\rbody\r", "Subject: x\n"),

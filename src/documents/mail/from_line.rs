@@ -1,10 +1,10 @@
 //! The line in front of a message of a mailbox.
 //!
 //! ```text
-//! From ann@example.com Mon May  6 07:08:09 2024             asctime: any header line or a blank one follows
-//! From ann@example.com Mon, 6 May 2024 09:08:09 +0200       the forms of [`date`], behind the sender up to the end
-//! From ann@example.com                                      no date: a header line of a usual name follows
-//! From my side there is nothing                             text
+//! From ann@example.com Mon May  6 07:08:09 2024            asctime: any header line or a blank one follows
+//! From ann@example.com Mon, 6 May 2024 09:08:09 +0200      a form of [`date`], up to the end of the line
+//! From ann@example.com                                     no date: a header line of a usual name follows
+//! From my side there is nothing                            text
 //! ```
 
 use super::date;
@@ -76,7 +76,7 @@ const USUAL_NAMES: [&str; 45] = [
     "x400-received",
     "xref",
 ];
-/// Names of header lines that are words of a text, too. Messages begin with them behind an address that is alone.
+/// Names of header lines that are words of a text, too. Messages begin with them behind an address alone.
 const WORDS: [&str; 12] = [
     "approved",
     "control",
@@ -144,8 +144,8 @@ fn has_asctime(line: &[u8]) -> bool {
     words.windows(4).any(is_date)
 }
 
-/// Returns true if behind the sender, which is one word or ends with an address, a line has a date of mail and
-/// nothing else, but for the host that UUCP puts there.
+/// Returns true if a line has a date of mail behind the sender, which is one word or ends with an address,
+/// and nothing else, but for the host that UUCP puts there.
 fn has_date_of_mail(line: &[u8]) -> bool {
     let text = String::from_utf8_lossy(line.strip_prefix(START).unwrap_or_default());
     let text = text.split(" remote from ").next().unwrap_or_default().trim();

@@ -7,8 +7,8 @@
 //!
 //! Sources: RFC 2047 and 2231 for words, with what mailers write in spite of them: words of any length, words
 //! beside each other or inside quotes, blanks in a word, base64 that is not filled up as it should. Words are
-//! decoded here, as the crate mail-parser decodes each alone, from the character set that it names. U+FFFD stands for bytes
-//! that mean nothing, which the user is told. Time is linear in the bytes.
+//! decoded here, as the crate mail-parser decodes each alone, from the character set that it names. U+FFFD
+//! stands for bytes that mean nothing, which the user is told. Time is linear in the bytes.
 //!
 //! Character sets have the names that mail has for them.
 //!
@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
         self.written.push_str(word.written);
     }
 
-    /// Returns true if the words shift to another alphabet and back to ASCII, as RFC 2047 wants it of each word.
-    /// Decoders take a shift that follows another one directly for damage.
+    /// Returns true if the words shift to another alphabet and back to ASCII, as RFC 2047 wants it of each
+    /// word. Decoders take a shift that follows another one directly for damage.
     fn is_shifted_back(&self) -> bool {
         match self.bytes.iter().rposition(|&byte| byte == 0x1b) {
             Some(escape) => matches!(self.bytes.get(escape + 1..escape + 3), Some(b"(B" | b"(J")),
@@ -204,8 +204,8 @@ fn word_at(text: &str) -> Option<(Word<'_>, usize)> {
     Some((Word { charset, bytes, written: &text[..len] }, len))
 }
 
-/// Returns the place of the `?=` that ends a word. The start of another word comes before it in no word, so no
-/// byte is looked at for two of them.
+/// Returns the place of the `?=` that ends a word. The start of another word comes before it in no word, so
+/// no byte is looked at for two of them.
 fn end_of_word(coded: &[u8]) -> Option<usize> {
     let marks = memchr::memchr_iter(b'?', coded);
     for idx in marks {
@@ -219,7 +219,8 @@ fn end_of_word(coded: &[u8]) -> Option<usize> {
     None
 }
 
-/// Decodes as much of `signs` as is base64, also of texts that were put behind each other. They have no other signs.
+/// Decodes as much of `signs` as is base64, also of texts that were put behind each other. They have no other
+/// signs.
 pub fn unpacked(signs: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(signs.len() / 4 * 3 + 3);
     for part in signs.split(|&sign| sign == b'=') {
@@ -338,8 +339,8 @@ pub fn is_utf8(name: &str) -> bool {
     matches!(charset(name), Some(Charset::Utf8))
 }
 
-/// Returns true if no character set has the name, so that nothing speaks against ASCII. Those that were given up
-/// have names.
+/// Returns true if no character set has the name, so that nothing speaks against ASCII. Those that were given
+/// up have names.
 pub fn is_unheard_of(name: &str) -> bool {
     charset(name).is_none() && charset_decoder(name.as_bytes()).is_none()
 }

@@ -14,11 +14,11 @@
 //!                                                            `--m--` is missing here: the end ends m
 //! ```
 //!
-//! Sources: RFC 2046, 5.1: a boundary stands alone in its line, but for white space behind it, and the boundary of
-//! an outer part ends the parts in it. mail-parser finds it inside lines and at the start of longer ones, and makes
-//! a tree of messages inside messages, so the parts are found here, and it reads the header lines of one part.
-//! A part stands behind the one that it is in, and the first part of another directly behind it. Parts
-//! lie at any depth, without recursion. Time is linear in the bytes, and so is memory.
+//! Sources: RFC 2046, 5.1: a boundary stands alone in its line, but for white space behind it, and the
+//! boundary of an outer part ends the parts in it. mail-parser finds it inside lines and at the start of
+//! longer ones, and makes a tree of messages inside messages, so the parts are found here, and it reads the
+//! header lines of a part. A part stands behind the one that it is in, and the first part of another directly
+//! behind it. Parts lie at any depth, without recursion. Time is linear in the bytes, and so is memory.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,13 +43,13 @@ pub struct Part {
     pub head: Range<usize>,
     /// Bytes behind the blank line that ends them.
     pub body: Range<usize>,
-    /// What it holds.
+    /// Kind of its body.
     pub kind: Kind,
-    /// What its header lines say, if they say anything.
+    /// Facts of its header lines, if they have any.
     pub facts: Option<Box<Facts>>,
 }
 
-/// What a part holds.
+/// Kinds of bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Parts: `multipart/…`.
@@ -93,7 +93,7 @@ pub enum Encoding {
     QuotedPrintable,
 }
 
-/// What header lines say of a part.
+/// Facts that header lines state of a part.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// Type and subtype in small letters.

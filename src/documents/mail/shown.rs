@@ -8,7 +8,8 @@
 //! alone in a message       a text of any type
 //! ```
 //!
-//! Sources: RFC 2046, 5.1.4 and 5.2.1, RFC 2387 and RFC 2183, and what mail readers do. Time is linear in the bytes.
+//! Sources: RFC 2046, 5.1.4 and 5.2.1, RFC 2387 and RFC 2183, and what mail readers do. Time is linear in the
+//! bytes.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use super::headers;
 use super::parts::{Kind, Multipart, Part};
 use super::transfer;
 
-/// What a reader sees of a part.
+/// View that a reader has of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Nothing, and nothing of the parts in it.
@@ -41,12 +42,14 @@ pub fn views(message: &[u8], parts: &[Part]) -> Vec<View> {
     let ranks = viewer.ranks();
     let mut views: Vec<View> = Vec::with_capacity(parts.len());
     for (idx, part) in parts.iter().enumerate() {
-        let is_reached = part.parent.is_none_or(|parent| {
-            let is_alternative = parts[parent].kind == Kind::Multipart(Multipart::Alternative);
-            let is_best = ranks[parent].is_none() || ranks[idx] == ranks[parent];
-            views[parent] != View::Nothing && (is_best || !is_alternative)
+        let is_reached = part.parent.is_none_or(|idx_outside| {
+            let outside = &parts[idx_outside];
+            let is_alternative = outside.kind == Kind::Multipart(Multipart::Alternative);
+            let is_best = ranks[idx_outside].is_none() || ranks[idx] == ranks[idx_outside];
+            let is_attached = outside.kind == Kind::Message && outside.is_attached();
+            views[idx_outside] != View::Nothing && !is_attached && (is_best || !is_alternative)
         });
-        let view = if !is_reached || is_message(part) && part.is_attached() {
+        let view = if !is_reached {
             View::Nothing
         } else if viewer.has_text(idx) {
             View::Text
@@ -56,10 +59,6 @@ pub fn views(message: &[u8], parts: &[Part]) -> Vec<View> {
         views.push(view);
     }
     views
-}
-
-fn is_message(part: &Part) -> bool {
-    matches!(part.kind, Kind::Message | Kind::PackedMessage)
 }
 
 /// Returns the part that each multipart about one part is about.
@@ -118,7 +117,8 @@ impl Viewer<'_> {
         }
     }
 
-    /// Returns the rank of each part that may be an alternative, or of the first text in it. A blank text has none.
+    /// Returns the rank of each part that may be an alternative, or of the first text in it. A blank text has
+    /// none.
     fn ranks(&self) -> Vec<Option<Rank>> {
         let is_alternative = |part: &Part| part.kind == Kind::Multipart(Multipart::Alternative);
         let mut is_inside = Vec::with_capacity(self.parts.len());
@@ -237,5 +237,7 @@ mod tests {
         let digest = multipart("digest", &["\nSubject: a\n\none", "Content-Type: text/plain\n\ntwo"]);
         let message = multipart("mixed", &[PLAIN, MESSAGE, &attached, &inline, &digest]);
         assert_eq!(texts(&message), ["plain", "message", "message", "one", "two"]);
+        let alone = split(attached.as_bytes());
+        assert_eq!(views(attached.as_bytes(), &alone), [View::Outside, View::Nothing]);
     }
 }

@@ -12,10 +12,10 @@
 //! ```
 //!
 //! Sources: RFC 2045 to 2049. The message is [divided](parts), the parts that a reader [sees](shown) are
-//! [decoded](transfer), and pages become text as any other ([`html`]). Attachments are left out. A multipart that is
-//! cut is read to its end, and the body of one without a boundary is text as it stands there. A message in an
-//! encoding is divided on its own, at most [`MAX_LEVELS`] inside each other. The message is in memory, and so are its
-//! texts.
+//! [decoded](transfer), and pages become text as any other ([`html`]). Attachments are left out. A multipart
+//! that is cut is read to its end, and the body of one without a boundary is text as it stands there. A
+//! message in an encoding is divided on its own, at most [`MAX_LEVELS`] inside each other. The message is in
+//! memory, and so are its texts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ impl Writer<'_, '_, '_> {
         html::append_text(Form::Html, given, self.path, &mut text.as_ref(), self.rows, &failed)
     }
 
-    /// Returns a text in UTF-8, or its bytes if nobody knows their character set, and what is known of it if it is a
-    /// page.
+    /// Returns a text in UTF-8, or its bytes if nobody knows their character set, and what is known of it if
+    /// it is a page.
     fn in_utf8<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -126,14 +126,17 @@ mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
+    use testkit::random::Random;
+
     use super::super::tests::documents_read;
+    use super::parts::split;
     use crate::ReadOptions;
 
     /// Returns the text of a message.
     fn text_of(mail: &[u8]) -> String {
         let options = ReadOptions { html_to_text: true, ..ReadOptions::default() };
         let texts = documents_read(mail, "a.eml", options).unwrap();
-        String::from_utf8(texts.concat()).unwrap()
+        String::from_utf8_lossy(&texts.concat()).into_owned()
     }
 
     #[test]
@@ -191,6 +194,47 @@ mod tests {
             mail = format!("Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{packed}\n");
             let text = text_of(mail.as_bytes());
             assert_eq!(text.contains("\nSubject: inner\n\nthe text\n"), text.matches("rfc822").count() < 5, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_lines_are_a_message() {
+        let lines = [
+            "Content-Type: multipart/mixed; boundary=b",
+            "Content-Type: multipart/alternative; boundary=\"b--\"",
+            "Content-Type: multipart/related; boundary=-",
+            "Content-Type: multipart/digest; boundary=b",
+            "Content-Type: message/rfc822",
+            "Content-Type: text/html",
+            "Content-Transfer-Encoding: base64",
+            "Content-Disposition: attachment",
+            "Subject: x",
+            "--b",
+            "--b--",
+            "--b----",
+            "---",
+            "--",
+            "dGV4dA==",
+            " text",
+            "",
+            "",
+        ];
+        for case in 0..3000 {
+            let random = &mut Random(case);
+            let end = if case % 3 == 0 { "\r\n" } else { "\n" };
+            let mut mail = "Subject: first".to_owned();
+            for _ in 0..random.below(30) {
+                mail += end;
+                mail += *random.pick(&lines);
+            }
+            let text = text_of(mail.as_bytes());
+            assert!(text.starts_with("Subject: first"), "{mail}");
+            let parts = split(mail.as_bytes());
+            for (idx, part) in parts.iter().enumerate() {
+                assert!(part.parent.is_none_or(|parent| parent < idx), "{mail}");
+                assert!(part.head.end <= part.body.start && part.body.start <= part.body.end, "{mail}");
+                assert!(part.body.end <= mail.len(), "{mail}");
+            }
         }
     }
 }

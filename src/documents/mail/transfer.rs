@@ -7,14 +7,17 @@
 //! a mailing list             ______________      a footer that a list put behind it stays
 //! ```
 //!
-//! Sources: RFC 2045, 6.7 and 6.8. mail-parser gives back the whole body as it stands if a sign of it does not
-//! belong there, so bodies are decoded here. Text that is no base64 at all, though it is said to be, stays. Time is
-//! linear in the bytes.
+//! Sources: RFC 2045, 6.7 and 6.8. mail-parser gives back the whole body as it stands if a sign of it does
+//! not belong there, so bodies are decoded here. Text that is no base64 at all, though it is said to be,
+//! stays. Time is linear in the bytes.
 
 use std::borrow::Cow;
 
 use super::headers::{byte_of_digits, unpacked};
 use super::parts::Encoding;
+
+/// Fewest signs of a line behind base64 that ended, if the line is base64, too.
+const MIN_SIGNS: usize = 24;
 
 /// Returns `coded` without its encoding.
 pub fn decoded(coded: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
@@ -89,8 +92,10 @@ impl Before {
         // Blanks divide base64 anywhere, and words of a text only where four signs are complete.
         let is_complete = self.num_signs > 0 && self.num_signs.is_multiple_of(4);
         let is_sentence = num_blanks > 0 && (num_others > 0 || is_complete);
+        // Base64 that was put behind base64 has long lines, or ends as that does. A word of a text does not.
         let is_whole = num_others + num_blanks == 0 && (num_signs + num_pads).is_multiple_of(4);
-        if is_rule || is_sentence || self.is_padded && !is_whole {
+        let is_second = is_whole && (num_pads > 0 || num_signs >= MIN_SIGNS || line.is_empty());
+        if is_rule || is_sentence || self.is_padded && !is_second {
             return true;
         }
         self.is_padded |= num_pads > 0;
@@ -151,6 +156,7 @@ mod tests {
             ("bmVlZGxlIGluIHRoZSBib2R5\nSent from my phone\n", "needle in the body\nSent from my phone\n".to_owned()),
             ("bmVlZGxlIGluIHRoZSBib2R5\n\n-- \nBye\n", "needle in the body\n-- \nBye\n".to_owned()),
             ("VGVzdA==\nRegards", "Test\nRegards\n".to_owned()),
+            ("VGVzdA==\n\nepilogue\n", "Test\nepilogue\n".to_owned()),
             ("VGVzdA==\n=====\na", "Test\n=====\na\n".to_owned()),
             ("VGVzdA==\nVGVzdA==\n", "TestTest".to_owned()),
             ("RGVy!IFRleHQ*", "Der Text".to_owned()),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! section   codes | groups | blocks | bits
-//! codes     contexts in use, a bit each, and the lengths of their codes, 4 bits each        zstd
+//! codes     pairs of bytes with codes of their own | symbols of contexts, code lengths: zstd
 //! groups    of each 1,024 tokens: their bytes LEB128, length LEB128 and bytes of the first one
 //! blocks    bit at which each block of 32 tokens begins (`monotone`)
 //! bits      of each token: length shared with a token before | own length | own bytes
@@ -13,13 +13,15 @@
 //! The first token of a block shares bytes with the first token of its group, and any other with the
 //! token before it. Numbers and bytes are in static prefix codes (`prefix_code`), with a code for each
 //! context: lengths depend on the lengths before them, the first own byte on the byte that it replaces,
-//! and other bytes on the byte before and on being the last one. A length of 31 or more is an escape,
-//! and then its width in 5 bits and itself.
+//! and other bytes on the byte before and on being the last one. Pairs of bytes after which this saves
+//! bits have codes of their own. A length of 31 or more is an escape, and then its width in 5 bits and
+//! itself.
 //!
 //! A word is found by its group, then by the first tokens of blocks, then in one block: it takes some
-//! microseconds. A token takes 60 ns, and 16 others before it on average. Blocks of zstd with 4,096
-//! tokens take 0.85 to 0.9 of the bytes, and all of their tokens are decoded in the same time.
+//! microseconds. A token takes 60 to 90 ns, and 16 others before it on average. Blocks of zstd with 4,096
+//! tokens take 0.98 of the bytes, and all of their tokens are decoded in about the same time.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -28,7 +30,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin, pack, push_varint};
 use crate::format::entropy::monotone::{Monotone, encode_monotone};
-use crate::format::entropy::prefix_code::{BitWriter, Stream, code_lens, codes, is_complete};
+use crate::format::entropy::prefix_code::{BitWriter, Stream, code_lens, codes};
 use crate::format::layout::SegmentMeta;
 use crate::format::strings::Tokens;
 use crate::text::Dictionary;
@@ -37,26 +39,33 @@ const BLOCK_LEN: u32 = 32;
 const GROUP_LEN: u32 = 1024;
 /// Number of tokens that are decoded by one thread at once.
 const TOKENS_AT_ONCE: usize = 16 * GROUP_LEN as usize;
-/// Greatest length of a code that is written, so that the tables of all contexts fit into a cache.
-const MAX_SYMBOL_LEN: u8 = 9;
-/// Level of zstd for the lengths of codes.
+/// Greatest length of a code, so that the tables of all contexts fit into a cache.
+const MAX_SYMBOL_LEN: u8 = 8;
+/// Level of zstd for the codes.
 const LEVEL: i32 = 15;
 
 /// Least length that is escaped, and the symbol of the escape.
 const LONG_LEN: usize = 31;
-const NUM_LENS: usize = 32;
-const NUM_BYTES: usize = 256;
 /// Bits that hold the width of a long length.
 const WIDTH_BITS: u8 = 5;
 
-/// Contexts, one behind another.
+/// Contexts, one behind another. Those of pairs of bytes follow.
 const SHARED_LEN: usize = 0;
 const FIRST_SHARED_LEN: usize = SHARED_LEN + NUM_LEN_CONTEXTS;
 const OWN_LEN: usize = FIRST_SHARED_LEN + 1;
 const FIRST_BYTE: usize = OWN_LEN + NUM_LEN_CONTEXTS;
 const NEXT_BYTE: usize = FIRST_BYTE + NUM_BYTES;
-const NUM_CONTEXTS: usize = NEXT_BYTE + 2 * NUM_BYTES;
+const NUM_SINGLE: usize = NEXT_BYTE + 2 * NUM_BYTES;
 const NUM_LEN_CONTEXTS: usize = 128;
+const NUM_BYTES: usize = 256;
+/// Number of pairs of bytes before another, each with true or false for the last one.
+const NUM_PAIRS: usize = 2 * NUM_BYTES * NUM_BYTES;
+/// Greatest number of pairs with codes of their own. With 16 times as many a dictionary is 2 % smaller, and its tables
+/// do not fit into a cache: tokens take a third longer.
+const MAX_PAIRS: usize = 1 << 10;
+/// Bits that a code takes: for itself, and for each symbol.
+const CODE_BITS: u64 = 20;
+const SYMBOL_BITS: u64 = 8;
 
 /// Returns the context, less than [`NUM_LEN_CONTEXTS`], of a length and of the rest of another string.
 #[inline]
@@ -64,19 +73,29 @@ fn len_context(len: usize, other_len: usize) -> usize {
     len.min(15) * 8 + other_len.saturating_sub(len).min(7)
 }
 
-/// Returns the number of symbols of a context.
-fn num_symbols(context: usize) -> usize {
-    if context < FIRST_BYTE { NUM_LENS } else { NUM_BYTES }
+/// The pair of the last two bytes of `token`, and true if the next one is its last, and the context of the
+/// last one.
+#[inline]
+fn next_context(token: &[u8], is_last: bool) -> (usize, usize) {
+    let [one, two] = match token {
+        [.., two, one] => [*one, *two],
+        [one] => [*one, 0],
+        [] => [0, 0],
+    };
+    let single = 2 * usize::from(one) + usize::from(is_last);
+    (2 * NUM_BYTES * usize::from(two) + single, NEXT_BYTE + single)
 }
 
 /// Receiver of the tokens of a dictionary.
 trait Sink {
     fn begin_block(&mut self) {}
-    fn symbol(&mut self, context: usize, symbol: usize);
+    fn symbol(&mut self, context: usize, symbol: u8);
+    /// Receives a byte behind the `pair` of bytes, of which the last one has the context `single`.
+    fn next_byte(&mut self, pair: usize, single: usize, byte: u8);
     fn plain(&mut self, _number: u32, _width: u8) {}
 
     fn len(&mut self, context: usize, len: usize) {
-        self.symbol(context, len.min(LONG_LEN));
+        self.symbol(context, len.min(LONG_LEN) as u8);
         if len >= LONG_LEN {
             let rest = (len - LONG_LEN) as u32;
             let width = (u32::BITS - rest.leading_zeros()) as u8;
@@ -86,71 +105,145 @@ trait Sink {
     }
 }
 
-struct SymbolCounts(Vec<Vec<u64>>);
-
-impl Sink for SymbolCounts {
-    fn symbol(&mut self, context: usize, symbol: usize) {
-        self.0[context][symbol] += 1;
-    }
-}
-
-#[derive(Default)]
-struct Writer {
-    /// Lengths and codes of the symbols of each context.
-    codes: Vec<(Vec<u8>, Vec<u32>)>,
-    bits: BitWriter,
-    blocks: Vec<u64>,
-}
-
-impl Sink for Writer {
-    fn begin_block(&mut self) {
-        self.blocks.push(self.bits.position());
-    }
-
-    fn symbol(&mut self, context: usize, symbol: usize) {
-        let (lens, codes) = &self.codes[context];
-        self.bits.push(codes[symbol], lens[symbol]);
-    }
-
-    fn plain(&mut self, number: u32, width: u8) {
-        self.bits.push(number, width);
-    }
-}
-
 /// Passes the tokens of `dictionary` to `sink`.
 fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary) {
     let mut shared_before = 0;
     for id in 0..dictionary.len() {
         let token = dictionary.get(id);
         let is_first = id % BLOCK_LEN == 0;
-        let other = match id {
-            _ if is_first => dictionary.get(id - id % GROUP_LEN),
-            id => dictionary.get(id - 1),
-        };
+        let other = if is_first { dictionary.get(id - id % GROUP_LEN) } else { dictionary.get(id - 1) };
         let shared_len = other.iter().zip(token).take_while(|(a, b)| a == b).count();
         let context = if is_first { FIRST_SHARED_LEN } else { SHARED_LEN + len_context(shared_before, other.len()) };
         if is_first {
             sink.begin_block();
         }
         sink.len(context, shared_len);
-        let own = &token[shared_len..];
-        sink.len(OWN_LEN + len_context(shared_len, other.len()), own.len());
-        for (at, &byte) in own.iter().enumerate() {
-            let replaced = other.get(shared_len).filter(|_| at == 0);
-            let before = (shared_len + at).checked_sub(1).map_or(0, |before| token[before]);
-            sink.symbol(byte_context(replaced.copied(), before, at + 1 == own.len()), byte.into());
+        sink.len(OWN_LEN + len_context(shared_len, other.len()), token.len() - shared_len);
+        for at in shared_len..token.len() {
+            match other.get(at).filter(|_| at == shared_len) {
+                Some(&replaced) => sink.symbol(FIRST_BYTE + usize::from(replaced), token[at]),
+                None => {
+                    let (pair, single) = next_context(&token[..at], at + 1 == token.len());
+                    sink.next_byte(pair, single, token[at]);
+                }
+            }
         }
         shared_before = shared_len;
     }
 }
 
-/// Returns the context of an own byte: the byte that it replaces, or the byte before and true for the
-/// last one.
-#[inline]
-fn byte_context(replaced: Option<u8>, before: u8, is_last: bool) -> usize {
-    match replaced {
-        Some(byte) => FIRST_BYTE + usize::from(byte),
-        None => NEXT_BYTE + 2 * usize::from(before) + usize::from(is_last),
+/// Counts of the symbols of each context.
+type Counts = BTreeMap<usize, [u64; NUM_BYTES]>;
+
+fn count(counts: &mut Counts, context: usize, symbol: u8) {
+    counts.entry(context).or_insert([0; NUM_BYTES])[usize::from(symbol)] += 1;
+}
+
+/// Counts the bytes behind pairs.
+#[derive(Default)]
+struct PairCounts(Counts);
+
+impl Sink for PairCounts {
+    fn symbol(&mut self, _context: usize, _symbol: u8) {}
+
+    fn next_byte(&mut self, pair: usize, _single: usize, byte: u8) {
+        count(&mut self.0, pair, byte);
+    }
+}
+
+impl PairCounts {
+    /// Returns the pairs, ascending, whose bytes take less with a code of their own than with that of the last byte.
+    fn worth_codes(&self) -> Vec<usize> {
+        let mut singles = Counts::new();
+        for (pair, counts) in &self.0 {
+            let sums = singles.entry(pair % (2 * NUM_BYTES)).or_insert([0; NUM_BYTES]);
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        let lens = singles.into_iter().map(|(single, counts)| (single, code_lens(&counts, MAX_SYMBOL_LEN)));
+        let lens: BTreeMap<usize, Vec<u8>> = lens.collect();
+        let gain = |pair: usize, counts: &[u64; NUM_BYTES]| {
+            let num_symbols = counts.iter().filter(|&&count| count > 0).count() as u64;
+            let own = num_bits(counts, &code_lens(counts, MAX_SYMBOL_LEN)) + CODE_BITS + SYMBOL_BITS * num_symbols;
+            num_bits(counts, &lens[&(pair % (2 * NUM_BYTES))]).saturating_sub(own)
+        };
+        let gains = self.0.iter().map(|(&pair, counts)| (gain(pair, counts), pair));
+        let mut gains: Vec<(u64, usize)> = gains.filter(|&(gain, _)| gain > 0).collect();
+        gains.sort_unstable_by(|a, b| b.cmp(a));
+        let mut pairs: Vec<usize> = gains.into_iter().map(|(_, pair)| pair).take(MAX_PAIRS).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+}
+
+fn num_bits(counts: &[u64; NUM_BYTES], lens: &[u8]) -> u64 {
+    counts.iter().zip(lens).map(|(count, &len)| count * u64::from(len)).sum()
+}
+
+/// Finds the context of pairs with codes of their own.
+#[derive(Debug)]
+struct Pairs {
+    /// Context of each pair, or 0.
+    contexts: Vec<u16>,
+}
+
+impl Pairs {
+    /// Takes `pairs`, which ascend.
+    fn new(pairs: &[usize]) -> Self {
+        let mut contexts = vec![0; NUM_PAIRS];
+        for (context, &pair) in (NUM_SINGLE as u16..).zip(pairs) {
+            contexts[pair] = context;
+        }
+        Self { contexts }
+    }
+
+    #[inline]
+    fn context(&self, pair: usize, single: usize) -> usize {
+        match self.contexts[pair] {
+            0 => single,
+            context => context.into(),
+        }
+    }
+}
+
+struct SymbolCounts<'a> {
+    pairs: &'a Pairs,
+    counts: Counts,
+}
+
+impl Sink for SymbolCounts<'_> {
+    fn symbol(&mut self, context: usize, symbol: u8) {
+        count(&mut self.counts, context, symbol);
+    }
+
+    fn next_byte(&mut self, pair: usize, single: usize, byte: u8) {
+        self.symbol(self.pairs.context(pair, single), byte);
+    }
+}
+
+struct Writer<'a> {
+    pairs: &'a Pairs,
+    /// Lengths and codes of the symbols of each context.
+    codes: BTreeMap<usize, (Vec<u8>, Vec<u32>)>,
+    bits: BitWriter,
+    blocks: Vec<u64>,
+}
+
+impl Sink for Writer<'_> {
+    fn begin_block(&mut self) {
+        self.blocks.push(self.bits.position());
+    }
+
+    fn symbol(&mut self, context: usize, symbol: u8) {
+        let (lens, codes) = &self.codes[&context];
+        self.bits.push(codes[usize::from(symbol)], lens[usize::from(symbol)]);
+    }
+
+    fn next_byte(&mut self, pair: usize, single: usize, byte: u8) {
+        self.symbol(self.pairs.context(pair, single), byte);
+    }
+
+    fn plain(&mut self, number: u32, width: u8) {
+        self.bits.push(number, width);
     }
 }
 
@@ -159,24 +252,24 @@ fn byte_context(replaced: Option<u8>, before: u8, is_last: bool) -> usize {
 /// # Errors
 /// [`Error::Io`] if zstd cannot allocate memory.
 pub(super) fn encode(dictionary: &Dictionary) -> Result<Vec<u8>> {
-    let mut counted = SymbolCounts((0..NUM_CONTEXTS).map(|context| vec![0; num_symbols(context)]).collect());
+    let mut from_pairs = PairCounts::default();
+    put_tokens(&mut from_pairs, dictionary);
+    let own_pairs = from_pairs.worth_codes();
+    let pairs = Pairs::new(&own_pairs);
+    let mut counted = SymbolCounts { pairs: &pairs, counts: Counts::new() };
     put_tokens(&mut counted, dictionary);
-    let mut used = vec![0u8; NUM_CONTEXTS.div_ceil(8)];
-    let mut packed_lens = Vec::new();
-    let mut writer = Writer::default();
-    for (context, counts) in counted.0.iter().enumerate() {
-        let lens = code_lens(counts, MAX_SYMBOL_LEN);
-        if counts.iter().any(|&count| count > 0) {
-            used[context / 8] |= 1 << (context % 8);
-            packed_lens.extend(lens.chunks(2).map(|pair| pair[0] | pair[1] << 4));
-        }
+    let lens = counted.counts.iter().map(|(&context, counts)| (context, code_lens(counts, MAX_SYMBOL_LEN)));
+    let lens: BTreeMap<usize, Vec<u8>> = lens.collect();
+    let mut out = Vec::new();
+    push_codes(&mut out, &own_pairs, &lens)?;
+    let with_codes = lens.into_iter().map(|(context, lens)| {
         let codes = codes(&lens);
-        writer.codes.push((lens, codes));
-    }
+        (context, (lens, codes))
+    });
+    let codes = with_codes.collect();
+    let mut writer = Writer { pairs: &pairs, codes, bits: BitWriter::default(), blocks: Vec::new() };
     put_tokens(&mut writer, dictionary);
     let num_bits = writer.bits.position();
-    let mut out = Vec::new();
-    pack(&mut out, &[used, packed_lens].concat(), LEVEL)?;
     for id in (0..dictionary.len()).step_by(GROUP_LEN as usize) {
         let offset = |id: u32| u64::from(dictionary.offsets()[id as usize]);
         push_varint(&mut out, offset(dictionary.len().min(id.saturating_add(GROUP_LEN))) - offset(id));
@@ -189,6 +282,33 @@ pub(super) fn encode(dictionary: &Dictionary) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// Appends the pairs with contexts of their own, and the lengths of the codes of contexts.
+fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &BTreeMap<usize, Vec<u8>>) -> Result<()> {
+    let (mut keys, mut counts, mut symbols, mut used_lens) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut next = 0;
+    for &pair in pairs {
+        push_varint(&mut keys, (pair - next) as u64);
+        next = pair + 1;
+    }
+    for context in 0..NUM_SINGLE + pairs.len() {
+        let used = lens.get(&context).into_iter().flatten().enumerate().filter(|(_, len)| **len > 0);
+        let (mut num_symbols, mut next) = (0u64, 0);
+        for (symbol, &len) in used {
+            symbols.push((symbol - next) as u8);
+            used_lens.push(len);
+            next = symbol + 1;
+            num_symbols += 1;
+        }
+        push_varint(&mut counts, num_symbols);
+    }
+    push_varint(out, pairs.len() as u64);
+    push_varint(out, symbols.len() as u64);
+    for part in [keys, counts, symbols, used_lens] {
+        pack(out, &part, LEVEL)?;
+    }
+    Ok(())
+}
+
 /// A symbol, found by the next bits of a context.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
@@ -199,42 +319,78 @@ struct Entry {
 /// Tables of the codes of all contexts.
 #[derive(Debug)]
 struct Tables {
+    pairs: Pairs,
     entries: Vec<Entry>,
     /// Start of the entries of each context, and log2 of their number. A context that is not used has none.
     contexts: Vec<Option<(u32, u8)>>,
 }
 
 impl Tables {
-    /// Reads the lengths of codes. Returns `None` if a code is not complete.
-    fn read(lens: &[u8]) -> Option<Self> {
-        let (used, mut lens) = lens.split_at_checked(NUM_CONTEXTS.div_ceil(8))?;
-        let mut tables = Self { entries: Vec::new(), contexts: Vec::with_capacity(NUM_CONTEXTS) };
-        for context in 0..NUM_CONTEXTS {
-            let is_used = used[context / 8] >> (context % 8) & 1 == 1;
-            let (own, rest) = lens.split_at_checked(if is_used { num_symbols(context) / 2 } else { 0 })?;
-            lens = rest;
-            let table = if is_used { Some(tables.push(own)?) } else { None };
+    /// Reads what [`push_codes`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if a code is not complete.
+    fn read(cursor: &mut Cursor<'_>, place: Origin<'_>) -> Result<Self> {
+        let at = cursor.clone();
+        let misfit = || at.fault("expected lengths of complete prefix codes");
+        let [num_pairs, num_symbols] = [cursor.varint()?, cursor.varint()?];
+        if num_pairs > MAX_PAIRS as u64 || num_symbols > (NUM_BYTES * (NUM_SINGLE + MAX_PAIRS)) as u64 {
+            return Err(misfit());
+        }
+        let (num_pairs, num_symbols) = (num_pairs as usize, num_symbols as usize);
+        let [keys, counts] = [cursor.unpack(3 * num_pairs)?, cursor.unpack(2 * (NUM_SINGLE + num_pairs))?];
+        let [symbols, lens] = [cursor.unpack(num_symbols)?, cursor.unpack(num_symbols)?];
+        let (mut keys, mut counts) = (Cursor::new(place, &keys), Cursor::new(place, &counts));
+        let (mut pairs, mut next) = (Vec::with_capacity(num_pairs), 0u64);
+        for _ in 0..num_pairs {
+            let pair = next.saturating_add(keys.varint()?);
+            pairs.push(usize::try_from(pair).ok().filter(|&pair| pair < NUM_PAIRS).ok_or_else(misfit)?);
+            next = pair + 1;
+        }
+        let mut tables = Self { pairs: Pairs::new(&pairs), entries: Vec::new(), contexts: Vec::new() };
+        let (mut symbols, mut lens) = (&symbols[..], &lens[..]);
+        for _ in 0..NUM_SINGLE + num_pairs {
+            let num_used = usize::try_from(counts.varint()?).unwrap_or(usize::MAX);
+            let parts = symbols.split_at_checked(num_used).zip(lens.split_at_checked(num_used));
+            let ((own, symbols_left), (own_lens, lens_left)) = parts.ok_or_else(misfit)?;
+            (symbols, lens) = (symbols_left, lens_left);
+            let table = if num_used == 0 { None } else { Some(tables.push(own, own_lens).ok_or_else(misfit)?) };
             tables.contexts.push(table);
         }
-        lens.is_empty().then_some(tables)
+        if symbols.is_empty() && lens.is_empty() { Ok(tables) } else { Err(misfit()) }
     }
 
-    /// Adds the table of a code whose lengths are `packed`, two in a byte.
-    fn push(&mut self, packed: &[u8]) -> Option<(u32, u8)> {
-        let lens: Vec<u8> = packed.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+    /// Adds the table of a code of symbols, by the gaps between them, with these lengths. Returns `None` if it is not
+    /// complete. A code of one symbol takes one bit.
+    fn push(&mut self, gaps: &[u8], lens: &[u8]) -> Option<(u32, u8)> {
+        let mut nums = [0u32; MAX_SYMBOL_LEN as usize + 1];
+        for &len in lens {
+            *nums.get_mut(usize::from(len)).filter(|_| len > 0)? += 1;
+        }
         let width = *lens.iter().max()?;
-        if !is_complete(&lens) || width == 0 {
+        // The first code of each length.
+        let (mut next_codes, mut code) = ([0u32; MAX_SYMBOL_LEN as usize + 1], 0);
+        for len in 1..=usize::from(width) {
+            code = (code + nums[len - 1]) << 1;
+            next_codes[len] = code;
+        }
+        let is_single = matches!(lens, [1]);
+        if !is_single && next_codes[usize::from(width)] + nums[usize::from(width)] != 1 << width {
             return None;
         }
         let start = self.entries.len();
-        let is_single = lens.iter().filter(|&&len| len > 0).count() == 1;
         self.entries.resize(start + (1 << width), Entry::default());
-        for ((symbol, &code_len), code) in (0u8..=u8::MAX).zip(&lens).zip(codes(&lens)) {
-            if code_len > 0 {
-                let step = if is_single { 1 } else { 1 << code_len };
-                let with_code = self.entries[start..].iter_mut().skip(code as usize).step_by(step);
-                with_code.for_each(|entry| *entry = Entry { symbol, code_len });
-            }
+        let entries = &mut self.entries[start..];
+        let mut next = 0usize;
+        for (&gap, &code_len) in gaps.iter().zip(lens) {
+            let symbol = u8::try_from(next + usize::from(gap)).ok()?;
+            next = usize::from(symbol) + 1;
+            let code = &mut next_codes[usize::from(code_len)];
+            let low_first = code.reverse_bits() >> (u32::BITS - u32::from(code_len));
+            *code += 1;
+            let step = if is_single { 1 } else { 1 << code_len };
+            let with_code = entries.iter_mut().skip(low_first as usize).step_by(step);
+            with_code.for_each(|entry| *entry = Entry { symbol, code_len });
         }
         Some((start as u32, width))
     }
@@ -257,6 +413,10 @@ impl Tables {
         }
         let width = stream.plain(WIDTH_BITS) as u8;
         Some(LONG_LEN + stream.plain(width) as usize)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&self.pairs.contexts[..]) + size_of_val(&self.entries[..]) + size_of_val(&self.contexts[..])
     }
 }
 
@@ -289,8 +449,7 @@ impl CodedTokens {
     /// [`Error::Format`] if `bytes` are no such section.
     pub(super) fn read(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
-        let lens = cursor.unpack(NUM_CONTEXTS * (NUM_BYTES / 2 + 1))?;
-        let tables = Tables::read(&lens).ok_or_else(|| place.fault(0, "expected lengths of complete prefix codes"))?;
+        let tables = Tables::read(&mut cursor, place)?;
         // Together they are less than 2^32, as the footer was checked.
         let num_tokens = meta.num_words.saturating_add(meta.num_separators);
         let (mut groups, mut len_left) = (Vec::new(), meta.dictionary_bytes);
@@ -326,8 +485,7 @@ impl CodedTokens {
 
     /// Returns the number of bytes of main memory in use.
     pub(in crate::format) fn memory_bytes(&self) -> usize {
-        let Tables { entries, contexts } = &self.tables;
-        size_of_val(&entries[..]) + size_of_val(&contexts[..]) + size_of_val(&self.groups[..])
+        self.tables.memory_bytes() + size_of_val(&self.groups[..])
     }
 
     /// Decodes all tokens.
@@ -485,13 +643,17 @@ fn read_token(
     if shared_len > other_len || own_len > max_len - shared_len.min(max_len) {
         return None;
     }
-    let mut replaced = token.get(shared_len).copied();
+    let replaced = token.get(shared_len).copied();
     token.truncate(shared_len);
-    let mut before = token.last().copied().unwrap_or_default();
     for at in 1..=own_len {
-        let context = byte_context(replaced.take(), before, at == own_len);
-        before = tables.symbol(stream, context)?;
-        token.push(before);
+        let context = match replaced.filter(|_| at == 1) {
+            Some(byte) => FIRST_BYTE + usize::from(byte),
+            None => {
+                let (pair, single) = next_context(token, at == own_len);
+                tables.pairs.context(pair, single)
+            }
+        };
+        token.push(tables.symbol(stream, context)?);
     }
     Some(shared_len)
 }

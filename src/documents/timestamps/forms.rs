@@ -30,6 +30,7 @@ use super::behind::{
 };
 use super::scan::{DayTime, Scan};
 use super::short::Short;
+use super::shown::Shown;
 use super::zones::{self, Unclear, Zone};
 
 /// A time as a text states it.
@@ -41,21 +42,6 @@ pub enum Moment {
     Shown(Shown),
     /// A time whose date has two digits for the year, anywhere.
     Short(Short),
-}
-
-/// A time of clocks and calendars.
-#[derive(Debug, Clone, Copy)]
-pub struct Shown {
-    /// Year, if it is stated.
-    pub year: Option<i32>,
-    /// Month, from 1.
-    pub month: u32,
-    /// Day of the month, from 1.
-    pub day: u32,
-    /// Time of the day, if it is stated.
-    pub time: Option<NaiveTime>,
-    /// Zone of the clock, if it is stated.
-    pub zone: Option<Zone>,
 }
 
 /// A stamp that was read, or that is not understood as a whole.

@@ -21,6 +21,7 @@ mod forms;
 mod oracle;
 mod scan;
 mod short;
+mod shown;
 mod years;
 mod zones;
 
@@ -42,8 +43,9 @@ use self::digits::Digits;
 pub use self::digits::from_seconds;
 use self::explained::Explained;
 use self::format::Format;
-use self::forms::{Moment, Shown};
+use self::forms::Moment;
 use self::short::{Order, Short};
+use self::shown::Shown;
 pub use self::years::{LineTime, MAX_HELD};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;

@@ -13,8 +13,7 @@
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 
-use super::forms::Shown;
-use super::years::MAX_BACK;
+use super::shown::{MAX_BACK, Shown};
 use super::zones::Zone;
 
 /// Orders of year, month and day, the usual one first.

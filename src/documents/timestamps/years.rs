@@ -9,15 +9,13 @@
 //! [`MAX_BACK`] behind the next one lies in the year before. Lines may still be out of order by less than that, as in
 //! logs that were joined in another order. O(lines); the lines of an input are held until it ends, up to [`MAX_HELD`].
 
-use chrono::{NaiveDateTime, TimeDelta};
+use chrono::NaiveDateTime;
 
-use super::forms::Shown;
 use super::short::Short;
+use super::shown::{MAX_BACK, Shown};
 
 /// Number of times that are held at most. Those of a longer input are settled without the ones behind them.
 pub const MAX_HELD: usize = 1 << 20;
-/// The most by which a time may be behind the next one.
-pub const MAX_BACK: TimeDelta = TimeDelta::days(92);
 
 /// Time of a line.
 #[derive(Debug, Clone, Copy)]

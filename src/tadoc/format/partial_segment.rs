@@ -14,7 +14,7 @@ use crate::format::codecs;
 use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
-use crate::format::reader::{StoredSegment, refuse_steep_rule, section_for};
+use crate::format::reader::{StoredSegment, check_words, refuse_steep_rule, section_for};
 use crate::segment::{Dag, Segment};
 use crate::text::Dictionary;
 
@@ -117,6 +117,15 @@ fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(Gram
 }
 
 impl StoredSegment<'_> {
+    /// Returns the dictionary of the tokens `ids`, which ascend.
+    fn tokens(&self, ids: &[u32]) -> Result<Dictionary> {
+        let (section, bytes) = self.section(SectionKind::Dictionary)?;
+        let place = section.origin(self.file);
+        let dictionary = codecs::dictionary::subset(place, section.codec, bytes, self.meta, ids)?;
+        check_words(place, self.profile, &dictionary)?;
+        Ok(dictionary)
+    }
+
     /// Decodes `units` of `stream` and builds a segment of them. `tokens` returns the dictionary of some tokens.
     fn units(
         &self,

@@ -115,7 +115,7 @@ pub fn read_segment_if(
 /// Bytes of a segment, or of some of its sections.
 pub(super) struct StoredSegment<'a> {
     pub(super) file: &'a str,
-    profile: TokenizerProfile,
+    pub(super) profile: TokenizerProfile,
     pub(super) meta: &'a SegmentMeta,
     bytes: &'a [u8],
     /// Offset of the bytes in the file.
@@ -165,15 +165,6 @@ impl<'a> StoredSegment<'a> {
     pub(super) fn dictionary(&self) -> Result<Dictionary> {
         let (section, bytes) = self.section(SectionKind::Dictionary)?;
         decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
-    }
-
-    /// Returns the dictionary of the tokens `ids`, which ascend.
-    pub(super) fn tokens(&self, ids: &[u32]) -> Result<Dictionary> {
-        let (section, bytes) = self.section(SectionKind::Dictionary)?;
-        let place = section.origin(self.file);
-        let dictionary = codecs::dictionary::subset(place, section.codec, bytes, self.meta, ids)?;
-        check_words(place, self.profile, &dictionary)?;
-        Ok(dictionary)
     }
 
     /// Decodes the grammar and checks it.

@@ -1,0 +1,72 @@
+//! Contexts of the codes of tokens: the lengths, the byte or the pair of bytes before a symbol.
+
+/// Greatest length of a code, so that the tables of all contexts fit into a cache.
+pub const MAX_SYMBOL_LEN: u8 = 8;
+/// Least length that is escaped, and the symbol of the escape.
+pub const LONG_LEN: usize = 31;
+/// Bits that hold the width of a long length.
+pub const WIDTH_BITS: u8 = 5;
+
+/// Contexts, one behind another. Those of pairs of bytes follow.
+pub const SHARED_LEN: usize = 0;
+pub const FIRST_SHARED_LEN: usize = SHARED_LEN + NUM_LEN_CONTEXTS;
+pub const OWN_LEN: usize = FIRST_SHARED_LEN + 1;
+pub const FIRST_BYTE: usize = OWN_LEN + NUM_LEN_CONTEXTS;
+const NEXT_BYTE: usize = FIRST_BYTE + NUM_BYTES;
+pub const NUM_SINGLE: usize = NEXT_BYTE + 2 * NUM_BYTES;
+const NUM_LEN_CONTEXTS: usize = 128;
+pub const NUM_BYTES: usize = 256;
+/// Number of pairs of bytes before another, each with true or false for the last one.
+pub const NUM_PAIRS: usize = 2 * NUM_BYTES * NUM_BYTES;
+/// Greatest number of pairs with codes of their own. With 16 times as many a dictionary is 2 % smaller, and its tables
+/// do not fit into a cache: tokens take a third longer.
+pub const MAX_PAIRS: usize = 1 << 10;
+
+/// Returns the context, less than [`NUM_LEN_CONTEXTS`], of a length and of the rest of another string.
+#[inline]
+pub fn len_context(len: usize, other_len: usize) -> usize {
+    len.min(15) * 8 + other_len.saturating_sub(len).min(7)
+}
+
+/// The pair of the last two bytes of `token`, and true if the next one is its last, and the context of the
+/// last one.
+#[inline]
+pub fn next_context(token: &[u8], is_last: bool) -> (usize, usize) {
+    let [one, two] = match token {
+        [.., two, one] => [*one, *two],
+        [one] => [*one, 0],
+        [] => [0, 0],
+    };
+    let single = 2 * usize::from(one) + usize::from(is_last);
+    (2 * NUM_BYTES * usize::from(two) + single, NEXT_BYTE + single)
+}
+
+/// Finds the context of pairs with codes of their own.
+#[derive(Debug)]
+pub struct Pairs {
+    /// Context of each pair, or 0.
+    contexts: Vec<u16>,
+}
+
+impl Pairs {
+    /// Takes `pairs`, which ascend.
+    pub fn new(pairs: &[usize]) -> Self {
+        let mut contexts = vec![0; NUM_PAIRS];
+        for (context, &pair) in (NUM_SINGLE as u16..).zip(pairs) {
+            contexts[pair] = context;
+        }
+        Self { contexts }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&self.contexts[..])
+    }
+
+    #[inline]
+    pub fn context(&self, pair: usize, single: usize) -> usize {
+        match self.contexts[pair] {
+            0 => single,
+            context => context.into(),
+        }
+    }
+}

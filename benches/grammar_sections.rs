@@ -10,7 +10,7 @@
 //! one document, and of 50 spread over the corpus, over the time of all. That of a document is of its units and
 //! of their words.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod corpora;
 

@@ -12,7 +12,7 @@ pub const SHARED_LEN: usize = 0;
 pub const FIRST_SHARED_LEN: usize = SHARED_LEN + NUM_LEN_CONTEXTS;
 pub const OWN_LEN: usize = FIRST_SHARED_LEN + 1;
 pub const FIRST_BYTE: usize = OWN_LEN + NUM_LEN_CONTEXTS;
-const NEXT_BYTE: usize = FIRST_BYTE + NUM_BYTES;
+pub const NEXT_BYTE: usize = FIRST_BYTE + NUM_BYTES;
 pub const NUM_SINGLE: usize = NEXT_BYTE + 2 * NUM_BYTES;
 const NUM_LEN_CONTEXTS: usize = 128;
 pub const NUM_BYTES: usize = 256;
@@ -56,10 +56,6 @@ impl Pairs {
             contexts[pair] = context;
         }
         Self { contexts }
-    }
-
-    pub fn memory_bytes(&self) -> usize {
-        size_of_val(&self.contexts[..])
     }
 
     #[inline]

@@ -274,14 +274,11 @@ fn read_token(
     let replaced = token.get(shared_len).copied();
     token.truncate(shared_len);
     for at in 1..=own_len {
-        let context = match replaced.filter(|_| at == 1) {
-            Some(byte) => FIRST_BYTE + usize::from(byte),
-            None => {
-                let (pair, single) = next_context(token, at == own_len);
-                tables.pairs.context(pair, single)
-            }
+        let byte = match replaced.filter(|_| at == 1) {
+            Some(byte) => tables.symbol(stream, FIRST_BYTE + usize::from(byte)),
+            None => tables.next_byte(stream, next_context(token, at == own_len).0),
         };
-        token.push(tables.symbol(stream, context)?);
+        token.push(byte?);
     }
     Some(shared_len)
 }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::prefix_code::Stream;
 
-use super::contexts::{LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NUM_BYTES, NUM_PAIRS, NUM_SINGLE, Pairs, WIDTH_BITS};
+use super::contexts::{LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE, WIDTH_BITS};
 
 /// A symbol, found by the next bits of a context.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,13 +14,25 @@ struct Entry {
     code_len: u8,
 }
 
+/// Place of the entries of a context: their start and log2 of their number, 0 for a context that is not used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Table(u32);
+
+impl Table {
+    const WIDTH_BITS: u32 = 4;
+
+    fn new(start: usize, width: u8) -> Self {
+        Self((start as u32) << Self::WIDTH_BITS | u32::from(width))
+    }
+}
+
 /// Tables of the codes of all contexts.
 #[derive(Debug)]
 pub struct Tables {
-    pub pairs: Pairs,
     entries: Vec<Entry>,
-    /// Start of the entries of each context, and log2 of their number. A context that is not used has none.
-    contexts: Vec<Option<(u32, u8)>>,
+    single: Vec<Table>,
+    /// The table of each pair: its own, or that of its last byte. So a byte takes two look-ups that wait for each other.
+    pairs: Vec<Table>,
 }
 
 impl Tables {
@@ -45,22 +57,29 @@ impl Tables {
             pairs.push(usize::try_from(pair).ok().filter(|&pair| pair < NUM_PAIRS).ok_or_else(misfit)?);
             next = pair + 1;
         }
-        let mut tables = Self { pairs: Pairs::new(&pairs), entries: Vec::new(), contexts: Vec::new() };
+        let mut tables = Self { entries: Vec::new(), single: Vec::new(), pairs: Vec::new() };
         let (mut symbols, mut lens) = (&symbols[..], &lens[..]);
         for _ in 0..NUM_SINGLE + num_pairs {
             let num_used = usize::try_from(counts.varint()?).unwrap_or(usize::MAX);
             let parts = symbols.split_at_checked(num_used).zip(lens.split_at_checked(num_used));
             let ((own, symbols_left), (own_lens, lens_left)) = parts.ok_or_else(misfit)?;
             (symbols, lens) = (symbols_left, lens_left);
-            let table = if num_used == 0 { None } else { Some(tables.push(own, own_lens).ok_or_else(misfit)?) };
-            tables.contexts.push(table);
+            let is_used = num_used > 0;
+            let table = if is_used { tables.push(own, own_lens).ok_or_else(misfit)? } else { Table::default() };
+            tables.single.push(table);
         }
-        if symbols.is_empty() && lens.is_empty() { Ok(tables) } else { Err(misfit()) }
+        if !symbols.is_empty() || !lens.is_empty() {
+            return Err(misfit());
+        }
+        let own = tables.single.split_off(NUM_SINGLE);
+        tables.pairs = tables.single[NEXT_BYTE..].repeat(NUM_BYTES);
+        pairs.into_iter().zip(own).for_each(|(pair, table)| tables.pairs[pair] = table);
+        Ok(tables)
     }
 
     /// Adds the table of a code of symbols, by the gaps between them, with these lengths. Returns `None` if it is not
     /// complete. A code of one symbol takes one bit.
-    fn push(&mut self, gaps: &[u8], lens: &[u8]) -> Option<(u32, u8)> {
+    fn push(&mut self, gaps: &[u8], lens: &[u8]) -> Option<Table> {
         let mut nums = [0u32; MAX_SYMBOL_LEN as usize + 1];
         for &len in lens {
             *nums.get_mut(usize::from(len)).filter(|_| len > 0)? += 1;
@@ -90,17 +109,31 @@ impl Tables {
             let with_code = entries.iter_mut().skip(low_first as usize).step_by(step);
             with_code.for_each(|entry| *entry = Entry { symbol, code_len });
         }
-        Some((start as u32, width))
+        Some(Table::new(start, width))
+    }
+
+    #[inline]
+    fn symbol_in(&self, stream: &mut Stream<'_>, Table(table): Table) -> Option<u8> {
+        let width = table & ((1 << Table::WIDTH_BITS) - 1);
+        if width == 0 {
+            return None;
+        }
+        let bits = stream.bits() as usize & ((1 << width) - 1);
+        let Entry { symbol, code_len } = self.entries[(table >> Table::WIDTH_BITS) as usize + bits];
+        stream.position += usize::from(code_len);
+        Some(symbol)
     }
 
     /// Reads a symbol. Returns `None` in a context that is not used.
     #[inline]
     pub fn symbol(&self, stream: &mut Stream<'_>, context: usize) -> Option<u8> {
-        let (start, width) = self.contexts[context]?;
-        let bits = stream.bits() as usize & ((1 << width) - 1);
-        let Entry { symbol, code_len } = self.entries[start as usize + bits];
-        stream.skip(code_len.into());
-        Some(symbol)
+        self.symbol_in(stream, self.single[context])
+    }
+
+    /// Reads a byte behind a pair. Returns `None` in a context that is not used.
+    #[inline]
+    pub fn next_byte(&self, stream: &mut Stream<'_>, pair: usize) -> Option<u8> {
+        self.symbol_in(stream, self.pairs[pair])
     }
 
     #[inline]
@@ -114,6 +147,6 @@ impl Tables {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.pairs.memory_bytes() + size_of_val(&self.entries[..]) + size_of_val(&self.contexts[..])
+        size_of_val(&self.entries[..]) + size_of_val(&self.single[..]) + size_of_val(&self.pairs[..])
     }
 }

@@ -79,10 +79,11 @@ async fn statements_have_the_rows_of_one_process() {
         "SELECT count(*) FROM search(@, 'scan') x LEFT JOIN (SELECT doc_id, byte_offset FROM search(@, 'the') \
          ORDER BY 1, 2 LIMIT 10) y ON x.doc_id = y.doc_id AND x.byte_offset < y.byte_offset",
         // The semi join has tasks in which the scan of its second side never runs.
-        "SELECT a, b FROM (SELECT doc_id AS a, path AS b FROM documents(#) ORDER BY a, b LIMIT 4) \
-         WHERE a IN (SELECT x.a FROM (SELECT doc_id AS a, path::varchar AS b FROM documents(#)) x LEFT SEMI JOIN \
-         (SELECT doc_id AS a, words::varchar AS b FROM documents(@) ORDER BY a, b LIMIT 22) y \
-         ON x.a = y.a AND x.b <> y.b) ORDER BY a DESC, b LIMIT 8",
+        "SELECT a, b FROM (SELECT doc_id AS a, path::varchar AS b FROM documents(#) ORDER BY a, b LIMIT 4) \
+         WHERE a IN (SELECT z FROM (SELECT a AS z FROM (SELECT x.a AS a, x.b AS b FROM \
+         (SELECT doc_id AS a, path::varchar AS b FROM documents(#)) x LEFT SEMI JOIN (SELECT a, b FROM \
+         (SELECT doc_id AS a, words::varchar AS b FROM documents(@)) ORDER BY a, b LIMIT 22) y \
+         ON x.a = y.a AND x.b <> y.b)) WHERE z IS NOT NULL) ORDER BY a DESC, b LIMIT 8",
         "SELECT 1 AS one",
         "SELECT * FROM alike",
         "SELECT version, kind FROM \"living$history\" ORDER BY version",

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::Corpus;
     use crate::build::{CorpusBuilder, IngestOptions};
-    use crate::format::{FooterOutcome, SegmentLayout};
+    use crate::format::{FooterOutcome, SegmentLayout, StoredDictionary};
 
     fn file_in(layout: SegmentLayout, texts: &[String]) -> (FileFooter, Vec<u8>) {
         let options = IngestOptions { layout, ..IngestOptions::default() };
@@ -165,6 +165,35 @@ mod tests {
         let outcome = FileFooter::parse("a", &file, file.len() as u64, &OpenLimits::default()).unwrap();
         let FooterOutcome::Footer(footer) = outcome else { panic!("the whole file was passed") };
         (footer, file)
+    }
+
+    #[test]
+    fn words_of_a_large_dictionary_are_read_alone() {
+        let text = |doc: u32| (0..3_000).map(|at| format!("word{:07} ", 3_000 * doc + at)).collect();
+        let texts: Vec<String> = (0..40).map(text).collect();
+        let (footer, file) = file_in(SegmentLayout::INDEXED, &texts);
+        let part = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
+        let (meta, limits) = (&footer.segments[0], OpenLimits::default());
+        let words = StoredDictionary::new("a", &footer, 0, part(meta.dictionary_range()).to_vec().into()).unwrap();
+        assert_eq!(words.word_id("word0011999").unwrap(), Some(Some(11_999)));
+        assert_eq!(words.word_id("word0120000").unwrap(), Some(None));
+        let all = words.decode(&limits).unwrap();
+        assert_eq!((all.num_words(), all.word(70_000.into())), (120_000, "word0070000"));
+        let mut num_read = 0;
+        let tokens = |ids: &[u32]| {
+            num_read = ids.len();
+            words.subset(ids, &limits)
+        };
+        let rest = part(meta.rest_range());
+        let some = read_documents_with("a", &footer, 0, rest, tokens, &[3, 17], &limits).unwrap();
+        assert!(some.num_decoded < some.num_units && num_read < 40_000, "{num_read}");
+        let corpus = Corpus::new(footer.profile, vec![Arc::new(some.segment)]);
+        let whole = read_documents("a", &footer, 0, part(meta.byte_range()), &[3, 17], &limits).unwrap();
+        let other = Corpus::new(footer.profile, vec![Arc::new(whole)]);
+        for doc in [3, 17] {
+            assert_eq!(corpus.document_text(doc).unwrap(), texts[doc as usize]);
+            assert_eq!(other.document_text(doc).unwrap(), texts[doc as usize]);
+        }
     }
 
     proptest! {

@@ -76,8 +76,8 @@ const MAX_PARTS: u64 = 4;
 /// decoded in a few hundredths of a second.
 const MIN_BLOCKS_BYTES: usize = 1 << 20;
 /// Least number of token bytes for which the layout `indexed` has tokens that are read alone. Smaller
-/// dictionaries are decoded in a millisecond, and the codes of all contexts take some kilobytes.
-const MIN_CODED_BYTES: usize = 64 << 10;
+/// dictionaries are decoded in a few milliseconds, and the tables of all contexts take about as much memory.
+const MIN_CODED_BYTES: usize = 1 << 20;
 /// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
 /// Memory for the distributions of a part.

@@ -6,9 +6,9 @@
 //! everything but the dictionary: checksums, the grammar, its lengths and paths. It is the shortest of
 //! seven runs. The grammars of all layouts are compared.
 //!
-//! A second table has the layout `indexed`: bytes of its dictionaries over those of `fast`, and the time of
-//! one document, and of 50 spread over the corpus, over the time of all. That of a document is of its units and
-//! of their words.
+//! A second table has the layout `indexed`: bytes of its dictionaries over those of `fast`, and the time
+//! of one document, and of 50 spread over the corpus, over the time of all. That of a document is of its
+//! units and of their words.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -91,7 +91,8 @@ fn open_documents(footer: &FileFooter, file: &[u8], num_docs: Option<usize>) -> 
         Some(num_docs) => {
             let step = (meta.num_docs as usize / num_docs).max(1);
             let docs: Vec<u32> = (0..meta.num_docs as u32).skip(step / 2).step_by(step).take(num_docs).collect();
-            let tokens = |ids: &[u32]| words.subset(ids, &limits);
+            let tokens =
+                |ids: Option<&[u32]>| ids.map_or_else(|| words.decode(&limits), |ids| words.subset(ids, &limits));
             black_box(read_documents_with("bench", footer, 0, rest, tokens, &docs, &limits).unwrap());
         }
     }

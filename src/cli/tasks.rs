@@ -184,7 +184,8 @@ pub fn read_matching(
         let Some(bytes) = bytes else { return Ok(None) };
         let segment = match docs {
             Some(docs) => {
-                let tokens = |ids: &[u32]| dictionary.subset(ids);
+                let tokens =
+                    |ids: Option<&[u32]>| ids.map_or_else(|| Ok(dictionary.clone()), |ids| dictionary.subset(ids));
                 read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, &docs, &limits)?.segment
             }
             None => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,

@@ -58,11 +58,13 @@ pub(super) enum SomeWords {
 }
 
 impl SomeWords {
-    /// Returns the dictionary of the tokens `ids`, which ascend.
-    pub(super) fn subset(&self, ids: &[u32], limits: &OpenLimits) -> tadoc::Result<Dictionary> {
-        match self {
-            Self::Stored(dictionary) => dictionary.subset(ids, limits),
-            Self::Decoded(dictionary) => dictionary.subset(ids),
+    /// Returns the dictionary of the tokens `ids`, which ascend, or of all.
+    pub(super) fn tokens(&self, ids: Option<&[u32]>, limits: &OpenLimits) -> tadoc::Result<Dictionary> {
+        match (self, ids) {
+            (Self::Stored(dictionary), Some(ids)) => dictionary.subset(ids, limits),
+            (Self::Stored(dictionary), None) => dictionary.decode(limits),
+            (Self::Decoded(dictionary), Some(ids)) => dictionary.subset(ids),
+            (Self::Decoded(dictionary), None) => Ok(Dictionary::clone(dictionary)),
         }
     }
 }

@@ -132,7 +132,7 @@ async fn read_part(
     let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
     let limits = context.options.open_limits();
     let decode = move || {
-        let tokens = |ids: &[u32]| words.subset(ids, &limits);
+        let tokens = |ids: Option<&[u32]>| words.tokens(ids, &limits);
         read_documents_with(&path, &footer, place, &bytes, tokens, &docs, &limits)
     };
     let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;

@@ -225,7 +225,7 @@ struct Element {
     is_preformatted: bool,
     /// Number of a formatting element, which it keeps where it is opened again, or 0.
     number: usize,
-    /// How text is seen in front of the table that is around it.
+    /// Sight of text in front of the table that is around it.
     before_table: Option<Sight>,
 }
 

@@ -77,7 +77,7 @@ pub struct PartialSegment {
 }
 
 /// Variant of [`read_documents`] for a segment whose dictionary was read before. `tokens` returns the dictionary of
-/// some of its tokens, which ascend. `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
+/// some of its tokens, which ascend, or of all. `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
 ///
 /// # Errors
 /// Same as [`read_segment`](crate::format::read_segment).
@@ -86,7 +86,7 @@ pub fn read_documents_with(
     footer: &FileFooter,
     segment_idx: usize,
     bytes: &[u8],
-    tokens: impl FnOnce(&[u32]) -> Result<Dictionary>,
+    tokens: impl FnOnce(Option<&[u32]>) -> Result<Dictionary>,
     docs: &[u32],
     limits: &OpenLimits,
 ) -> Result<PartialSegment> {
@@ -95,11 +95,10 @@ pub fn read_documents_with(
     let numbers = found.as_ref().map(|(stream, units)| (units.len(), stream.units().len()));
     let (num_decoded, num_units) = numbers.unwrap_or((1, 1));
     let segment = match found {
-        Some((stream, units)) if num_decoded < num_units => stored.units(&stream, units, tokens, limits)?,
-        _ => {
-            let all: Vec<u32> = (0..stored.meta.num_terminals()).collect();
-            stored.segment(tokens(&all)?, stored.grammar()?)?
+        Some((stream, units)) if num_decoded < num_units => {
+            stored.units(&stream, units, |ids| tokens(Some(ids)), limits)?
         }
+        _ => stored.segment(tokens(None)?, stored.grammar()?)?,
     };
     Ok(PartialSegment { segment, num_decoded, num_units })
 }
@@ -180,9 +179,9 @@ mod tests {
         let all = words.decode(&limits).unwrap();
         assert_eq!((all.num_words(), all.word(70_000.into())), (120_000, "word0070000"));
         let mut num_read = 0;
-        let tokens = |ids: &[u32]| {
-            num_read = ids.len();
-            words.subset(ids, &limits)
+        let tokens = |ids: Option<&[u32]>| {
+            num_read = ids.unwrap().len();
+            words.subset(ids.unwrap(), &limits)
         };
         let rest = part(meta.rest_range());
         let some = read_documents_with("a", &footer, 0, rest, tokens, &[3, 17], &limits).unwrap();

@@ -20,8 +20,7 @@ use crate::format::cursor::{Cursor, push_varint};
 
 /// Greatest number of classes.
 pub(in crate::format) const MAX_CLASSES: usize = 64;
-/// Greatest length of a code in bits.
-pub(in crate::format) const MAX_CODE_LEN: u8 = 11;
+const MAX_CODE_LEN: u8 = 11;
 /// Number of parts of a list. Two threads follow four streams each.
 const NUM_STREAMS: usize = 8;
 const STREAMS_AT_ONCE: usize = NUM_STREAMS / 2;

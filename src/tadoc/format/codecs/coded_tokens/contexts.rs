@@ -18,8 +18,8 @@ const NUM_LEN_CONTEXTS: usize = 128;
 pub const NUM_BYTES: usize = 256;
 /// Number of pairs of bytes before another, each with true or false for the last one.
 pub const NUM_PAIRS: usize = 2 * NUM_BYTES * NUM_BYTES;
-/// Greatest number of pairs with codes of their own. With 16 times as many a dictionary is 2 % smaller, and its tables
-/// do not fit into a cache: tokens take a third longer.
+/// Greatest number of pairs with codes of their own. With more of them a dictionary is smaller,
+/// and its tables do not fit into a cache.
 pub const MAX_PAIRS: usize = 1 << 10;
 
 /// Returns the context, less than [`NUM_LEN_CONTEXTS`], of a length and of the rest of another string.
@@ -28,10 +28,10 @@ pub fn len_context(len: usize, other_len: usize) -> usize {
     len.min(15) * 8 + other_len.saturating_sub(len).min(7)
 }
 
-/// The pair of the last two bytes of `token`, and true if the next one is its last, and the context of the
-/// last one.
+/// Returns the pair of the last two bytes of `token`, and the context of the last one alone. Both say if the next byte
+/// is its last.
 #[inline]
-pub fn next_context(token: &[u8], is_last: bool) -> (usize, usize) {
+pub fn pair_before(token: &[u8], is_last: bool) -> (usize, usize) {
     let [one, two] = match token {
         [.., two, one] => [*one, *two],
         [one] => [*one, 0],
@@ -39,30 +39,4 @@ pub fn next_context(token: &[u8], is_last: bool) -> (usize, usize) {
     };
     let single = 2 * usize::from(one) + usize::from(is_last);
     (2 * NUM_BYTES * usize::from(two) + single, NEXT_BYTE + single)
-}
-
-/// Finds the context of pairs with codes of their own.
-#[derive(Debug)]
-pub struct Pairs {
-    /// Context of each pair, or 0.
-    contexts: Vec<u16>,
-}
-
-impl Pairs {
-    /// Takes `pairs`, which ascend.
-    pub fn new(pairs: &[usize]) -> Self {
-        let mut contexts = vec![0; NUM_PAIRS];
-        for (context, &pair) in (NUM_SINGLE as u16..).zip(pairs) {
-            contexts[pair] = context;
-        }
-        Self { contexts }
-    }
-
-    #[inline]
-    pub fn context(&self, pair: usize, single: usize) -> usize {
-        match self.contexts[pair] {
-            0 => single,
-            context => context.into(),
-        }
-    }
 }

@@ -1,7 +1,5 @@
-//! Encoder of the tokens of a dictionary: one pass counts the bytes behind pairs, one the symbols of the chosen
-//! contexts, and one writes. It needs O(bytes of tokens) time.
-
-use std::collections::BTreeMap;
+//! Encoder of the tokens of a dictionary: one pass counts the symbols of all contexts, and one writes. It needs
+//! O(bytes of tokens) time.
 
 use crate::error::Result;
 use crate::format::cursor::{pack, push_varint};
@@ -10,8 +8,8 @@ use crate::format::entropy::prefix_code::{BitWriter, code_lens, codes};
 use crate::text::Dictionary;
 
 use super::contexts::{
-    FIRST_BYTE, FIRST_SHARED_LEN, LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NUM_BYTES, NUM_SINGLE, OWN_LEN, Pairs,
-    SHARED_LEN, WIDTH_BITS, len_context, next_context,
+    FIRST_BYTE, FIRST_SHARED_LEN, LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE,
+    OWN_LEN, SHARED_LEN, WIDTH_BITS, len_context, pair_before,
 };
 use super::{BLOCK_LEN, GROUP_LEN};
 
@@ -25,8 +23,6 @@ const SYMBOL_BITS: u64 = 8;
 trait Sink {
     fn begin_block(&mut self) {}
     fn symbol(&mut self, context: usize, symbol: u8);
-    /// Receives a byte behind the `pair` of bytes, of which the last one has the context `single`.
-    fn next_byte(&mut self, pair: usize, single: usize, byte: u8);
     fn plain(&mut self, _number: u32, _width: u8) {}
 
     fn len(&mut self, context: usize, len: usize) {
@@ -40,8 +36,9 @@ trait Sink {
     }
 }
 
-/// Passes the tokens of `dictionary` to `sink`.
-fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary) {
+/// Passes the tokens of `dictionary` to `sink`. `next_context` returns the context of a byte by the pair of bytes
+/// before it, and by the context of the last one.
+fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary, next_context: impl Fn(usize, usize) -> usize) {
     let mut shared_before = 0;
     for id in 0..dictionary.len() {
         let token = dictionary.get(id);
@@ -55,100 +52,99 @@ fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary) {
         sink.len(context, shared_len);
         sink.len(OWN_LEN + len_context(shared_len, other.len()), token.len() - shared_len);
         for at in shared_len..token.len() {
-            match other.get(at).filter(|_| at == shared_len) {
-                Some(&replaced) => sink.symbol(FIRST_BYTE + usize::from(replaced), token[at]),
+            let context = match other.get(at).filter(|_| at == shared_len) {
+                Some(&replaced) => FIRST_BYTE + usize::from(replaced),
                 None => {
-                    let (pair, single) = next_context(&token[..at], at + 1 == token.len());
-                    sink.next_byte(pair, single, token[at]);
+                    let (pair, single) = pair_before(&token[..at], at + 1 == token.len());
+                    next_context(pair, single)
                 }
-            }
+            };
+            sink.symbol(context, token[at]);
         }
         shared_before = shared_len;
     }
 }
 
-/// Counts of the symbols of each context.
-type Counts = BTreeMap<usize, [u64; NUM_BYTES]>;
+/// Counts of the symbols of contexts, or none for a context that is not used.
+struct Counts(Vec<Option<Box<[u64; NUM_BYTES]>>>);
 
-fn count(counts: &mut Counts, context: usize, symbol: u8) {
-    counts.entry(context).or_insert([0; NUM_BYTES])[usize::from(symbol)] += 1;
-}
-
-/// Counts the bytes behind pairs.
-#[derive(Default)]
-struct PairCounts(Counts);
-
-impl Sink for PairCounts {
-    fn symbol(&mut self, _context: usize, _symbol: u8) {}
-
-    fn next_byte(&mut self, pair: usize, _single: usize, byte: u8) {
-        count(&mut self.0, pair, byte);
+impl Sink for Counts {
+    fn symbol(&mut self, context: usize, symbol: u8) {
+        self.at(context)[usize::from(symbol)] += 1;
     }
 }
 
-impl PairCounts {
-    /// Returns the pairs, ascending, whose bytes take less with a code of their own than with that of the last byte.
-    fn worth_codes(&self) -> Vec<usize> {
-        let mut singles = Counts::new();
-        for (pair, counts) in &self.0 {
-            let sums = singles.entry(pair % (2 * NUM_BYTES)).or_insert([0; NUM_BYTES]);
-            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
-        let lens = singles.into_iter().map(|(single, counts)| (single, code_lens(&counts, MAX_SYMBOL_LEN)));
-        let lens: BTreeMap<usize, Vec<u8>> = lens.collect();
-        let gain = |pair: usize, counts: &[u64; NUM_BYTES]| {
-            let num_symbols = counts.iter().filter(|&&count| count > 0).count() as u64;
-            let own = num_bits(counts, &code_lens(counts, MAX_SYMBOL_LEN)) + CODE_BITS + SYMBOL_BITS * num_symbols;
-            num_bits(counts, &lens[&(pair % (2 * NUM_BYTES))]).saturating_sub(own)
+impl Counts {
+    fn new(num_contexts: usize) -> Self {
+        Self(vec![None; num_contexts])
+    }
+
+    fn at(&mut self, context: usize) -> &mut [u64; NUM_BYTES] {
+        self.0[context].get_or_insert_with(|| Box::new([0; NUM_BYTES]))
+    }
+
+    fn add(&mut self, context: usize, counts: &[u64; NUM_BYTES]) {
+        self.at(context).iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Returns the lengths of the codes of each context, none for one that is not used.
+    fn code_lens(&self) -> Vec<Vec<u8>> {
+        let lens = |counts: &Option<Box<_>>| {
+            counts.as_ref().map_or(Vec::new(), |counts: &Box<[u64; NUM_BYTES]>| code_lens(&counts[..], MAX_SYMBOL_LEN))
         };
-        let gains = self.0.iter().map(|(&pair, counts)| (gain(pair, counts), pair));
+        self.0.iter().map(lens).collect()
+    }
+
+    /// Gives pairs codes of their own where this saves bits. The counts are those of single contexts, and then of
+    /// each pair. Returns these pairs, ascending, and counts of single contexts, with all other pairs, and then of these.
+    fn with_own_pairs(self) -> (Vec<usize>, Self) {
+        let mut counts = self.0;
+        let from_pairs = counts.split_off(NUM_SINGLE);
+        let single = |pair: usize| NEXT_BYTE + pair % (2 * NUM_BYTES);
+        let used = || from_pairs.iter().enumerate().filter_map(|(pair, counts)| Some((pair, counts.as_deref()?)));
+        let mut sums = Self::new(NUM_SINGLE);
+        used().for_each(|(pair, counts)| sums.add(single(pair), counts));
+        let sum_lens = sums.code_lens();
+        let gains = used().map(|(pair, counts)| (gain(counts, &sum_lens[single(pair)]), pair));
         let mut gains: Vec<(u64, usize)> = gains.filter(|&(gain, _)| gain > 0).collect();
         gains.sort_unstable_by(|a, b| b.cmp(a));
-        let mut pairs: Vec<usize> = gains.into_iter().map(|(_, pair)| pair).take(MAX_PAIRS).collect();
-        pairs.sort_unstable();
-        pairs
+        let mut own: Vec<usize> = gains.into_iter().map(|(_, pair)| pair).take(MAX_PAIRS).collect();
+        own.sort_unstable();
+        let mut all = Self(counts);
+        for (pair, counts) in used() {
+            if own.binary_search(&pair).is_ok() {
+                all.0.push(Some(Box::new(*counts)));
+            } else {
+                all.add(single(pair), counts);
+            }
+        }
+        (own, all)
     }
 }
 
-fn num_bits(counts: &[u64; NUM_BYTES], lens: &[u8]) -> u64 {
-    counts.iter().zip(lens).map(|(count, &len)| count * u64::from(len)).sum()
+/// Returns the number of bits that a code of their own saves for symbols whose codes have the lengths `lens`.
+fn gain(counts: &[u64; NUM_BYTES], lens: &[u8]) -> u64 {
+    let num_bits = |lens: &[u8]| counts.iter().zip(lens).map(|(count, &len)| count * u64::from(len)).sum::<u64>();
+    let num_symbols = counts.iter().filter(|&&count| count > 0).count() as u64;
+    let own = num_bits(&code_lens(counts, MAX_SYMBOL_LEN)) + CODE_BITS + SYMBOL_BITS * num_symbols;
+    num_bits(lens).saturating_sub(own)
 }
 
-struct SymbolCounts<'a> {
-    pairs: &'a Pairs,
-    counts: Counts,
-}
-
-impl Sink for SymbolCounts<'_> {
-    fn symbol(&mut self, context: usize, symbol: u8) {
-        count(&mut self.counts, context, symbol);
-    }
-
-    fn next_byte(&mut self, pair: usize, single: usize, byte: u8) {
-        self.symbol(self.pairs.context(pair, single), byte);
-    }
-}
-
-struct Writer<'a> {
-    pairs: &'a Pairs,
+struct Writer {
     /// Lengths and codes of the symbols of each context.
-    codes: BTreeMap<usize, (Vec<u8>, Vec<u32>)>,
+    codes: Vec<(Vec<u8>, Vec<u32>)>,
     bits: BitWriter,
     blocks: Vec<u64>,
 }
 
-impl Sink for Writer<'_> {
+impl Sink for Writer {
     fn begin_block(&mut self) {
         self.blocks.push(self.bits.position());
     }
 
     fn symbol(&mut self, context: usize, symbol: u8) {
-        let (lens, codes) = &self.codes[&context];
+        let (lens, codes) = &self.codes[context];
         self.bits.push(codes[usize::from(symbol)], lens[usize::from(symbol)]);
-    }
-
-    fn next_byte(&mut self, pair: usize, single: usize, byte: u8) {
-        self.symbol(self.pairs.context(pair, single), byte);
     }
 
     fn plain(&mut self, number: u32, width: u8) {
@@ -159,25 +155,24 @@ impl Sink for Writer<'_> {
 /// Returns the section's bytes for `dictionary`.
 ///
 /// # Errors
-/// [`Error::Io`] if zstd cannot allocate memory.
+/// [`Error::Io`](crate::Error::Io) if zstd cannot allocate memory.
 pub(in crate::format::codecs) fn encode(dictionary: &Dictionary) -> Result<Vec<u8>> {
-    let mut from_pairs = PairCounts::default();
-    put_tokens(&mut from_pairs, dictionary);
-    let own_pairs = from_pairs.worth_codes();
-    let pairs = Pairs::new(&own_pairs);
-    let mut counted = SymbolCounts { pairs: &pairs, counts: Counts::new() };
-    put_tokens(&mut counted, dictionary);
-    let lens = counted.counts.iter().map(|(&context, counts)| (context, code_lens(counts, MAX_SYMBOL_LEN)));
-    let lens: BTreeMap<usize, Vec<u8>> = lens.collect();
+    let mut counts = Counts::new(NUM_SINGLE + NUM_PAIRS);
+    put_tokens(&mut counts, dictionary, |pair, _| NUM_SINGLE + pair);
+    let (own_pairs, counts) = counts.with_own_pairs();
+    let lens = counts.code_lens();
     let mut out = Vec::new();
     push_codes(&mut out, &own_pairs, &lens)?;
-    let with_codes = lens.into_iter().map(|(context, lens)| {
+    let with_codes = lens.into_iter().map(|lens| {
         let codes = codes(&lens);
-        (context, (lens, codes))
+        (lens, codes)
     });
     let codes = with_codes.collect();
-    let mut writer = Writer { pairs: &pairs, codes, bits: BitWriter::default(), blocks: Vec::new() };
-    put_tokens(&mut writer, dictionary);
+    let mut contexts: Vec<usize> = vec![0; NUM_PAIRS];
+    (NUM_SINGLE..).zip(&own_pairs).for_each(|(context, &pair)| contexts[pair] = context);
+    let next_context = |pair: usize, single: usize| if contexts[pair] > 0 { contexts[pair] } else { single };
+    let mut writer = Writer { codes, bits: BitWriter::default(), blocks: Vec::new() };
+    put_tokens(&mut writer, dictionary, next_context);
     let num_bits = writer.bits.position();
     for id in (0..dictionary.len()).step_by(GROUP_LEN as usize) {
         let offset = |id: u32| u64::from(dictionary.offsets()[id as usize]);
@@ -192,15 +187,15 @@ pub(in crate::format::codecs) fn encode(dictionary: &Dictionary) -> Result<Vec<u
 }
 
 /// Appends the pairs with contexts of their own, and the lengths of the codes of contexts.
-fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &BTreeMap<usize, Vec<u8>>) -> Result<()> {
+fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &[Vec<u8>]) -> Result<()> {
     let (mut keys, mut counts, mut symbols, mut used_lens) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut next = 0;
     for &pair in pairs {
         push_varint(&mut keys, (pair - next) as u64);
         next = pair + 1;
     }
-    for context in 0..NUM_SINGLE + pairs.len() {
-        let used = lens.get(&context).into_iter().flatten().enumerate().filter(|(_, len)| **len > 0);
+    for lens in lens {
+        let used = lens.iter().enumerate().filter(|(_, len)| **len > 0);
         let (mut num_symbols, mut next) = (0u64, 0);
         for (symbol, &len) in used {
             symbols.push((symbol - next) as u8);

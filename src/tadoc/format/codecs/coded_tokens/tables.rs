@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::entropy::prefix_code::Stream;
+use crate::format::entropy::prefix_code::{Stream, codes, is_complete};
 
 use super::contexts::{LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE, WIDTH_BITS};
 
@@ -80,33 +80,21 @@ impl Tables {
     /// Adds the table of a code of symbols, by the gaps between them, with these lengths. Returns `None` if it is not
     /// complete. A code of one symbol takes one bit.
     fn push(&mut self, gaps: &[u8], lens: &[u8]) -> Option<Table> {
-        let mut nums = [0u32; MAX_SYMBOL_LEN as usize + 1];
-        for &len in lens {
-            *nums.get_mut(usize::from(len)).filter(|_| len > 0)? += 1;
-        }
         let width = *lens.iter().max()?;
-        // The first code of each length.
-        let (mut next_codes, mut code) = ([0u32; MAX_SYMBOL_LEN as usize + 1], 0);
-        for len in 1..=usize::from(width) {
-            code = (code + nums[len - 1]) << 1;
-            next_codes[len] = code;
-        }
         let is_single = matches!(lens, [1]);
-        if !is_single && next_codes[usize::from(width)] + nums[usize::from(width)] != 1 << width {
+        let is_code = is_single || lens.len() > 1 && !lens.contains(&0) && is_complete(lens);
+        if !is_code || width > MAX_SYMBOL_LEN {
             return None;
         }
         let start = self.entries.len();
         self.entries.resize(start + (1 << width), Entry::default());
         let entries = &mut self.entries[start..];
         let mut next = 0usize;
-        for (&gap, &code_len) in gaps.iter().zip(lens) {
+        for ((&gap, &code_len), code) in gaps.iter().zip(lens).zip(codes(lens)) {
             let symbol = u8::try_from(next + usize::from(gap)).ok()?;
             next = usize::from(symbol) + 1;
-            let code = &mut next_codes[usize::from(code_len)];
-            let low_first = code.reverse_bits() >> (u32::BITS - u32::from(code_len));
-            *code += 1;
             let step = if is_single { 1 } else { 1 << code_len };
-            let with_code = entries.iter_mut().skip(low_first as usize).step_by(step);
+            let with_code = entries.iter_mut().skip(code as usize).step_by(step);
             with_code.for_each(|entry| *entry = Entry { symbol, code_len });
         }
         Some(Table::new(start, width))

@@ -89,10 +89,8 @@ impl Counts {
 
     /// Returns the lengths of the codes of each context, none for one that is not used.
     fn code_lens(&self) -> Vec<Vec<u8>> {
-        let lens = |counts: &Option<Box<_>>| {
-            counts.as_ref().map_or(Vec::new(), |counts: &Box<[u64; NUM_BYTES]>| code_lens(&counts[..], MAX_SYMBOL_LEN))
-        };
-        self.0.iter().map(lens).collect()
+        let lens = |counts: &[u64; NUM_BYTES]| code_lens(counts, MAX_SYMBOL_LEN);
+        self.0.iter().map(|counts| counts.as_deref().map(lens).unwrap_or_default()).collect()
     }
 
     /// Gives pairs codes of their own where this saves bits. The counts are those of single contexts, and then of

@@ -163,7 +163,7 @@ impl SegmentMeta {
     pub fn layout(&self) -> SegmentLayout {
         match self.section(SectionKind::Grammar) {
             Some(section) if section.codec == codecs::packed_grammar::CODEC => SegmentLayout::Fast,
-            Some(section) if section.codec == codecs::grammar_stream::CODEC => SegmentLayout::INDEXED,
+            Some(section) if codecs::grammar_stream::is_stream(section.codec) => SegmentLayout::INDEXED,
             _ => SegmentLayout::Small,
         }
     }

@@ -106,10 +106,10 @@ pub fn read_documents_with(
 /// Returns the grammar of `stored` and the units of the documents `docs`, or `None` for another layout.
 fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(GrammarStream<'a>, Vec<usize>)>> {
     let (section, bytes) = stored.section(SectionKind::Grammar)?;
-    if section.codec != codecs::grammar_stream::CODEC {
+    if !codecs::grammar_stream::is_stream(section.codec) {
         return Ok(None);
     }
-    let stream = GrammarStream::open(section.origin(stored.file), bytes, stored.meta)?;
+    let stream = GrammarStream::open(section.origin(stored.file), section.codec, bytes, stored.meta)?;
     let mut units: Vec<usize> = docs.iter().flat_map(|&doc| stream.units().for_doc(doc)).collect();
     units.dedup();
     Ok(Some((stream, units)))

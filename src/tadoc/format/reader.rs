@@ -237,10 +237,10 @@ impl<'a> StoredSegment<'a> {
     /// Checks the places at which parts of the grammar are read, if there are any.
     fn check_entrances(&self, limits: &OpenLimits) -> Result<()> {
         let (section, bytes) = self.section(SectionKind::Grammar)?;
-        if section.codec != codecs::grammar_stream::CODEC {
+        if !codecs::grammar_stream::is_stream(section.codec) {
             return Ok(());
         }
-        GrammarStream::open(section.origin(self.file), bytes, self.meta)?.check_entrances(limits)
+        GrammarStream::open(section.origin(self.file), section.codec, bytes, self.meta)?.check_entrances(limits)
     }
 
     /// Compares the word lists, if there are any, with the words of the documents.
@@ -319,11 +319,11 @@ fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &Segmen
     let origin = section.origin(file);
     match section.codec {
         codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
-        codecs::grammar_stream::CODEC => codecs::grammar_stream::decode(origin, bytes, meta),
         codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
         codecs::grammar::decode::SEQUENTIAL => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
+        codec if codecs::grammar_stream::is_stream(codec) => codecs::grammar_stream::decode(origin, codec, bytes, meta),
         codec => {
-            let (expected, got) = ("grammar codec 1 to 4".into(), format!("grammar codec {codec}"));
+            let (expected, got) = ("grammar codec 1 to 5".into(), format!("grammar codec {codec}"));
             Err(Error::Version { file: file.into(), expected, got })
         }
     }

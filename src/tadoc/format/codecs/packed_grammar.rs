@@ -416,9 +416,12 @@ impl RulesWritten {
         let num_rules = grammar.num_rules() as u32;
         let mut order = EventOrder::new(grammar);
         let mut completed = Vec::with_capacity(num_rules as usize);
+        let mut is_first_use = vec![false; grammar.symbols.len()];
         while let Some(event) = order.next_event() {
-            if let Event::CloseRule(rule_idx) = event {
-                completed.push(RuleId::from(rule_idx));
+            match event {
+                Event::OpenRule(_) => is_first_use[order.opened_at()] = true,
+                Event::CloseRule(rule_idx) => completed.push(RuleId::from(rule_idx)),
+                _ => {}
             }
         }
         completed.push(RuleId::ROOT);
@@ -428,19 +431,15 @@ impl RulesWritten {
             new_idx[rule_id.index()] = idx;
         }
         let mut symbols = Vec::with_capacity(grammar.symbols.len());
-        let mut not_taken: Vec<u32> = Vec::new();
         for &rule_id in &completed {
-            for &element in grammar.rule(rule_id).iter().rev() {
-                let element = match grammar.rule_of(element) {
+            for at in grammar.rule_range(rule_id).rev() {
+                let element = grammar.symbols[at];
+                symbols.push(match grammar.rule_of(element) {
                     None => element,
+                    Some(_) if is_first_use[at] => FIRST_USE,
                     Some(rule_id) => grammar.num_terminals + new_idx[rule_id.index()],
-                };
-                symbols.push(match not_taken.pop_if(|next| *next == element) {
-                    Some(_) => FIRST_USE,
-                    None => element,
                 });
             }
-            not_taken.push(grammar.num_terminals + new_idx[rule_id.index()]);
         }
         symbols.reverse();
         completed.pop();

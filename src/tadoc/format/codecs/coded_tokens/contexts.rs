@@ -28,15 +28,23 @@ pub fn len_context(len: usize, other_len: usize) -> usize {
     len.min(15) * 8 + other_len.saturating_sub(len).min(7)
 }
 
-/// Returns the pair of the last two bytes of `token`, and the context of the last one alone. Both say if the next byte
-/// is its last.
+/// Returns the last two bytes of `token`, with zeros before it.
 #[inline]
-pub fn pair_before(token: &[u8], is_last: bool) -> (usize, usize) {
-    let [one, two] = match token {
-        [.., two, one] => [*one, *two],
-        [one] => [*one, 0],
+pub fn last_two(token: &[u8]) -> [u8; 2] {
+    match token {
+        [.., two, one] => [*two, *one],
+        [one] => [0, *one],
         [] => [0, 0],
-    };
-    let single = 2 * usize::from(one) + usize::from(is_last);
-    (2 * NUM_BYTES * usize::from(two) + single, NEXT_BYTE + single)
+    }
+}
+
+/// Returns the context of the pair of bytes before another, which `is_last` of its token or not.
+#[inline]
+pub fn pair_context([two, one]: [u8; 2], is_last: bool) -> usize {
+    2 * (NUM_BYTES * usize::from(two) + usize::from(one)) + usize::from(is_last)
+}
+
+/// Returns the context of the last byte of a pair alone.
+pub fn single_context(pair: usize) -> usize {
+    NEXT_BYTE + pair % (2 * NUM_BYTES)
 }

@@ -9,7 +9,7 @@ use crate::text::Dictionary;
 
 use super::contexts::{
     FIRST_BYTE, FIRST_SHARED_LEN, LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE,
-    OWN_LEN, SHARED_LEN, WIDTH_BITS, len_context, pair_before,
+    OWN_LEN, SHARED_LEN, WIDTH_BITS, last_two, len_context, pair_context, single_context,
 };
 use super::{BLOCK_LEN, GROUP_LEN};
 
@@ -55,8 +55,8 @@ fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary, next_context: impl 
             let context = match other.get(at).filter(|_| at == shared_len) {
                 Some(&replaced) => FIRST_BYTE + usize::from(replaced),
                 None => {
-                    let (pair, single) = pair_before(&token[..at], at + 1 == token.len());
-                    next_context(pair, single)
+                    let pair = pair_context(last_two(&token[..at]), at + 1 == token.len());
+                    next_context(pair, single_context(pair))
                 }
             };
             sink.symbol(context, token[at]);

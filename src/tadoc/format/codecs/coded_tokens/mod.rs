@@ -40,7 +40,7 @@ use crate::format::layout::SegmentMeta;
 use crate::format::strings::Tokens;
 use crate::text::Dictionary;
 
-use contexts::{FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, len_context, pair_before};
+use contexts::{FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, last_two, len_context, pair_context};
 pub(super) use encode::encode;
 use tables::Tables;
 
@@ -48,6 +48,8 @@ const BLOCK_LEN: u32 = 32;
 const GROUP_LEN: u32 = 1024;
 /// Number of tokens that are decoded by one thread at once.
 const TOKENS_AT_ONCE: usize = 16 * GROUP_LEN as usize;
+/// The same where each of them is in a block of its own, so that two threads share the words of one unit.
+const SOME_AT_ONCE: usize = 256;
 
 #[derive(Debug)]
 struct Group {
@@ -140,7 +142,7 @@ impl CodedTokens {
         if let Some(&id) = ids.last().filter(|&&id| id >= self.num_tokens) {
             return Err(Error::OutOfRange { what: "token", got: id.into(), len: self.num_tokens.into() });
         }
-        let parts = ids.par_chunks(TOKENS_AT_ONCE / 8).map(|ids| self.tokens(place, bytes, ids.iter().copied()));
+        let parts = ids.par_chunks(SOME_AT_ONCE).map(|ids| self.tokens(place, bytes, ids.iter().copied()));
         let Tokens { arena, offsets } = Tokens::joined(&parts.collect::<Result<Vec<_>>>()?);
         let num_words = ids.partition_point(|&id| id < self.num_words) as u32;
         Dictionary::from_parts(num_words, offsets, Bytes::from(arena)).map_err(|e| place.fault(0, e.to_string()))
@@ -273,13 +275,17 @@ fn read_token(
         return None;
     }
     let replaced = token.get(shared_len).copied();
-    token.truncate(shared_len);
-    for at in 1..=own_len {
+    token.resize(shared_len + own_len, 0);
+    let (shared, own) = token.split_at_mut(shared_len);
+    let mut before = last_two(shared);
+    let num_own = own.len();
+    for (at, to) in (1..).zip(own) {
         let byte = match replaced.filter(|_| at == 1) {
             Some(byte) => tables.symbol(stream, FIRST_BYTE + usize::from(byte)),
-            None => tables.next_byte(stream, pair_before(token, at == own_len).0),
+            None => tables.next_byte(stream, pair_context(before, at == num_own)),
         };
-        token.push(byte?);
+        *to = byte?;
+        before = [before[1], *to];
     }
     Some(shared_len)
 }

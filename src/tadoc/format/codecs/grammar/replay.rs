@@ -349,6 +349,12 @@ impl<'a> EventOrder<'a> {
         Some(if is_new_rule { self.open_rule(element) } else { Event::Element(element) })
     }
 
+    /// Returns the place in the grammar's symbols at which the rule that was opened last is used first.
+    pub(in crate::format) fn opened_at(&self) -> usize {
+        let parent = self.open.len().checked_sub(2).and_then(|at| self.open.get(at));
+        parent.map_or(self.root_next, |parent| parent.next) as usize - 1
+    }
+
     fn open_rule(&mut self, element: u32) -> Event {
         self.is_new_rule[element as usize / 64] &= !(1 << (element % 64));
         let rule_idx = element - self.grammar.num_terminals;

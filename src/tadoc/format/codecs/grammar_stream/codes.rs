@@ -28,7 +28,7 @@ const ENTRY_ENDS: u16 = 1 << 15;
 /// Number of entries of all contexts.
 const NUM_ENTRIES: usize = MAX_CONTEXTS << MAX_CODE_LEN;
 /// Unit of estimated bits, and its log2.
-const BIT: i64 = 1 << BIT_SHIFT;
+pub(super) const BIT: i64 = 1 << BIT_SHIFT;
 const BIT_SHIFT: u32 = 8;
 
 /// A group of elements in a stream.
@@ -195,7 +195,7 @@ fn estimated_len(counts: impl Iterator<Item = u64>) -> i64 {
 }
 
 /// Returns log2 of `number` in parts of a bit, with the fraction as on a line.
-fn log2(number: u64) -> i64 {
+pub(super) fn log2(number: u64) -> i64 {
     let Some(whole) = number.checked_ilog2() else { return 0 };
     let fraction = (u128::from(number) << BIT_SHIFT >> whole) as i64 - BIT;
     i64::from(whole) * BIT + fraction

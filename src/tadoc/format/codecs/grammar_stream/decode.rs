@@ -2,8 +2,8 @@
 //!
 //! The root and the rules are cut into eight parts each, and four parts are followed at once, because
 //! within a part the decoder must know where one element ends before it can read the next. Two
-//! threads share the work. One pass from the end then gives the rules to their first uses, and finds
-//! where rules and documents begin.
+//! threads share the work. One pass from the end then gives the rules to their first uses and finds
+//! where rules begin. Another one over the root finds what is repeated and where documents begin.
 
 use crate::error::Result;
 use crate::format::cursor::Origin;
@@ -11,7 +11,7 @@ use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 use super::codes::{Codes, ENDS, Entrance, Reader};
-use super::{Coded, FIRST_USE, MARK, NUM_PARTS, Part, Stored};
+use super::{Coded, FIRST_USE, MARK, NUM_PARTS, Part, REPEAT, Stored};
 
 /// Number of parts that a thread follows at once.
 const PARTS_AT_ONCE: usize = NUM_PARTS / 2;
@@ -23,8 +23,8 @@ const MIN_SHARED_LEN: usize = 1 << 16;
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if the section does not contain a grammar with the
 /// numbers that `meta` declares.
-pub(in crate::format) fn decode(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
-    let stored = Stored::read(place, bytes, meta)?;
+pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
+    let stored = Stored::read(place, codec, bytes, meta)?;
     let element_at = stored.elements_by_place().ok_or_else(|| stored.misfit())?;
     let num_docs = meta.num_docs as usize;
     let mut symbols = vec![0; meta.num_elements as usize + num_docs];
@@ -114,8 +114,12 @@ fn follow(codes: &Codes, element_at: &[u32], parts: &mut [PartTo<'_>]) -> bool {
     if codes.is_empty() {
         return true;
     }
-    let last = element_at.len() - 1;
-    let element = |(place, ends): (u32, u32)| element_at[last.min(place as usize)] | ends;
+    let (last, first_repeat) = (element_at.len() - 1, element_at.len() as u32);
+    let element = |(place, ends): (u32, u32)| {
+        let known = element_at[last.min(place as usize)];
+        let distance = place.wrapping_sub(first_repeat).wrapping_add(1);
+        if place < first_repeat { known | ends } else { distance | REPEAT }
+    };
     let shared_len = parts.iter().map(|part| part.to.len()).min().unwrap_or(0);
     if let [at_a, at_b, at_c, at_d] = parts {
         // Copies stay in registers.
@@ -136,9 +140,9 @@ fn follow(codes: &Codes, element_at: &[u32], parts: &mut [PartTo<'_>]) -> bool {
     parts.iter().all(|part| part.reader.position() == part.end_bit)
 }
 
-/// Replaces the first uses in `symbols` and removes the marks. Returns the offsets of the rules and
-/// of the documents, or `None` if the numbers differ or if a rule has no first use. A first use
-/// without a rule becomes an element that no grammar has.
+/// Replaces the first uses and repeats in `symbols` and removes the marks. Returns the offsets of the
+/// rules and of the documents, or `None` if the numbers differ or if a rule has no first use. A first
+/// use without a rule becomes an element that no grammar has.
 fn settle(
     symbols: &mut Vec<u32>,
     root_end: usize,
@@ -177,28 +181,37 @@ fn settle(
         untaken[top] = num_terminals + 1;
     }
     let is_each_rule_there = num_rules == 1 || num_ends + 1 == num_rules as usize;
-    let mut doc_offsets = vec![0; num_docs + 2];
-    doc_offsets[num_docs + 1] = root_end as u32;
-    let (mut doc, mut to) = (num_docs, root_end);
-    for at in (0..root_end).rev() {
-        let element = symbols[at];
-        let is_first_use = element == FIRST_USE;
-        let is_mark = usize::from(element == MARK);
-        // Elements move behind the marks, never before their own place.
-        symbols[to - 1] = if is_first_use { untaken[top] } else { element };
+    for symbol in symbols[..root_end].iter_mut().rev() {
+        let is_first_use = *symbol == FIRST_USE;
+        *symbol = if is_first_use { untaken[top] } else { *symbol };
         top = top.saturating_sub(usize::from(is_first_use));
-        to -= 1 - is_mark;
-        doc_offsets[doc] = to as u32;
-        doc = doc.saturating_sub(is_mark);
     }
-    // The first element of all stands behind a mark.
-    let is_whole = top == 0 && doc == 0 && to == num_docs && is_each_rule_there;
-    symbols.drain(..num_docs.min(to));
-    doc_offsets.remove(0);
-    let shift = num_docs as u32;
-    doc_offsets
-        .iter_mut()
-        .chain(rule_offsets.iter_mut().skip(1))
-        .for_each(|offset| *offset = offset.wrapping_sub(shift));
-    (is_whole && doc_offsets[0] == 0).then_some((rule_offsets, doc_offsets))
+    let doc_offsets = settle_root(&mut symbols[..root_end], num_docs)?;
+    symbols.drain(root_end - num_docs..root_end);
+    rule_offsets.iter_mut().skip(1).for_each(|offset| *offset = offset.wrapping_sub(num_docs as u32));
+    (top == 0 && is_each_rule_there).then_some((rule_offsets, doc_offsets))
+}
+
+/// Replaces the repeats in `root` and moves the elements before its marks. Returns the offsets of the
+/// documents, or `None` if their number differs, if an element stands before the first one, or if a
+/// repeat leads before the first element.
+fn settle_root(root: &mut [u32], num_docs: usize) -> Option<Vec<u32>> {
+    let mut doc_offsets = vec![0; num_docs + 1];
+    let (mut doc, mut to) = (0, 0);
+    let mut is_inside = true;
+    for at in 0..root.len() {
+        let symbol = root[at];
+        let is_repeat = symbol >= REPEAT;
+        let distance = if is_repeat { (symbol & !REPEAT) as usize } else { 0 };
+        is_inside &= distance <= to;
+        let source = root[to - distance.min(to)];
+        doc_offsets[doc.min(num_docs)] = to as u32;
+        root[to] = if is_repeat { source } else { symbol };
+        let is_mark = usize::from(symbol == MARK);
+        doc += is_mark;
+        to += 1 - is_mark;
+    }
+    let is_whole = is_inside && doc == num_docs && doc_offsets[0] == 0 && to + num_docs == root.len();
+    doc_offsets[num_docs] = to as u32;
+    is_whole.then_some(doc_offsets)
 }

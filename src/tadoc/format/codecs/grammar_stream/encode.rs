@@ -6,6 +6,7 @@ use crate::format::entropy::monotone::encode_monotone;
 use crate::grammar::Grammar;
 
 use super::codes::{Event, encode_stream};
+use super::repeats::choose_repeats;
 use super::units::{Start, Units};
 use super::{BLOCK_LEN, Classes, MARK, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths};
 use crate::format::codecs::packed_grammar::{FIRST_USE, RulesWritten};
@@ -51,9 +52,10 @@ pub(in crate::format) fn encode(grammar: &Grammar, unit_starts: &[u32]) -> Resul
     check_number("elements and documents of a segment", num_symbols, MAX_SYMBOLS)?;
     let rules = RulesWritten::new(grammar);
     let (root, inner) = rules.symbols.split_at(grammar.root().len());
-    let coding = Coding::new(grammar, &rules.symbols);
+    let repeats = choose_repeats(grammar, &rules.symbols, unit_starts);
+    let coding = Coding::new(grammar, &rules.symbols, &repeats);
     let mut starts = unit_sums(grammar, unit_starts, &rules);
-    let root_events = coding.root_events(grammar, root);
+    let root_events = coding.root_events(grammar, root, &repeats);
     let (rules_events, rule_starts) = coding.rules_events(inner, &rules.lens);
 
     let mut root_codes = Vec::new();
@@ -72,6 +74,7 @@ pub(in crate::format) fn encode(grammar: &Grammar, unit_starts: &[u32]) -> Resul
     let mut out = Vec::new();
     out.extend(coding.num_named[0].to_le_bytes());
     out.extend(coding.num_named[1].to_le_bytes());
+    out.push(coding.classes.num_repeat_classes());
     push_varint(&mut out, entrances.last().map_or(0, |end| end.bit));
     push_varint(&mut out, rules_bits);
     Units::new(starts).push(&mut out);
@@ -156,9 +159,12 @@ fn block_and_part_starts(rule_starts: &[usize], part_starts: &[usize]) -> Vec<us
     starts
 }
 
+/// Group of an element without a name.
+const NO_GROUP: u8 = u8::MAX;
+
 /// Groups of the elements of a grammar.
-struct Coding {
-    classes: Classes,
+pub(super) struct Coding {
+    pub(super) classes: Classes,
     /// Number of terminals and of rules that are named.
     num_named: [u32; 2],
     /// Group and place of each id.
@@ -169,12 +175,18 @@ struct Coding {
 }
 
 impl Coding {
-    /// Counts the uses in `symbols`, which name rules as they are numbered in the section.
-    fn new(grammar: &Grammar, symbols: &[u32]) -> Self {
+    /// Counts the uses in `symbols`, which name rules as they are numbered in the section, of elements that
+    /// are no repeats. `repeats` has the distances in the root, which stands first.
+    pub(super) fn new(grammar: &Grammar, symbols: &[u32], repeats: &[u32]) -> Self {
         let mut num_uses = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
-        let named = symbols.iter().filter(|&&element| element != FIRST_USE);
-        named.for_each(|&element| num_uses[element as usize] += 1);
-        let mut group_of = vec![0u8; num_uses.len()];
+        let distances = repeats.iter().copied().chain(std::iter::repeat(0));
+        for (&element, distance) in symbols.iter().zip(distances) {
+            if element != FIRST_USE && distance == 0 {
+                num_uses[element as usize] += 1;
+            }
+        }
+        let num_repeat_classes = repeats.iter().max().map_or(0, |&distance| u32::BITS - distance.leading_zeros());
+        let mut group_of = vec![NO_GROUP; num_uses.len()];
         let mut place_of = vec![0u32; num_uses.len()];
         let mut members = Vec::new();
         let end = num_uses.len() as u32;
@@ -193,29 +205,38 @@ impl Coding {
             }
             ids.len() as u32
         });
-        let classes = Classes::new(num_named[0], num_named[1]);
+        let classes = Classes::new(num_named[0], num_named[1], num_repeat_classes as u8);
         Self { classes, num_named, group_of, place_of, members }
     }
 
-    /// Returns the class and the place of an element.
-    fn class_and_place(&self, element: u32) -> (u8, u32) {
-        match element {
-            FIRST_USE => (self.classes.num_groups() as u8, 0),
-            id => (self.group_of[id as usize], self.place_of[id as usize]),
+    /// Returns the group of an element, if it has a name.
+    pub(super) fn group_of(&self, element: u32) -> Option<u8> {
+        self.group_of.get(element as usize).copied().filter(|&group| group != NO_GROUP)
+    }
+
+    /// Returns the class and the place of an element, which is repeated from a place `distance` before
+    /// if that is not 0.
+    pub(super) fn class_and_place(&self, element: u32, distance: u32) -> (u8, u32) {
+        if element == FIRST_USE {
+            (self.classes.first_use_class(), 0)
+        } else if distance > 0 {
+            let width = distance.ilog2();
+            (self.classes.first_repeat_class() + width as u8, distance - (1 << width))
+        } else {
+            (self.group_of[element as usize], self.place_of[element as usize])
         }
     }
 
     /// Returns the elements of `root` with the marks of the documents.
-    fn root_events(&self, grammar: &Grammar, root: &[u32]) -> Vec<Event> {
-        let mark = Event { symbol: self.classes.num_groups() as u8 + 1, place: 0 };
+    fn root_events(&self, grammar: &Grammar, root: &[u32], repeats: &[u32]) -> Vec<Event> {
+        let mark = Event { symbol: self.classes.mark_class(), place: 0 };
         let mut events = Vec::with_capacity(root.len() + grammar.num_docs());
         for ends in grammar.doc_offsets.windows(2) {
             events.push(mark);
-            let elements = root[ends[0] as usize..ends[1] as usize].iter();
-            events.extend(elements.map(|&element| {
-                let (symbol, place) = self.class_and_place(element);
-                Event { symbol, place }
-            }));
+            for at in ends[0] as usize..ends[1] as usize {
+                let (symbol, place) = self.class_and_place(root[at], repeats[at]);
+                events.push(Event { symbol, place });
+            }
         }
         events
     }
@@ -231,7 +252,7 @@ impl Coding {
             let (rule, others) = rest.split_at(len as usize);
             rest = others;
             for (at, &element) in (1..).zip(rule) {
-                let (class, place) = self.class_and_place(element);
+                let (class, place) = self.class_and_place(element, 0);
                 events.push(Event { symbol: 2 * class + u8::from(at == len), place });
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! section   head | ids | blocks | root | rules
-//! head      named terminals u32 | named rules u32 | length of root and of rules in bits, LEB128
+//! head      named terminals u32 | named rules u32 | classes of repeats u8
+//!           | length of root and of rules in bits, LEB128
 //!           | number of units LEB128 | units | parts | codes of the root | codes of the rules
 //! ids       for each group of terminals, then of rules: their ids, ascending
 //! blocks    bit at which each block of 8 rules begins
@@ -35,6 +36,11 @@
 //! these reach, once, by ascending number. A rule is found by its block. So no reading takes more
 //! steps than there are elements in the section.
 //!
+//! An element of the root that stands in its unit before may be a *repeat*: the distance to that place,
+//! in elements, with a group for each number of bits. Text repeats itself within 64 KiB, and a distance
+//! of 11 bits is shorter than a place among 2^17. A repeat of a first use is the rule that takes it. So
+//! a rule whose other uses are all repeats has no id in a group.
+//!
 //! Compared with the [packed](super::packed_grammar) codec, which has no entry points, sections of
 //! the seven corpora and of 530 MB of sources have 0.98 to 1.04 of the size, and all of them is
 //! decoded in about the same time. Marks make it a fifth slower where each line is a document.
@@ -49,6 +55,7 @@ mod codes;
 mod decode;
 mod encode;
 mod partial;
+mod repeats;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -60,6 +67,7 @@ use crate::format::entropy::prefix_code::Class;
 use crate::format::layout::SegmentMeta;
 
 use codes::{Alphabet, Codes, Entrance, Reader};
+use encode::Coding;
 
 pub(in crate::format) use decode::decode;
 pub(in crate::format) use encode::{cut_units, encode};
@@ -67,7 +75,9 @@ pub(in crate::format) use partial::{GrammarStream, PartialGrammar};
 use units::Units;
 
 /// Number of the codec in the footer.
-pub(in crate::format) const CODEC: u16 = 4;
+pub(in crate::format) const CODEC: u16 = 5;
+/// The same codec without repeats, which is read and not written.
+const WITHOUT_REPEATS: u16 = 4;
 
 /// Length of the text of a unit that ends inside a document, at least. A unit that ends with a
 /// document has half of it or more. The lists that name units, and the text that is decoded for one
@@ -84,10 +94,20 @@ const BLOCK_LEN: u32 = 8;
 /// Number of parts of the root and of the rules that are decoded at once.
 const NUM_PARTS: usize = 8;
 
+/// Greatest number of classes of repeats. Units have less than 2^24 elements where they repeat.
+const MAX_REPEAT_CLASSES: u8 = 24;
+
 /// Stands for a first use. Ids are smaller than it and [`MARK`].
 const FIRST_USE: u32 = (1 << 31) - 1;
+/// Bit of an element of the root that stands for a repeat. The others have its distance.
+const REPEAT: u32 = 1 << 31;
 /// Stands for the begin of a document.
 const MARK: u32 = FIRST_USE - 1;
+
+/// Returns true if `codec` is the number of a section with entry points.
+pub(in crate::format) fn is_stream(codec: u16) -> bool {
+    matches!(codec, CODEC | WITHOUT_REPEATS)
+}
 
 /// Log2 of the size of the smallest group, if there are so many ids.
 const MIN_WIDTH: u8 = 4;
@@ -107,34 +127,56 @@ fn group_widths(num_ids: u32) -> Vec<u8> {
     widths
 }
 
-/// The classes of a stream: groups of terminals, groups of rules, first uses, and marks in the root.
+/// The classes of a stream: groups of terminals, groups of rules, first uses, and in the root also marks
+/// and repeats.
 #[derive(Debug)]
 struct Classes {
     num_terminal_groups: usize,
+    num_groups: usize,
     classes: Vec<Class>,
 }
 
 impl Classes {
-    fn new(num_named_terminals: u32, num_named_rules: u32) -> Self {
+    fn new(num_named_terminals: u32, num_named_rules: u32, num_repeat_classes: u8) -> Self {
         let terminals = group_widths(num_named_terminals);
+        let rules = group_widths(num_named_rules);
         let num_terminal_groups = terminals.len();
+        let num_groups = num_terminal_groups + rules.len();
         let mut start = 0;
-        let widths = terminals.into_iter().chain(group_widths(num_named_rules)).chain([0, 0]);
+        let widths = terminals.into_iter().chain(rules).chain([0, 0]).chain(0..num_repeat_classes);
         let classes = widths.map(|width| {
             let class = Class { start, width };
             start += 1 << width;
             class
         });
-        Self { num_terminal_groups, classes: classes.collect() }
+        Self { num_terminal_groups, num_groups, classes: classes.collect() }
     }
 
-    fn num_groups(&self) -> usize {
-        self.classes.len() - 2
-    }
-
-    /// Returns the number of ids in groups, which is the place of a first use.
+    /// Returns the number of ids in groups, which is the place of a first use. That of a mark follows it.
     fn num_named(&self) -> u32 {
-        self.classes[self.num_groups()].start
+        self.classes[self.num_groups].start
+    }
+
+    /// Returns the place of a repeat of the element before. Those of greater distances follow it.
+    fn first_repeat(&self) -> u32 {
+        self.num_named() + 2
+    }
+
+    fn first_use_class(&self) -> u8 {
+        self.num_groups as u8
+    }
+
+    fn mark_class(&self) -> u8 {
+        self.num_groups as u8 + 1
+    }
+
+    /// Returns the class of repeats of the least distance.
+    fn first_repeat_class(&self) -> u8 {
+        self.num_groups as u8 + 2
+    }
+
+    fn num_repeat_classes(&self) -> u8 {
+        (self.classes.len() - self.num_groups) as u8 - 2
     }
 
     fn root_alphabet(&self) -> Alphabet {
@@ -142,7 +184,7 @@ impl Classes {
     }
 
     fn rules_alphabet(&self) -> Alphabet {
-        Alphabet::with_ends(&self.classes[..=self.num_groups()])
+        Alphabet::with_ends(&self.classes[..=self.num_groups])
     }
 }
 
@@ -184,7 +226,8 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    fn read(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+    /// Reads the section of `codec`, which must be one of [`is_stream`].
+    fn read(place: Origin<'a>, codec: u16, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let misfit = || misfit(place);
         let mut cursor = Cursor::new(place, bytes);
         let (num_terminals, num_rules) = (meta.num_terminals(), meta.num_rules);
@@ -192,6 +235,10 @@ impl<'a> Stored<'a> {
         let [named_terminals, named_rules] = [cursor.u32()?, cursor.u32()?];
         let num_ids = u64::from(num_terminals) + u64::from(num_rules);
         if named_terminals > num_terminals || named_rules > num_inner || num_ids > u64::from(MARK) {
+            return Err(misfit());
+        }
+        let num_repeat_classes = if codec == WITHOUT_REPEATS { 0 } else { cursor.u8()? };
+        if num_repeat_classes > MAX_REPEAT_CLASSES {
             return Err(misfit());
         }
         let [root_bits, rules_bits] = [cursor.varint()?, cursor.varint()?];
@@ -216,7 +263,7 @@ impl<'a> Stored<'a> {
             return Err(misfit());
         }
         let parts = read_parts(&mut cursor, rules_len, rules_bits)?;
-        let classes = Classes::new(named_terminals, named_rules);
+        let classes = Classes::new(named_terminals, named_rules, num_repeat_classes);
         let root_codes = Codes::read(&mut cursor, &classes.root_alphabet())?;
         let rules_codes = Codes::read(&mut cursor, &classes.rules_alphabet())?;
         let root_is_empty = root_len + meta.num_docs == 0;
@@ -224,7 +271,7 @@ impl<'a> Stored<'a> {
         if !fits || !units.contexts_exist_in(&root_codes) {
             return Err(misfit());
         }
-        let groups = classes.classes[..classes.num_groups()].iter().enumerate();
+        let groups = classes.classes[..classes.num_groups].iter().enumerate();
         let ids = groups.map(|(group, class)| {
             let limit = if group < classes.num_terminal_groups { num_terminals } else { num_rules };
             Monotone::read(&mut cursor, 1 << class.width, limit.into())
@@ -243,7 +290,7 @@ impl<'a> Stored<'a> {
     /// Returns the id of the element at `place` among those of all groups, or `None` if the section
     /// does not say it.
     fn id_at(&self, place: u32) -> Option<u32> {
-        let groups = &self.classes.classes[..self.classes.num_groups()];
+        let groups = &self.classes.classes[..self.classes.num_groups];
         let group = groups.partition_point(|class| class.start <= place).checked_sub(1)?;
         let id = self.ids[group].get((place - groups[group].start) as usize)?;
         self.element_for(group, id)

@@ -15,7 +15,7 @@ use crate::grammar::Grammar;
 
 use super::codes::{ENDS, Entrance, Reader};
 use super::units::{Unit, Units};
-use super::{BLOCK_LEN, Stored};
+use super::{BLOCK_LEN, REPEAT, Stored};
 
 /// Peak memory for each element that is decoded: symbols and offsets, while they grow.
 const ELEMENT_BYTES: u64 = 16;
@@ -45,8 +45,8 @@ impl<'a> GrammarStream<'a> {
     ///
     /// # Errors
     /// [`Error::Format`] if they are not those of a section with the numbers that `meta` declares.
-    pub(in crate::format) fn open(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
-        Ok(Self { stored: Stored::read(place, bytes, meta)? })
+    pub(in crate::format) fn open(place: Origin<'a>, codec: u16, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+        Ok(Self { stored: Stored::read(place, codec, bytes, meta)? })
     }
 
     /// Returns the units of the segment.
@@ -71,6 +71,7 @@ impl<'a> GrammarStream<'a> {
             first_uses.push(reading.read_unit(*unit_idx, unit)?);
         }
         reading.read_rules(units.into_iter().map(|(_, unit)| unit.rules).zip(first_uses).collect())?;
+        reading.settle_repeats();
         Ok(reading.finish())
     }
 
@@ -193,14 +194,15 @@ impl<'s, 'a> Reading<'s, 'a> {
         let (coded, units) = (&self.stored.root, &self.stored.units);
         let end_bit = units.entrance(unit_idx + 1).bit;
         let num_symbols = units.symbols_before(unit_idx + 1) - units.symbols_before(unit_idx);
-        let first_use = self.stored.classes.num_named();
+        let (first_use, first_repeat) = (self.stored.classes.num_named(), self.stored.classes.first_repeat());
+        let unit_start = self.symbols.len();
         let mut reader = coded.reader_at(units.entrance(unit_idx));
         let mut first_uses = Vec::new();
         let mut doc = if unit.continues { Some(unit.docs.start) } else { None };
         let mut num_marks = 0;
         for _ in 0..num_symbols {
             let (place, _) = reader.next(&coded.codes);
-            if place > first_use {
+            if place == first_use + 1 {
                 doc = Some(unit.docs.start + u32::from(unit.continues) + num_marks);
                 num_marks += 1;
                 continue;
@@ -211,6 +213,12 @@ impl<'s, 'a> Reading<'s, 'a> {
             let element = if place == first_use {
                 first_uses.push(self.symbols.len() as u32);
                 0
+            } else if place >= first_repeat {
+                let distance = place - first_repeat + 1;
+                if distance as usize > self.symbols.len() - unit_start {
+                    return Err(self.stored.misfit());
+                }
+                distance | REPEAT
             } else {
                 self.element(place, 0)?
             };
@@ -222,6 +230,17 @@ impl<'s, 'a> Reading<'s, 'a> {
         }
         self.check_memory()?;
         Ok(first_uses)
+    }
+
+    /// Replaces the repeats in the units. First uses have their rules.
+    fn settle_repeats(&mut self) {
+        let root_len = self.rule_starts.first().map_or(self.symbols.len(), |&start| start as usize);
+        for at in 0..root_len {
+            let symbol = self.symbols[at];
+            if symbol >= REPEAT {
+                self.symbols[at] = self.symbols[at - (symbol & !REPEAT) as usize];
+            }
+        }
     }
 
     /// Decodes the rules that the units reach. `units` has the rules that are used first in each, and

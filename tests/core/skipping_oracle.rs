@@ -7,13 +7,10 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use tadoc::Corpus;
 use tadoc::build::{BuilderKind, IngestOptions};
-use tadoc::format::{
-    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
-    read_segment_with,
-};
+use tadoc::format::{FileFooter, OpenLimits, SegmentLayout, StoredDictionary, read_segment, read_segment_with};
 use tadoc::query::{
-    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count, count_by_document, kwic,
-    may_match, may_match_rules, may_match_rules_with, search, segments_for_query, segments_for_texts,
+    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count_by_document, kwic, may_match,
+    search, segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -93,39 +90,6 @@ impl Opened {
             let may_match = may_match.unwrap();
             assert!(may_match || !is_needed[idx]);
             assert!(!is_known || may_match == is_needed[idx]);
-            if is_needed[idx] && query.is_exact() {
-                self.check_rules(query, idx);
-            }
-        }
-    }
-
-    /// Checks that the rules of segment `idx` refuse a query only if the segment has no hit. The words
-    /// are those of the stored dictionary, if it can be searched.
-    fn check_rules(&self, query: &Query, idx: usize) {
-        let (meta, dictionary) = (&self.footer.segments[idx], &self.dictionaries[idx]);
-        let range = meta.rest_range();
-        let bytes = &self.file[range.start as usize..range.end as usize];
-        let limits = OpenLimits::default();
-        let stored = &self.stored[idx];
-        let is_wanted = |grammar: &StoredGrammar<'_>| {
-            let may_match = may_match_rules(query, grammar, dictionary)?;
-            if stored.word_id("").unwrap().is_some() {
-                let ids = |word: &str| stored.word_id(word).map(Option::flatten);
-                let of_stored = may_match_rules_with(query, grammar, stored.num_words(), ids);
-                assert_eq!(of_stored.unwrap(), may_match);
-            }
-            Ok(may_match)
-        };
-        let decoded = || Ok(dictionary.clone());
-        let opened = read_segment_if("if", &self.footer, idx, bytes, &limits, is_wanted, decoded);
-        let opened = opened.unwrap();
-        let whole = self.all.segments()[idx].clone();
-        let corpus = Corpus::new(self.footer.profile, vec![whole]);
-        let num_hits = count(&corpus, query, &SearchOptions::default()).unwrap();
-        assert!(opened.is_some() || num_hits == 0, "{query}");
-        // A query of one phrase is refused if it does not occur.
-        if let (true, [item]) = (query.is_leaf(), query.items()) {
-            assert_eq!(opened.is_some(), num_hits > 0 || item.len() > 16, "{query}");
         }
     }
 

@@ -77,7 +77,7 @@ impl CorpusCache {
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
             let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
             let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
-            let whole = self.open_places(context, &stored, left_out.collect(), &keys, &sought).await?;
+            let whole = self.open_places(context, &stored, left_out.collect(), &keys).await?;
             let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
             own.iter().for_each(|segment| segment.keep_no_copies());
             num_listed += own.iter().filter(|segment| !segment.is_absent()).count();

@@ -18,7 +18,7 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts_until};
 use tadoc::format::StoredDictionary;
-use tadoc::query::{LeafLists, Query, Ranker};
+use tadoc::query::{LeafLists, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
@@ -29,8 +29,6 @@ pub(super) type Unopened = BTreeMap<usize, AbsentSegment>;
 #[derive(Debug, Clone, Default)]
 pub(super) struct AbsentSegment {
     pub(super) words: AbsentWords,
-    /// Query whose phrases the rules lack. They were searched for it, and are not kept.
-    pub(super) lacking: Option<Arc<Query>>,
     /// Units that statements decoded without keeping them.
     pub(super) units: Arc<UnitsDecoded>,
 }

@@ -37,12 +37,10 @@ use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{
-    FileFooter, OpenLimits, SegmentMeta, StoredDictionary, StoredGrammar, StoredLists, read_segment, read_segment_if,
-    read_segment_with,
+    FileFooter, OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_segment, read_segment_with,
 };
 use tadoc::query::{
-    Query, SegmentWords, TextPattern, WordCondition, may_match, may_match_rules, may_match_rules_with,
-    segments_for_query, segments_for_texts,
+    Query, SegmentWords, TextPattern, WordCondition, may_match, segments_for_query, segments_for_texts,
 };
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
@@ -168,18 +166,8 @@ impl Sought {
         }
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
-        let is_undecoded = |&(&place, absent): &(&usize, &AbsentSegment)| {
-            absent.words.decoded().is_none() && !self.is_lacking(footer, place, absent)
-        };
-        let undecoded = file.unopened.iter().filter(is_undecoded);
+        let undecoded = file.unopened.iter().filter(|(_, absent)| absent.words.decoded().is_none());
         undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
-    }
-
-    /// Returns true if the rules of the segment at `place`, which is `absent`, were searched for the query
-    /// and lack it.
-    fn is_lacking(&self, footer: &FileFooter, place: usize, absent: &AbsentSegment) -> bool {
-        let query = self.query_of(footer, place);
-        absent.lacking.as_deref().is_some_and(|lacking| Some(lacking) == query)
     }
 
     /// Returns the query if it decides alone on the segment at `place`, which has no part of a document
@@ -230,10 +218,8 @@ impl Sought {
             needed
         });
         let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
-        let is_needed = |&(&place, absent): &(&usize, &AbsentSegment)| {
-            needs.iter().all(|needed| needed[place]) && !self.is_lacking(footer, place, absent)
-        };
-        file.unopened.iter().filter(is_needed).map(|(&place, _)| place).collect()
+        let absent = file.unopened.keys().copied();
+        absent.filter(|&place| needs.iter().all(|needed| needed[place])).collect()
     }
 }
 
@@ -349,7 +335,7 @@ impl CorpusCache {
             has_units && !file.unopened[&place].units.are_many()
         });
         if !whole.is_empty() {
-            file = Arc::new(self.open_more(context, stored, &file, whole, keep, sought).await?);
+            file = Arc::new(self.open_more(context, stored, &file, whole, keep).await?);
         }
         Ok((self.lock().slot(&key).keep(file), of_units))
     }
@@ -361,7 +347,6 @@ impl CorpusCache {
         stored: &StoredFile<'_>,
         places: Vec<usize>,
         keep: &[String],
-        sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
@@ -369,7 +354,7 @@ impl CorpusCache {
         let mut file = self.known_or_reserved(context, stored, keep)?;
         let missing: Vec<usize> = places.into_iter().filter(|place| file.unopened.contains_key(place)).collect();
         if !missing.is_empty() {
-            file = Arc::new(self.open_more(context, stored, &file, missing, keep, sought).await?);
+            file = Arc::new(self.open_more(context, stored, &file, missing, keep).await?);
             file = self.lock().slot(&key).keep(file);
         }
         self.hold(context, std::slice::from_ref(&file), keep)?;
@@ -471,8 +456,7 @@ impl CorpusCache {
         Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
     }
 
-    /// Opens the segments of `file` at the places `missing`, except those whose rules lack what is
-    /// `sought`.
+    /// Opens the segments of `file` at the places `missing`.
     pub(super) async fn open_more(
         &self,
         context: &LoadContext,
@@ -480,7 +464,6 @@ impl CorpusCache {
         file: &LoadedFile,
         missing: Vec<usize>,
         keep: &[String],
-        sought: &Arc<Sought>,
     ) -> Result<LoadedFile> {
         let open = stored.open;
         let parallel = stored.at_once.min(missing.len());
@@ -491,21 +474,15 @@ impl CorpusCache {
         let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
         let load = |&place: &usize| {
             let absent = file.unopened.get(&place).cloned().unwrap_or_default();
-            open_segment(context, stored, place, absent, sought).boxed()
+            open_segment(context, stored, place, absent).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
         // In any order, so that no core waits for the slowest segment before it.
         let opened = stream::iter(loads).buffer_unordered(parallel);
-        let opened: Vec<(usize, Option<Segment>)> = opened.try_collect().await?;
-        let query = sought.query.clone().map(Arc::new);
+        let opened: Vec<(usize, Segment)> = opened.try_collect().await?;
         for (place, segment) in opened {
-            match segment {
-                Some(segment) => {
-                    unopened.remove(&place);
-                    segments[place] = Arc::new(segment);
-                }
-                None => unopened.entry(place).or_default().lacking.clone_from(&query),
-            }
+            unopened.remove(&place);
+            segments[place] = Arc::new(segment);
         }
         if open.portion.is_some() {
             segments.iter().for_each(|segment| segment.keep_no_copies());
@@ -625,43 +602,27 @@ async fn open_dictionary(
     tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
 }
 
-/// Opens the segment at `place`, which is `absent`. Returns the place, and `None` if its rules are
-/// searched and lack what is `sought`.
+/// Opens the segment at `place`, which is `absent`. Returns the place, too.
 async fn open_segment(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,
     absent: AbsentSegment,
-    sought: &Arc<Sought>,
-) -> Result<(usize, Option<Segment>)> {
-    let AbsentSegment { words, lacking, units: _ } = absent;
+) -> Result<(usize, Segment)> {
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
+    let words = absent.words;
     let is_unread = matches!(words, AbsentWords::Unread);
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
     let bytes = stored.read(range).await?;
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
-    let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
-    let read = move || -> tadoc::Result<Option<Segment>> {
-        let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
-        let query = query.filter(|_| lacking.is_none());
-        let with = |dictionary| read_segment_with(&path, &footer, place, &bytes, dictionary, &limits).map(Some);
-        match (&words, query) {
-            (AbsentWords::Unread, _) => read_segment(&path, &footer, place, &bytes, &limits).map(Some),
-            (AbsentWords::Decoded(dictionary), None) => with(Dictionary::clone(dictionary)),
-            (AbsentWords::Stored { dictionary, .. }, None) => with(dictionary.decode(&limits)?),
-            (AbsentWords::Decoded(dictionary), Some(query)) => {
-                let is_wanted = |grammar: &StoredGrammar<'_>| may_match_rules(query, grammar, dictionary);
-                let decoded = || Ok(Dictionary::clone(dictionary));
-                read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
-            }
-            (AbsentWords::Stored { dictionary, .. }, Some(query)) => {
-                let id_of = |word: &str| dictionary.word_id(word).map(Option::flatten);
-                let is_wanted =
-                    |grammar: &StoredGrammar<'_>| may_match_rules_with(query, grammar, dictionary.num_words(), id_of);
-                let decoded = || dictionary.decode(&limits);
-                read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
-            }
-        }
+    let limits = context.options.open_limits();
+    let read = move || -> tadoc::Result<Segment> {
+        let dictionary = match words {
+            AbsentWords::Unread => return read_segment(&path, &footer, place, &bytes, &limits),
+            AbsentWords::Decoded(dictionary) => Dictionary::clone(&dictionary),
+            AbsentWords::Stored { dictionary, .. } => dictionary.decode(&limits)?,
+        };
+        read_segment_with(&path, &footer, place, &bytes, dictionary, &limits)
     };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     Ok((place, segment.map_err(datafusion_error)?))

@@ -67,7 +67,7 @@ impl CorpusCache {
         opening.free();
         let is_whole = |(&place, part): (&usize, &Part)| matches!(part, Part::Whole).then_some(place);
         let whole: Vec<usize> = places.iter().zip(&parts).filter_map(is_whole).collect();
-        let kept = if whole.is_empty() { file } else { self.open_places(context, stored, whole, keep, sought).await? };
+        let kept = if whole.is_empty() { file } else { self.open_places(context, stored, whole, keep).await? };
         let (mut segments, mut own, mut num_units) = (kept.segments.clone(), Vec::new(), 0);
         for (place, part) in places.into_iter().zip(parts) {
             if let Part::Units(segment, num_decoded) = part {

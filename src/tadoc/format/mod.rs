@@ -51,14 +51,13 @@ mod stored_lists;
 mod strings;
 mod writer;
 
-pub use codecs::packed_grammar::StoredGrammar;
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use partial_segment::{PartialSegment, read_documents, read_documents_with};
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
-    read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_if, read_segment_with,
-    read_words, verify_segment,
+    read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_with, read_words,
+    verify_segment,
 };
 pub use stored_dictionary::StoredDictionary;
 pub use stored_lists::StoredLists;

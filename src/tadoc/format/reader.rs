@@ -20,7 +20,6 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::grammar_stream::GrammarStream;
-use crate::format::codecs::packed_grammar::{RulesFirst, StoredGrammar};
 use crate::format::codecs::word_lists::{ListDirectory, WordDocuments};
 use crate::format::cursor::Origin;
 use crate::format::framing::{
@@ -92,26 +91,6 @@ pub fn read_segment_with(
     stored.segment(dictionary, grammar)
 }
 
-/// Variant of [`read_segment_with`] for a segment that may not be needed. Returns `None` if
-/// `is_wanted` returns false for its grammar. Otherwise `dictionary` returns its words. Lengths,
-/// paths and what is left of the grammar are read only then.
-///
-/// # Errors
-/// Same as [`read_segment`], and those of `is_wanted` and `dictionary`.
-pub fn read_segment_if(
-    file: &str,
-    footer: &FileFooter,
-    segment_idx: usize,
-    bytes: &[u8],
-    limits: &OpenLimits,
-    is_wanted: impl FnOnce(&StoredGrammar<'_>) -> Result<bool>,
-    dictionary: impl FnOnce() -> Result<Dictionary>,
-) -> Result<Option<Segment>> {
-    let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
-    let grammar = stored.rules()?;
-    if is_wanted(&grammar)? { stored.segment(dictionary()?, grammar.complete()?).map(Some) } else { Ok(None) }
-}
-
 /// Bytes of a segment, or of some of its sections.
 pub(super) struct StoredSegment<'a> {
     pub(super) file: &'a str,
@@ -174,18 +153,6 @@ impl<'a> StoredSegment<'a> {
         let valid = grammar.validate();
         valid.map_err(|e| section.origin(self.file).fault(0, e.to_string()))?;
         Ok(grammar)
-    }
-
-    /// Decodes the rules of the grammar and checks them, and the documents if the codec needs it.
-    fn rules(&self) -> Result<StoredGrammar<'a>> {
-        let (section, bytes) = self.section(SectionKind::Grammar)?;
-        match section.codec {
-            codecs::packed_grammar::CODEC => {
-                let rules = RulesFirst::decode(section.origin(self.file), bytes, self.meta)?;
-                Ok(StoredGrammar::rules_first(rules))
-            }
-            _ => self.grammar().map(StoredGrammar::whole),
-        }
     }
 
     pub(super) fn decode(&self) -> Result<Segment> {

@@ -72,7 +72,7 @@ pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;
 pub use matching::{
     DocSet, SegmentWords, TextPattern, WordCondition, candidate_docs, candidate_documents, documents_for_demands,
-    may_match, may_match_rules, may_match_rules_with, segments_for_query, segments_for_texts,
+    may_match, segments_for_query, segments_for_texts,
 };
 pub use rank::{RankOptions, RankedDocument, Ranker};
 pub use search::{

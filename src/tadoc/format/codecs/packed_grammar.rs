@@ -26,19 +26,6 @@
 //! of the time (samples of `perf record` over seven openings of each file). The gain of the other
 //! is that recently used elements are used again, which is largest in logs.
 //! `benches/peers/opening.py` measures whole files and statements.
-//!
-//! # Grammar in place
-//!
-//! A grammar as it is stored, which can be searched before all of it is decoded.
-//!
-//! ```text
-//! layout    rules      elements of the documents
-//! fast      decoded    read as marks, one byte each, or decoded when all are asked for
-//! small     decoded    decoded
-//! ```
-//!
-//! Most elements are those of documents. A search only needs to know if an element can be a part of
-//! what it looks for, and reads them as marks in half of the time.
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
@@ -54,8 +41,6 @@ pub(in crate::format) const CODEC: u16 = 2;
 
 /// Stands for a first use, and is the place behind those of all groups.
 pub(super) const FIRST_USE: u32 = u32::MAX;
-/// Mark of no element: stands for a first use among marks.
-pub(in crate::format) const NO_MARK: u8 = u8::MAX;
 /// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.
 const MIN_WIDTH: u8 = 4;
 /// Most doublings of the size of groups. With two groups of each size and 31 for the rest there are
@@ -112,101 +97,6 @@ pub(in crate::format) fn decode(place: Origin<'_>, bytes: &[u8], meta: &SegmentM
     let mut untaken = Untaken::new(num_terminals, grammar.num_rules());
     untaken.fill_rules(&grammar.rule_offsets, &mut grammar.symbols);
     if untaken.is_empty() { Ok(grammar) } else { Err(misfit(place)) }
-}
-
-/// A section of which the second half of the elements is decoded, or all of them if the first half
-/// has elements of rules. The first half is decoded when all elements are asked for, or their
-/// marks.
-#[derive(Debug)]
-pub(in crate::format) struct RulesFirst<'a> {
-    place: Origin<'a>,
-    /// The rules, and in the root the elements of the documents that are decoded.
-    rules: Grammar,
-    stored: Stored<'a>,
-    is_whole: bool,
-    /// The rules whose first uses are not decoded.
-    untaken: Untaken,
-}
-
-impl<'a> RulesFirst<'a> {
-    /// Decodes the rules of the segment `meta` from its section, and checks them.
-    ///
-    /// # Errors
-    /// Same as [`decode`], but for faults in what is not decoded.
-    pub fn decode(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
-        let stored = Stored::read(place, bytes, meta)?;
-        let (root_len, half_len) = (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
-        let is_whole = root_len < half_len;
-        let (symbols, start) = if is_whole {
-            (stored.elements.decode(stored.element_at())?, 0)
-        } else {
-            (stored.elements.decode_second_half(stored.element_at())?, half_len)
-        };
-        let mut rule_offsets = stored.rule_offsets.clone();
-        rule_offsets.iter_mut().skip(1).for_each(|offset| *offset -= start);
-        let doc_offsets = vec![0, rule_offsets[1]];
-        let num_terminals = meta.num_terminals();
-        let mut rules = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
-        let mut untaken = Untaken::new(num_terminals, rules.num_rules());
-        untaken.fill_rules(&rules.rule_offsets, &mut rules.symbols);
-        check(place, &rules)?;
-        Ok(Self { place, rules, stored, is_whole, untaken })
-    }
-
-    /// Returns the rules. The root has only the elements of documents that are decoded, in one
-    /// document.
-    pub fn rules(&self) -> &Grammar {
-        &self.rules
-    }
-
-    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks`
-    /// has one for each element, none of which is [`NO_MARK`].
-    ///
-    /// # Errors
-    /// Same as [`decode`].
-    pub fn root_marks(&self, marks: &[u8]) -> Result<(&[u32], Vec<u8>)> {
-        let mark_of = |element: u32| marks.get(element as usize).copied().unwrap_or(NO_MARK);
-        let mark_at: Vec<u8> = self.stored.id_at.iter().map(|&id| mark_of(id)).collect();
-        let last = mark_at.len() - 1;
-        let mark_at = |place: u32| mark_at[last.min(place as usize)];
-        let elements = &self.stored.elements;
-        let mut root = if self.is_whole { Vec::new() } else { elements.decode_first_half(mark_at)? };
-        let mut untaken = self.untaken.elements().iter().rev();
-        let mut end = root.len();
-        while let Some(at) = memchr::memrchr(NO_MARK, &root[..end]) {
-            root[at] = mark_of(*untaken.next().ok_or_else(|| misfit(self.place))?);
-            end = at;
-        }
-        if untaken.next().is_some() {
-            return Err(misfit(self.place));
-        }
-        root.extend(self.rules.root().iter().map(|&element| mark_of(element)));
-        Ok((&self.stored.doc_offsets, root))
-    }
-
-    /// Decodes the other elements, and checks the grammar.
-    ///
-    /// # Errors
-    /// Same as [`decode`].
-    pub fn complete(mut self) -> Result<Grammar> {
-        let elements = &self.stored.elements;
-        let mut symbols =
-            if self.is_whole { Vec::new() } else { elements.decode_first_half(self.stored.element_at())? };
-        self.untaken.fill(&mut symbols);
-        if !self.untaken.is_empty() {
-            return Err(misfit(self.place));
-        }
-        symbols.extend(&self.rules.symbols);
-        let (num_terminals, rule_offsets) = (self.rules.num_terminals, self.stored.rule_offsets);
-        let doc_offsets = self.stored.doc_offsets;
-        let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
-        check(self.place, &grammar)?;
-        Ok(grammar)
-    }
-}
-
-fn check(place: Origin<'_>, grammar: &Grammar) -> Result<()> {
-    grammar.validate().map_err(|error| place.fault(0, error.to_string()))
 }
 
 /// The lists of a section, of which the elements are not decoded.
@@ -393,11 +283,6 @@ impl Untaken {
         }
     }
 
-    /// Returns the rules, the top one last.
-    fn elements(&self) -> &[u32] {
-        &self.elements[1..=self.at_top]
-    }
-
     fn is_empty(&self) -> bool {
         self.at_top == 0
     }
@@ -445,63 +330,6 @@ impl RulesWritten {
         completed.pop();
         let lens = completed.iter().map(|&rule_id| grammar.rule(rule_id).len() as u32).collect();
         Self { lens, symbols }
-    }
-}
-
-/// A grammar whose rules are decoded and valid.
-#[derive(Debug)]
-pub struct StoredGrammar<'a>(Parts<'a>);
-
-#[derive(Debug)]
-enum Parts<'a> {
-    Whole(Grammar),
-    RulesFirst(Box<RulesFirst<'a>>),
-}
-
-impl<'a> StoredGrammar<'a> {
-    /// Takes a valid grammar.
-    pub(crate) fn whole(grammar: Grammar) -> Self {
-        Self(Parts::Whole(grammar))
-    }
-
-    /// Takes a grammar whose [`rules`](Self::rules) are valid.
-    pub(in crate::format) fn rules_first(grammar: RulesFirst<'a>) -> Self {
-        Self(Parts::RulesFirst(Box::new(grammar)))
-    }
-
-    /// Returns the rules. The root may lack elements of documents.
-    pub(crate) fn rules(&self) -> &Grammar {
-        match &self.0 {
-            Parts::Whole(grammar) => grammar,
-            Parts::RulesFirst(grammar) => grammar.rules(),
-        }
-    }
-
-    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks`
-    /// has one below 255 for each element.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if the elements of the documents do not fit the
-    /// rules.
-    pub(crate) fn root_marks(&self, marks: &[u8]) -> Result<(&[u32], Vec<u8>)> {
-        match &self.0 {
-            Parts::Whole(grammar) => {
-                let root = grammar.root().iter().map(|&element| marks[element as usize]);
-                Ok((&grammar.doc_offsets, root.collect()))
-            }
-            Parts::RulesFirst(grammar) => grammar.root_marks(marks),
-        }
-    }
-
-    /// Decodes what is left.
-    ///
-    /// # Errors
-    /// Same as [`root_marks`](Self::root_marks).
-    pub(in crate::format) fn complete(self) -> Result<Grammar> {
-        match self.0 {
-            Parts::Whole(grammar) => Ok(grammar),
-            Parts::RulesFirst(grammar) => grammar.complete(),
-        }
     }
 }
 
@@ -560,55 +388,32 @@ mod tests {
         build_rounds(docs.concat(), &ends, 31, &RoundsOptions::default()).unwrap()
     }
 
-    /// Decodes the rules, the marks and the rest, and returns the grammar if all fits.
-    fn in_parts(bytes: &[u8], meta: &SegmentMeta) -> Result<(Vec<u32>, Vec<u8>, Grammar)> {
-        let stored = RulesFirst::decode(PLACE, bytes, meta)?;
-        let num_elements = stored.rules().num_terminals as usize + stored.rules().num_rules();
-        let marks: Vec<u8> = (0..num_elements).map(|id| (id % 251) as u8).collect();
-        let (doc_offsets, root) = stored.root_marks(&marks)?;
-        let (doc_offsets, root) = (doc_offsets.to_vec(), root.to_vec());
-        Ok((doc_offsets, root, stored.complete()?))
-    }
-
-    /// Checks that the parts are those of the whole, or that both are refused.
-    fn check_parts(bytes: &[u8], meta: &SegmentMeta) {
-        let whole = decode(PLACE, bytes, meta).ok().filter(|whole| whole.validate().is_ok());
-        let parts = in_parts(bytes, meta).ok().map(|(_, _, grammar)| grammar);
-        assert_eq!(parts, whole);
+    /// Checks that bytes are refused or describe a grammar of the declared size.
+    fn check_hostile(bytes: &[u8], meta: &SegmentMeta) {
+        if let Ok(grammar) = decode(PLACE, bytes, meta)
+            && grammar.validate().is_ok()
+        {
+            assert_eq!(grammar.symbols.len() as u64, meta.num_elements);
+            assert_eq!(grammar.num_docs() as u64, meta.num_docs);
+        }
     }
 
     #[test]
-    fn each_changed_byte_is_refused_in_parts_as_in_the_whole() {
+    fn each_changed_byte_is_refused_or_gives_a_grammar() {
         let grammar = doc_grammar(&[vec![0; 7], vec![0]]);
         let (bytes, meta) = (encode(&grammar), meta_for(&grammar));
         for at in 0..bytes.len() {
             for change in 1..=u8::MAX {
                 let mut changed = bytes.clone();
                 changed[at] ^= change;
-                check_parts(&changed, &meta);
+                check_hostile(&changed, &meta);
             }
         }
     }
 
     proptest! {
         #[test]
-        fn parts_are_those_of_the_whole(
-            docs in proptest::collection::vec(proptest::collection::vec(0u32..31, 0..90), 0..6),
-            repeats in 1usize..30,
-        ) {
-            let docs: Vec<Vec<u32>> = docs.iter().map(|doc| doc.repeat(repeats)).collect();
-            let grammar = doc_grammar(&docs);
-            let (bytes, meta) = (encode(&grammar), meta_for(&grammar));
-            let (doc_offsets, root, completed) = in_parts(&bytes, &meta).unwrap();
-            let whole = decode(PLACE, &bytes, &meta).unwrap();
-            prop_assert_eq!(&completed, &whole);
-            prop_assert_eq!(&doc_offsets, &whole.doc_offsets);
-            let expected: Vec<u8> = whole.root().iter().map(|&id| (id % 251) as u8).collect();
-            prop_assert_eq!(root, expected);
-        }
-
-        #[test]
-        fn parts_of_changed_bytes_are_refused_as_the_whole_is(
+        fn changed_bytes_are_refused_or_give_grammars(
             doc in proptest::collection::vec(0u32..31, 1..60),
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 1..3),
         ) {
@@ -618,7 +423,7 @@ mod tests {
                 let at = at.index(bytes.len());
                 bytes[at] ^= change;
             }
-            check_parts(&bytes, &meta);
+            check_hostile(&bytes, &meta);
         }
     }
 }

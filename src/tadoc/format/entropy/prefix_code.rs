@@ -114,7 +114,7 @@ impl<'a> List<'a> {
     }
 
     /// Returns the number of numbers in the first half of the streams.
-    pub(in crate::format) fn first_half_len(&self) -> usize {
+    fn first_half_len(&self) -> usize {
         (STREAMS_AT_ONCE * self.part_len()).min(self.num_numbers)
     }
 
@@ -135,35 +135,17 @@ impl<'a> List<'a> {
         first.and(second).map(|()| numbers)
     }
 
-    /// Decodes the first half of the streams.
-    ///
-    /// # Errors
-    /// Same as [`decode`](Self::decode).
-    pub(in crate::format) fn decode_first_half<T: Copy + Default>(&self, map: impl Fn(u32) -> T) -> Result<Vec<T>> {
-        let mut numbers = vec![T::default(); self.first_half_len()];
-        self.follow(0, &mut numbers, map).map(|()| numbers)
-    }
-
-    /// Decodes the second half of the streams.
-    ///
-    /// # Errors
-    /// Same as [`decode`](Self::decode).
-    pub(in crate::format) fn decode_second_half(&self, map: impl Fn(u32) -> u32) -> Result<Vec<u32>> {
-        let mut numbers = vec![0; self.num_numbers - self.first_half_len()];
-        self.follow(STREAMS_AT_ONCE, &mut numbers, map).map(|()| numbers)
-    }
-
     /// Returns the length of all parts but the last ones.
     fn part_len(&self) -> usize {
         self.num_numbers.div_ceil(NUM_STREAMS).max(1)
     }
 
     /// Decodes the four streams from `first_stream` on to `numbers`.
-    fn follow<T>(&self, first_stream: usize, numbers: &mut [T], map: impl Fn(u32) -> T) -> Result<()> {
+    fn follow(&self, first_stream: usize, numbers: &mut [u32], map: impl Fn(u32) -> u32) -> Result<()> {
         let mut streams = self.streams;
         let streams = &mut streams[first_stream..][..STREAMS_AT_ONCE];
         let mut parts = numbers.chunks_mut(self.part_len());
-        let mut parts: [&mut [T]; STREAMS_AT_ONCE] = std::array::from_fn(|_| parts.next().unwrap_or_default());
+        let mut parts: [&mut [u32]; STREAMS_AT_ONCE] = std::array::from_fn(|_| parts.next().unwrap_or_default());
         follow(&self.table, streams, &mut parts, map);
         if streams.iter().all(Stream::is_at_end) {
             Ok(())
@@ -177,11 +159,11 @@ impl<'a> List<'a> {
 /// Decodes one number of each stream in turn. The parts are equally long, except that the last ones
 /// may be shorter.
 #[inline]
-fn follow<T>(
+fn follow(
     table: &Table,
     streams: &mut [Stream<'_>],
-    parts: &mut [&mut [T]; STREAMS_AT_ONCE],
-    map: impl Fn(u32) -> T,
+    parts: &mut [&mut [u32]; STREAMS_AT_ONCE],
+    map: impl Fn(u32) -> u32,
 ) {
     let shared_len = parts.iter().map(|part| part.len()).min().unwrap_or(0);
     if let [at_a, at_b, at_c, at_d] = streams

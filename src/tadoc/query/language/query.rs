@@ -200,11 +200,6 @@ impl Query {
         ids
     }
 
-    /// Returns true if the query has several words in a row.
-    pub fn has_phrase(&self) -> bool {
-        self.items.iter().any(|item| item.len() > 1)
-    }
-
     /// Returns the leaves, whose items are indexes of [`items`](Self::items).
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves

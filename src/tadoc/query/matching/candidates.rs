@@ -40,7 +40,6 @@
 //! Positions between two matches in one document are therefore complete.
 
 use crate::error::Result;
-use crate::format::StoredGrammar;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
 use crate::segment::{Corpus, Segment};
@@ -49,9 +48,8 @@ use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token,
 use super::doc_counts::docs_with;
 use super::resolved::doc_cut_after;
 use super::sets::DocSet;
-use super::sweep::may_occur;
 use super::way::{Question, Way};
-use super::word_set::{AnyCaseFinder, WordSet, filtered, tokens_containing, tokens_containing_any_case};
+use super::word_set::{AnyCaseFinder, filtered, tokens_containing, tokens_containing_any_case};
 
 /// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
@@ -391,66 +389,6 @@ pub fn may_match(query: &Query, mut is_there: impl FnMut(&str) -> Result<Option<
     let mut is_word_there =
         |pattern: &WordPattern| pattern.as_spellings().is_none_or(|words| words.iter().any(&mut may_word_be_there));
     let may_match = can_hold(query, &mut |item| query.items()[item].iter().all(&mut is_word_there));
-    failed.map(|()| may_match)
-}
-
-/// Returns true if a document of a segment without parts of cut documents can match `query`. Looks
-/// for its phrases in `grammar`, which has the words of `dictionary`. O(G) for each phrase, without
-/// any array that is derived from the grammar.
-///
-/// # Errors
-/// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
-pub fn may_match_rules(query: &Query, grammar: &StoredGrammar<'_>, dictionary: &Dictionary) -> Result<bool> {
-    let find = |pattern: &WordPattern| Ok(Some(pattern.find(dictionary)));
-    may_match_sets(query, grammar, dictionary.num_words(), find)
-}
-
-/// Variant of [`may_match_rules`] for a query of [exact](Query::is_exact) words, whose segment has
-/// `num_words` words. `id_of` returns the id of a word that is there.
-///
-/// # Errors
-/// Same as [`may_match_rules`], and the errors of `id_of`.
-pub fn may_match_rules_with(
-    query: &Query,
-    grammar: &StoredGrammar<'_>,
-    num_words: u32,
-    mut id_of: impl FnMut(&str) -> Result<Option<u32>>,
-) -> Result<bool> {
-    let find = |pattern: &WordPattern| {
-        let mut ids = Vec::new();
-        for word in pattern.as_spellings().unwrap_or_default() {
-            ids.extend(id_of(word)?);
-        }
-        ids.sort_unstable();
-        Ok((!ids.is_empty()).then(|| WordSet::from_ids(&ids)))
-    };
-    may_match_sets(query, grammar, num_words, find)
-}
-
-/// Returns true if a document can match `query`, whose words `find` finds.
-fn may_match_sets(
-    query: &Query,
-    grammar: &StoredGrammar<'_>,
-    num_words: u32,
-    mut find: impl FnMut(&WordPattern) -> Result<Option<WordSet>>,
-) -> Result<bool> {
-    let mut is_there = |item: usize| {
-        let sets = query.items()[item].iter().map(&mut find);
-        let sets = sets.collect::<Result<Option<Vec<WordSet>>>>()?;
-        match sets.filter(|sets| sets.iter().all(|set| !set.is_empty())) {
-            None => Ok(false),
-            // Words alone occur, as they are in the dictionary.
-            Some(words) => Ok(words.len() == 1 || may_occur(grammar, num_words, &words)?),
-        }
-    };
-    let mut failed = Ok(());
-    let mut is_item_there = |item: usize| {
-        is_there(item).unwrap_or_else(|error| {
-            failed = Err(error);
-            true
-        })
-    };
-    let may_match = can_hold(query, &mut is_item_there);
     failed.map(|()| may_match)
 }
 

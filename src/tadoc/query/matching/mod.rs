@@ -28,8 +28,8 @@ pub(in crate::query) mod word_condition;
 pub(in crate::query) mod word_set;
 
 pub use candidates::{
-    SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands, may_match, may_match_rules,
-    may_match_rules_with, segments_for_query, segments_for_texts,
+    SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands, may_match,
+    segments_for_query, segments_for_texts,
 };
 pub use sets::DocSet;
 pub use word_condition::WordCondition;

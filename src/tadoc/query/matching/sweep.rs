@@ -30,7 +30,6 @@ use std::ops::{ControlFlow, Range};
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
-use crate::format::StoredGrammar;
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
@@ -259,27 +258,6 @@ struct Inside {
     counts: Vec<u64>,
     /// Elements that a walk of it takes.
     num_steps: Vec<u64>,
-}
-
-/// Returns false if the consecutive `words` do not occur in the documents of `grammar`, whose first
-/// `num_words` elements are words. It knows the first 16 words only, and returns true for an
-/// item whose words meet in too many ways. O(G), and less where the words occur.
-///
-/// # Errors
-/// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
-pub(in crate::query) fn may_occur(grammar: &StoredGrammar<'_>, num_words: u32, words: &[WordSet]) -> Result<bool> {
-    let rules = grammar.rules();
-    let Some(mut marks) = Marks::from_terminals(rules, num_words, words) else { return Ok(true) };
-    // All rules are used, so an occurrence in a rule stands in a document.
-    if marks.mark_rules(rules, |_, _| ControlFlow::Break(())) != Some(ControlFlow::Continue(())) {
-        return Ok(true);
-    }
-    let (doc_offsets, root) = grammar.root_marks(&marks.marks)?;
-    let mut docs = doc_offsets.windows(2).map(|ends| &root[ends[0] as usize..ends[1] as usize]);
-    Ok(docs.any(|doc| {
-        let doc = doc.iter().copied();
-        plain(doc.clone()).is_none() && marks.combined(doc).is_holding
-    }))
 }
 
 impl<'a> Sweep<'a> {
@@ -552,12 +530,6 @@ mod tests {
                     }
                     let is_followed = len <= MAX_WORDS;
                     prop_assert_eq!(sweep.counts(), is_followed.then_some(&counts[..]));
-                    if !is_followed || filter.is_some() {
-                        continue;
-                    }
-                    let stored = StoredGrammar::whole(segment.dag.grammar().clone());
-                    let may_occur = may_occur(&stored, num_words, &words[..len]).unwrap();
-                    prop_assert_eq!(may_occur, !counts.is_empty());
                 }
             }
         }

@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write everything in this layout: small, fast (opens faster), or indexed (see tadoc ingest)
+    /// Write everything in this layout: indexed, small or fast (see tadoc ingest)
     ///
     /// The grammars of large segments stay as they are, so this takes little time. A corpus file is
     /// replaced by the new one when that is complete.
@@ -81,7 +81,7 @@ Examples:
   tadoc optimize notes/ --dry-run             what would be rebuilt
   tadoc optimize notes/ --clean-up 7d         versions of the last 7 days can still be read
   tadoc optimize s3://bucket/notes
-  tadoc optimize notes.tadoc --layout fast    the same corpus, faster to open
+  tadoc optimize notes.tadoc --layout small   the same corpus, as an archive
   tadoc optimize notes.tadoc --effort small   the same corpus, smaller
 
 Interrupted or killed, the corpus is at its old version or at the new one.

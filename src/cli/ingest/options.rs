@@ -53,12 +53,13 @@ pub struct Building {
     #[arg(long, default_value = "rounds", value_name = "NAME")]
     pub builder: BuilderKind,
 
-    /// Layout of the file: small, fast (opens faster, 1.1 to 1.7 times as large), or indexed
+    /// Layout of the file: indexed, small (0.6 to 0.9 of the size, for archives), or fast (the one before)
     ///
-    /// An indexed file is a fast one with the documents of each word, up to 40 percent of the rest: counts and
-    /// ranks of words read these alone, and searches decode the documents that they name. indexed:20 sets
-    /// another percentage; the longest lists are left out.
-    #[arg(long, default_value = "small", value_name = "NAME")]
+    /// An indexed file has the documents of each word, up to 20 percent of the rest: counts and ranks of words
+    /// read these alone, and searches decode the documents that they name. indexed:40 sets another percentage;
+    /// the longest lists are left out. A small file decodes whole segments instead. `tadoc optimize --layout`
+    /// writes one as the other.
+    #[arg(long, default_value = "indexed", value_name = "NAME")]
     pub layout: SegmentLayout,
 
     /// Time for a smaller file: fast (0.7 to 0.9 of the time, 1.01 to 1.15 times as large), balanced, or
@@ -71,8 +72,8 @@ pub struct Building {
 
     /// Amount of text that is compressed together; memory grows with it
     ///
-    /// With --layout fast or indexed, a block becomes segments of up to 16 MiB if its documents share few lines,
-    /// because statements decode whole segments. Versions of a text stay together.
+    /// A block becomes segments of up to 16 MiB if its documents share few lines, but with --layout small.
+    /// Versions of a text stay together.
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     pub block_size: u64,
 

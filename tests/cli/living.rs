@@ -473,7 +473,7 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
         };
         [fact("effort "), fact("layout ")]
     };
-    assert_eq!(facts("notes"), ["small", "small"]);
+    assert_eq!(facts("notes"), ["small", "indexed"]);
     folder.write("more.txt", "to be or not to be");
     let more = ["ingest", "more.txt", "-o", "notes", "--append", "--layout", "fast", "--quiet"];
     folder.ok(&more);
@@ -504,7 +504,7 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
 fn layouts_change_both_ways_and_the_text_stays() {
     let folder = notes();
     folder.ok(&["ingest", "in", "-o", "fast.tadoc", "--layout", "fast", "--quiet"]);
-    folder.ok(&["ingest", "in", "-o", "small.tadoc", "--quiet"]);
+    folder.ok(&["ingest", "in", "-o", "small.tadoc", "--layout", "small", "--quiet"]);
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
     let (fast, small) = (read("fast.tadoc"), read("small.tadoc"));
     assert_ne!(fast, small);

@@ -28,6 +28,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::{FileFooter, FooterOutcome, OpenLimits};
 use tadoc::text::TokenizerProfile;
 
 /// Names and texts of the documents of `plays.tadoc`, in the order of their paths.
@@ -99,7 +100,7 @@ fn write_living(dir: &Path) {
     let segments = files_below(&dir.join("damaged_notes/segments"));
     let largest = segments.iter().max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
     let mut bytes = fs::read(largest).unwrap();
-    bytes[70] ^= 1;
+    damage_dictionary(&mut bytes);
     fs::write(largest, bytes).unwrap();
 }
 
@@ -127,9 +128,15 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
 fn write_damaged(dir: &Path) {
     let mut bytes = fs::read(dir.join("plays.tadoc")).unwrap();
     fs::write(dir.join("short.tadoc"), &bytes[..bytes.len() / 2]).unwrap();
-    // The first section, the dictionary, begins at byte 64.
-    bytes[70] ^= 1;
+    damage_dictionary(&mut bytes);
     fs::write(dir.join("damaged.tadoc"), bytes).unwrap();
+}
+
+/// Flips a bit in the dictionary of the first segment of a file.
+pub fn damage_dictionary(file: &mut [u8]) {
+    let footer = FileFooter::parse("a file", file, file.len() as u64, &OpenLimits::default()).unwrap();
+    let FooterOutcome::Footer(footer) = footer else { panic!("the whole file was passed") };
+    file[footer.segments[0].dictionary_range().start as usize + 6] ^= 1;
 }
 
 /// Returns a session with all functions and formats and with four partitions.

@@ -388,7 +388,7 @@ fn damage_segments(notes: &Notes) {
     for entry in std::fs::read_dir(notes.folder.path().join("notes/segments")).unwrap() {
         let path = entry.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[64..80].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        fixtures::damage_dictionary(&mut bytes);
         std::fs::write(path, bytes).unwrap();
     }
 }

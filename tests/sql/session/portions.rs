@@ -20,9 +20,9 @@ fn decoding_bytes() -> usize {
     (3 << 20) * std::thread::available_parallelism().unwrap().get().min(2)
 }
 
-/// Returns a limit for some of the segments. All together hold 2 MiB or more.
+/// Returns a limit for some of the segments. All together hold 1 MiB or more.
 fn limit() -> usize {
-    decoding_bytes() + (1 << 20)
+    decoding_bytes() + (1 << 19)
 }
 
 const NUM_DOCS: usize = 300;
@@ -110,7 +110,7 @@ async fn portions_together_are_the_whole() {
         let sql = query.replace('@', &corpus);
         let whole = session_with(SessionConfig::new().with_target_partitions(1));
         let expected = rows(&whole, &sql).await;
-        for (limit, num_runs) in [(limit(), 2), (limit() + (1 << 19), 1)] {
+        for (limit, num_runs) in [(limit(), 2), (limit() + (1 << 18), 1)] {
             let ctx = session_with(SessionConfig::new().with_target_partitions(2));
             table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
             table(&ctx, "SET tadoc.traversal = 'top_down'").await;

@@ -30,8 +30,7 @@ use arrow::error::ArrowError;
 use crate::error::{Error, Result, fault};
 
 use super::layout::Header;
-use super::write::{BlockOptions, num_rows_that_fit, write_block_with};
-use crate::block::{Block, DecodedRows};
+use crate::block::{Block, BlockOptions, DecodedRows, num_rows_that_fit, write_block_with};
 use crate::matching::RowMask;
 use crate::symbol_table::SymbolTable;
 use crate::training::TrainingOptions;

@@ -21,7 +21,7 @@
 use crate::error::{Error, Result};
 
 use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
-use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
+use crate::matcher::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
 use crate::symbol_table;
 use crate::symbol_table::{CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_for};
 

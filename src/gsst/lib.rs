@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Reading order: [`symbol_table`](SymbolTable) (symbols and codes), [`layout`] (the bytes of a
-//! block), `encode` and `decode`, `splits`, [`block`](Block), `training` with `prefix_index`,
+//! block), `encode` with `matcher`, `decode`, [`block`](Block), `training`,
 //! [`pattern`](Pattern) and `matching` (predicates). The crate's core knows neither Arrow nor
 //! Parquet nor devices and hands out plain slices. The modules `arrow` and `parquet` are optional
 //! features.
@@ -43,25 +43,19 @@ mod matching;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod pattern;
-mod prefix_index;
-mod splits;
 mod symbol_table;
 mod training;
-mod write;
 
-pub use crate::block::{Block, DecodedRows, RowFrames, SealedBlock};
-pub use crate::matching::RowMask;
-pub use crate::pattern::{ByteAutomaton, Pattern};
-pub use crate::splits::RowFrame;
-pub use crate::symbol_table::{CodeWidth, ESCAPE_CODE, MAX_SYMBOL_BYTES, Symbol, SymbolTable};
-pub use crate::training::TrainingOptions;
+pub use block::{
+    Block, BlockOptions, DecodedRows, RowFrames, SealedBlock, num_rows_that_fit, write_block, write_block_with,
+};
 pub use encode::Parse;
 pub use error::{Error, Result};
-pub use write::{BlockOptions, num_rows_that_fit, write_block, write_block_with};
+pub use layout::RowFrame;
+pub use matching::RowMask;
+pub use pattern::{ByteAutomaton, Pattern};
+pub use symbol_table::{CodeWidth, ESCAPE_CODE, MAX_SYMBOL_BYTES, Symbol, SymbolTable};
+pub use training::TrainingOptions;
 
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
-mod predicate_tests;
 #[cfg(test)]
 mod tests;

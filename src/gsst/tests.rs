@@ -1,9 +1,19 @@
-//! Tests of blocks against simple reference results: round trips, single rows, and damaged bytes.
+//! Tests of blocks against simple reference results: round trips, single rows, damaged bytes, predicates on
+//! codes against decoding and comparing, and streams of an independent encoder.
+//!
+//! # Independent encoder
+//!
+//! Its symbol tables and codes come from the crate fsst-rs 0.7.0. A program trained `fsst::Compressor` on
+//! three copies of the rows (all but the last, which is there for its escapes), and printed
+//! `symbol_table()`, `symbol_lengths()` and `compress(row)`. The streams are those of FSST: code 255 escapes
+//! a literal, and any other code has a symbol.
 
 use proptest::prelude::*;
 
-use super::*;
+use crate::decode::{CodeRange, Decoder};
 use crate::error::Error;
+use crate::matching::Way;
+use crate::{CodeWidth, Symbol, SymbolTable, *};
 
 /// A random generator (splitmix64) whose sequence never changes, so that the test cases stay the
 /// same.
@@ -372,5 +382,258 @@ proptest! {
     #[test]
     fn any_bytes_are_no_block(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(open_and_read(bytes), None);
+    }
+}
+
+/// Compares every way of answering with the definition.
+fn check(block: &Block<Vec<u8>>, rows: &Rows, pattern: &Pattern) {
+    let expected: Vec<u32> = (0..rows.len() as u32)
+        .filter(|row| rows[*row as usize].as_ref().is_some_and(|text| pattern.matches(text)))
+        .collect();
+    for way in [Way::Codes, Way::Text] {
+        let mask = block.rows_like_by(pattern, way);
+        assert_eq!(mask.rows(), expected, "{pattern:?} by {way:?}");
+        assert_eq!((mask.num_rows(), mask.num_set()), (rows.len(), expected.len()));
+    }
+    assert_eq!(block.rows_like(pattern).rows(), expected, "{pattern:?}");
+}
+
+fn check_equal(block: &Block<Vec<u8>>, rows: &Rows, constants: &[&[u8]]) {
+    let is_one = |row: &Option<Vec<u8>>| row.as_ref().is_some_and(|text| constants.contains(&&text[..]));
+    let expected: Vec<u32> = (0..rows.len() as u32).filter(|row| is_one(&rows[*row as usize])).collect();
+    assert_eq!(block.rows_equal_to(constants).rows(), expected, "{constants:?}");
+}
+
+/// Makes a pattern from a part of a row, so that it is likely to match.
+fn pattern_from(row: &str, random: &mut Random) -> Pattern {
+    let mut pattern = String::new();
+    for character in row.chars() {
+        match random.below(12) {
+            0 => pattern.push('%'),
+            1 => pattern.push('_'),
+            2 => {}
+            _ => {
+                if matches!(character, '%' | '_' | '\\') {
+                    pattern.push('\\');
+                }
+                pattern.push(character);
+            }
+        }
+    }
+    let pattern: String = match random.below(4) {
+        0 => pattern,
+        1 => format!("%{pattern}"),
+        2 => format!("{}%", pattern.chars().take(6).collect::<String>()),
+        _ => format!("%{}%", pattern.chars().skip(2).take(9).collect::<String>()),
+    };
+    Pattern::like(&pattern, Some('\\'))
+}
+
+#[test]
+fn predicates_agree_with_decoded_rows() {
+    let mut random = Random(5);
+    for (name, rows) in columns().into_iter().filter(|(_, rows)| rows.len() <= 500) {
+        for options in all_options() {
+            let block = Block::open(write_block(&borrowed(&rows), &options).unwrap()).unwrap();
+            for literal in [&b""[..], b"a", b"the ", b"xyzzy", b"e f", b"\xff", b"\xff\xff", b"\0\0"] {
+                check(&block, &rows, &Pattern::equals(literal));
+                check(&block, &rows, &Pattern::starts_with(literal));
+                check(&block, &rows, &Pattern::contains(literal));
+            }
+            let some: Vec<&[u8]> = rows.iter().flatten().take(3).map(|row| &row[..]).collect();
+            check_equal(&block, &rows, &some);
+            check_equal(&block, &rows, &[]);
+            check_equal(&block, &rows, &[b"", b"none of these"]);
+            if !rows.is_empty() && name.contains("words") && rows.len() > 2 {
+                for _ in 0..12 {
+                    let row = rows[random.below(rows.len())].clone().unwrap_or_default();
+                    let pattern = pattern_from(&String::from_utf8(row).unwrap(), &mut random);
+                    check(&block, &rows, &pattern);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn patterns_with_too_many_states_are_answered_on_text() {
+    let rows = text_rows(50, &mut Random(1));
+    let block = Block::open(write_block(&borrowed(&rows), &BlockOptions::default()).unwrap()).unwrap();
+    for pattern in ["%a____________b%", "%i__________%", "%_______________________a"] {
+        check(&block, &rows, &Pattern::like(pattern, None));
+    }
+    let long = "x".repeat(1000);
+    check(&block, &rows, &Pattern::like(&format!("{long}%"), None));
+}
+
+#[test]
+fn equality_holds_for_rows_that_no_parse_of_ours_makes() {
+    // The same text from different codes: another encoder may parse rows differently.
+    let symbols = [&b"a"[..], b"b", b"ab", b"aba"].map(|bytes| Symbol::new(bytes).unwrap());
+    let table = SymbolTable::new(CodeWidth::Eight, symbols.to_vec()).unwrap();
+    let rows: Rows = vec![Some(b"abab".to_vec()); 3];
+    let optimal = BlockOptions { parse: Parse::Optimal, ..BlockOptions::default() };
+    for options in [BlockOptions::default(), optimal] {
+        let bytes = write_block_with(&table, &borrowed(&rows), &options).unwrap();
+        let mut other = bytes.clone();
+        // `aba b` and `ab ab` have the same number of codes, so one row can be replaced.
+        let first = if bytes[layout::HEADER_BYTES] == 3 { [2, 2] } else { [3, 1] };
+        other[layout::HEADER_BYTES..layout::HEADER_BYTES + 2].copy_from_slice(&first);
+        layout::seal(&mut other);
+        let block = Block::open(other).unwrap();
+        assert_ne!(block.codes()[..2], block.codes()[2..4]);
+        check_equal(&block, &rows, &[b"abab"]);
+        check(&block, &rows, &Pattern::equals(b"abab"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_pattern_agrees(
+        rows in prop::collection::vec(prop::option::of("[abß]{0,12}"), 1..20),
+        patterns in prop::collection::vec("[ab%_ß]{0,8}", 1..8),
+        choice in 0_usize..8,
+    ) {
+        let rows: Rows = rows.into_iter().map(|row| row.map(String::into_bytes)).collect();
+        let block =
+            Block::open(write_block(&borrowed(&rows), &all_options()[choice]).unwrap()).unwrap();
+        for pattern in patterns {
+            check(&block, &rows, &Pattern::like(&pattern, Some('\\')));
+        }
+    }
+
+    #[test]
+    fn any_bytes_agree(
+        rows in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 1..20),
+        pattern in "[a%_]{0,5}",
+    ) {
+        let rows: Rows = rows.into_iter().map(Some).collect();
+        let block =
+            Block::open(write_block(&borrowed(&rows), &BlockOptions::default()).unwrap()).unwrap();
+        check(&block, &rows, &Pattern::like(&pattern, None));
+        check(&block, &rows, &Pattern::contains(rows[0].as_deref().unwrap_or_default()));
+    }
+}
+
+struct Golden {
+    symbols: &'static [&'static [u8]],
+    /// Text of each row and its codes.
+    rows: &'static [(&'static [u8], &'static [u8])],
+}
+
+// 30 symbols.
+const FSST_WORDS: Golden = Golden {
+    symbols: &[
+        b" s",
+        b" d",
+        b"ly",
+        b" ir",
+        b"ic ",
+        b"iron",
+        b"onic",
+        b"carefull",
+        b"deposits",
+        b"ts sleep",
+        b" careful",
+        b"l deposi",
+        b"the fina",
+        b"y final ",
+        b"l",
+        b" ",
+        b"s",
+        b"e",
+        b"a",
+        b"p",
+        b"i",
+        b"c",
+        b"t",
+        b"y",
+        b"o",
+        b"k",
+        b"g",
+        b"n",
+        b"f",
+        b"d",
+    ],
+    rows: &[
+        (b"carefully final deposits", b"\x07\r\x08"),
+        (b"carefully ironic deposits", b"\x07\x17\x03\x06\x01\x11\x13\x18\x10\x14\x16\x10"),
+        (b"", b""),
+        (b"slyly final packages", b"\x10\x02\x02\x0f\x1c\x14\x1b\x12\x0e\x0f\x13\x12\x15\x19\x12\x1a\x11\x10"),
+        (b"the final deposits sleep carefully", b"\x0c\x0b\t\n\x02"),
+        (b"ironic packages sleep slyly", b"\x05\x04\x13\x12\x15\x19\x12\x1a\x11\x10\x00\x0e\x11\x11\x13\x00\x02\x02"),
+        (b"zq finals \xff", b"\xffz\xffq\x0f\x1c\x14\x1b\x12\x0e\x10\x0f\xff\xff"),
+    ],
+};
+// 7 symbols.
+const FSST_BYTES: Golden = Golden {
+    symbols: &[b"b\xff", b"\xff\xff\xfe", b"abab\xffaba", b"\x00", b"\xff", b"b", b"a"],
+    rows: &[
+        (b"\xff", b"\x04"),
+        (b"\xff\xff\xfe\x00", b"\x01\x03"),
+        (b"abab\xffabab\xff", b"\x02\x00"),
+        (b"", b""),
+        (b"\x00\x00\x00\x00\x00\x00\x00\x00\x00", b"\x03\x03\x03\x03\x03\x03\x03\x03\x03"),
+        (b"zq finals \xff", b"\xffz\xffq\xff \xfff\xffi\xffn\x06\xffl\xffs\xff \x04"),
+    ],
+};
+// 22 symbols.
+const FSST_UTF8: Golden = Golden {
+    symbols: &[
+        b"\xe8\xaa",
+        b"\x9c\xac",
+        b"\xe6\x97\xa5\xe6\x9c\xac",
+        b"Gr\xc3\xb6\xc3\x9fe ",
+        b"\x9e\xe3\x81\xae\xe6\x97\xa5\xe6",
+        b"und Ma\xc3\x9f",
+        b"u",
+        b"G",
+        b" ",
+        b"\xe8",
+        b"\xe6",
+        b"\xe2",
+        b"\xc3",
+        b"\xac",
+        b"\x9f",
+        b"\x9e",
+        b"\x9c",
+        b"\x82",
+        b"n",
+        b"d",
+        b"a",
+        b"M",
+    ],
+    rows: &[
+        (b"Gr\xc3\xb6\xc3\x9fe und Ma\xc3\x9f", b"\x03\x05"),
+        (b"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe3\x81\xae\xe6\x97\xa5\xe6\x9c\xac", b"\x02\x00\x04\x01"),
+        (b"Ma\xc3\x9f und Gr\xc3\xb6\xc3\x9fe \xe2\x82\xac", b"\x15\x14\x0c\x0e\x08\x06\x12\x13\x08\x03\x0b\x11\r"),
+        (b"zq finals \xff", b"\xffz\xffq\x08\xfff\xffi\x12\x14\xffl\xffs\x08\xff\xff"),
+    ],
+};
+
+#[test]
+fn streams_of_fsst_rs_decode_exactly() {
+    for golden in [&FSST_WORDS, &FSST_BYTES, &FSST_UTF8] {
+        let symbols = golden.symbols.iter().map(|bytes| Symbol::new(bytes).unwrap()).collect();
+        let table = SymbolTable::new(CodeWidth::Eight, symbols).unwrap();
+        let table = SymbolTable::from_bytes(CodeWidth::Eight, &table.to_bytes()).unwrap();
+        let decoder = Decoder::new(&table);
+        let (mut all_codes, mut all_text, mut text) = (Vec::new(), Vec::new(), Vec::new());
+        let decode = |codes: &[u8], text: &mut Vec<u8>| {
+            decoder.decode(CodeRange { stored: codes, start: 0, end: codes.len() }, 0, text);
+        };
+        for (row, codes) in golden.rows {
+            text.clear();
+            decode(codes, &mut text);
+            assert_eq!(&text, row);
+            all_codes.extend_from_slice(codes);
+            all_text.extend_from_slice(row);
+        }
+        // The repeated rows are long enough for the loop of 8 codes.
+        text.clear();
+        decode(&all_codes.repeat(20), &mut text);
+        assert_eq!(text, all_text.repeat(20));
     }
 }

@@ -45,7 +45,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::encode::{GreedyParser, Parse};
-use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
+use crate::matcher::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
 use crate::symbol_table::{CodeWidth, MAX_SYMBOL_BYTES, Symbol, SymbolTable, bytes_for};
 
 /// Number of ids that are single bytes. Ids from here on are longer symbols.

@@ -92,16 +92,14 @@ mod index;
 mod metadata;
 mod predicate;
 mod read;
-mod row_group;
-mod seal;
 mod write;
 
 pub use index::{BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics};
 pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstFooter, GsstMetadata, is_gsst_file};
+pub use metadata::{FooterSeal, SEAL_KEY};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use read::GsstParquetReader;
-pub use row_group::{ReadOptions, RowGroupReader};
-pub use seal::{FooterSeal, SEAL_KEY};
+pub use read::{ReadOptions, RowGroupReader};
 pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 
 #[cfg(test)]

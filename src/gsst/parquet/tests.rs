@@ -327,7 +327,7 @@ fn an_index_may_say_anything() {
             let mut bytes = file.to_vec();
             bytes[start..start + len_digits].copy_from_slice(digits.as_bytes());
             let sealed = seal.range(bytes.len() as u64).unwrap().start as usize;
-            seal::close_seal(&mut bytes[sealed..]).unwrap();
+            metadata::close_seal(&mut bytes[sealed..]).unwrap();
             if let Ok(read) = read(&bytes.into(), &ReadOptions::default()) {
                 assert_eq!(read.column(1), batch.column(1));
                 assert_eq!(read.num_rows(), batch.num_rows());

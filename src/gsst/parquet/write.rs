@@ -28,14 +28,13 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use crate::arrow::{BlockEncoder, TextType, rows};
+use crate::block::BlockOptions;
 use crate::error::{Error, Result};
 use crate::layout::{MAX_BLOCK_ROWS, MAX_BLOCK_TEXT_BYTES};
-use crate::write::BlockOptions;
 
 use super::external;
 use super::index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, Index, StoredBlock, TextStatistics};
-use super::metadata::{first_leaves, has_extension, stored_field, stored_names};
-use super::seal::{SEAL_KEY, SealedOutput, open_seal};
+use super::metadata::{SEAL_KEY, SealedOutput, first_leaves, has_extension, open_seal, stored_field, stored_names};
 
 /// Length of a run, in bytes, after which a row group ends. A page must stay below 2^31 bytes, and
 /// other readers hold a run in memory.

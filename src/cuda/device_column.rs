@@ -32,9 +32,8 @@ use cudarc::driver::result;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::gsst_run::{RowForm, RunLayout};
-use crate::memory::DeviceMemory;
-use crate::pinned::PinnedPool;
-use crate::scanned_rows::ScannedRows;
+use crate::memory::{DeviceMemory, PinnedPool};
+use crate::scan_slot::ScannedRows;
 
 /// A run of blocks in device memory.
 #[derive(Debug)]

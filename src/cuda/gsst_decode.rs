@@ -30,10 +30,9 @@ use cudarc::driver::{
 use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use gsst::{Block, CodeWidth};
 
-use crate::device::Device;
+use crate::device::{Device, GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
 
 const KERNEL: &str = "gsst_decode";
 const TABLE_AT: u32 = 1024;

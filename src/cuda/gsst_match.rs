@@ -18,28 +18,28 @@
 //! A call takes [`DeviceSelection::scratch_len_bytes`] more, at most 16 MiB of them for tables.
 //!
 //! The selection suits predicates that few rows match. If more than about 2 % match, decoding all
-//! rows ([`GsstDecoder`](super::GsstDecoder)) alone takes less time; at 10 %, about half.
+//! rows ([`GsstDecoder`](crate::GsstDecoder)) alone takes less time; at 10 %, about half.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
-mod kernels;
 mod predicate;
 mod rows;
 mod run;
-mod selection;
 
 use std::sync::{Arc, OnceLock};
 
+use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 use gsst::{Block, ByteAutomaton, Pattern};
 
-use super::device::Device;
+use crate::device::Device;
 use crate::error::GpuError;
-use kernels::{Kernels, ListAddresses, MaskInputs, MatchAddresses};
+use crate::memory::DeviceBuffer;
+use rows::{BlockList, Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE};
+
 pub use predicate::RowPredicate;
 pub use rows::DeviceRows;
+
 pub(super) use run::{MatchLayout, MatchOutput, MatchRunKernels};
-pub use selection::DeviceSelection;
-use selection::list_addresses;
 
 const KERNEL: &str = "gsst_match";
 /// Largest size of the tables of a query, or that of one block's tables. Blocks are processed in
@@ -218,11 +218,291 @@ impl GsstMatcher {
 }
 
 /// Tests that the kernel and its wrapper declare the same constants and structs.
+
+/// Rows that match a predicate: their numbers, offsets and text, in device memory.
+///
+/// Later calls reuse the memory, including that of intermediate results.
+#[derive(Debug)]
+pub struct DeviceSelection {
+    device: Device,
+    rows: DeviceBuffer<u32>,
+    offsets: DeviceBuffer<u32>,
+    text: DeviceBuffer<u8>,
+    num_rows: usize,
+    text_len_bytes: usize,
+    scratch: Scratch,
+}
+
+/// Intermediate results of a call.
+#[derive(Debug)]
+struct Scratch {
+    /// Automaton over bytes, flags of states and literal.
+    predicate: DeviceBuffer<u8>,
+    /// Next state by block, state and code.
+    next: DeviceBuffer<u8>,
+    /// Entry of the filter by block and code.
+    filters: DeviceBuffer<u32>,
+    /// Mask with one bit per row, 4 words per frame.
+    mask: DeviceBuffer<u32>,
+    /// Rows and bytes of text of each unit, as two halves of a word.
+    sums: DeviceBuffer<u64>,
+    /// Rows and bytes of text of every 1,024 units, as two words.
+    tile_sums: DeviceBuffer<u64>,
+    rows_before: DeviceBuffer<u32>,
+    text_before: DeviceBuffer<u64>,
+    /// Totals of rows and of bytes of text.
+    totals: DeviceBuffer<u64>,
+}
+
+impl DeviceSelection {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        const WHAT: &str = "a selection";
+        Ok(Self {
+            device: device.clone(),
+            rows: device.alloc(WHAT, 0)?,
+            offsets: device.alloc(WHAT, 1)?,
+            text: device.alloc(WHAT, 0)?,
+            num_rows: 0,
+            text_len_bytes: 0,
+            scratch: Scratch {
+                predicate: device.alloc(WHAT, RowPredicate::MAX_BYTES)?,
+                next: device.alloc(WHAT, 0)?,
+                filters: device.alloc(WHAT, 0)?,
+                mask: device.alloc(WHAT, 0)?,
+                sums: device.alloc(WHAT, 0)?,
+                tile_sums: device.alloc(WHAT, 0)?,
+                rows_before: device.alloc(WHAT, 0)?,
+                text_before: device.alloc(WHAT, 0)?,
+                totals: device.alloc(WHAT, 2)?,
+            },
+        })
+    }
+
+    /// Returns the number of rows that match.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Returns the length of their text, in bytes.
+    pub fn text_len_bytes(&self) -> usize {
+        self.text_len_bytes
+    }
+
+    /// Returns the device memory of intermediate results, in bytes.
+    pub fn scratch_len_bytes(&self) -> u64 {
+        let scratch = &self.scratch;
+        let small = scratch.predicate.num_bytes() + scratch.totals.num_bytes();
+        let tables = scratch.next.num_bytes() + scratch.filters.num_bytes();
+        let sums = scratch.sums.num_bytes() + scratch.tile_sums.num_bytes() + scratch.rows_before.num_bytes();
+        (small + tables + sums + scratch.mask.num_bytes() + scratch.text_before.num_bytes()) as u64
+    }
+
+    /// Sets all bytes of rows, offsets and text to one value. Tests use this to find bytes that
+    /// kernels do not write.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
+        fill(&self.device, &mut self.rows, byte)?;
+        fill(&self.device, &mut self.offsets, byte)?;
+        fill(&self.device, &mut self.text, byte)
+    }
+
+    /// Returns the numbers of the matching rows, ascending, counted over all blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote them.
+    pub fn rows_to_host(&self) -> Result<Vec<u32>, GpuError> {
+        self.to_host(&self.rows, self.num_rows)
+    }
+
+    /// Returns the start of each row's text, and after the last row the end of the text.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote them.
+    pub fn offsets_to_host(&self) -> Result<Vec<u32>, GpuError> {
+        self.to_host(&self.offsets, self.num_rows + 1)
+    }
+
+    /// Returns the text of the matching rows, without gaps.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote it.
+    pub fn text_to_host(&self) -> Result<Vec<u8>, GpuError> {
+        self.to_host(&self.text, self.text_len_bytes)
+    }
+
+    fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
+        &self,
+        values: &DeviceBuffer<T>,
+        len: usize,
+    ) -> Result<Vec<T>, GpuError> {
+        let copying = self.device.fault("copying a selection from the device");
+        let mut copy = vec![T::default(); len];
+        if len > 0 {
+            self.device.stream().memcpy_dtoh(&values.slice(..len), &mut copy).map_err(copying)?;
+        }
+        self.device.synchronize()?;
+        Ok(copy)
+    }
+
+    fn ordinal(&self) -> usize {
+        self.rows.ordinal()
+    }
+
+    /// Returns the number of rows that fit.
+    fn max_rows(&self) -> usize {
+        self.rows.len().min(self.offsets.len() - 1)
+    }
+
+    /// Returns true if at least one row fits.
+    fn has_capacity(&self) -> bool {
+        self.max_rows() > 0
+    }
+
+    /// Makes the selection empty.
+    fn clear(&mut self) -> Result<(), GpuError> {
+        (self.num_rows, self.text_len_bytes) = (0, 0);
+        let mut first = self.offsets.slice_mut(..1);
+        let copied = self.device.stream().memcpy_htod(&[0], &mut first);
+        copied.map_err(GpuError::driver("clearing a selection"))
+    }
+
+    /// Makes room for intermediate results, and copies the predicate to the device.
+    fn prepare(&mut self, rows: &DeviceRows, predicate: &RowPredicate) -> Result<(), GpuError> {
+        const WHAT: &str = "tables and sums of a selection";
+        (self.num_rows, self.text_len_bytes) = (0, 0);
+        let device = &self.device;
+        let scratch = &mut self.scratch;
+        let has_filter = !predicate.literal().is_empty();
+        for list in rows.lists() {
+            let width = list.units.width();
+            let num_blocks = list.units.max_group_blocks(predicate.tables_len_bytes(width));
+            let num_codes = num_blocks << width.bits();
+            at_least(device, WHAT, &mut scratch.next, num_codes * predicate.num_states())?;
+            at_least(device, WHAT, &mut scratch.filters, if has_filter { num_codes } else { 0 })?;
+        }
+        at_least(device, WHAT, &mut scratch.mask, 4 * rows.num_frames)?;
+        at_least(device, WHAT, &mut scratch.sums, rows.num_units)?;
+        let num_tiles = rows.num_units.div_ceil(UNITS_PER_TILE);
+        at_least(device, WHAT, &mut scratch.tile_sums, 2 * num_tiles)?;
+        at_least(device, WHAT, &mut scratch.rows_before, rows.num_units)?;
+        at_least(device, WHAT, &mut scratch.text_before, rows.num_units)?;
+        let bytes = predicate.to_bytes();
+        let mut target = scratch.predicate.slice_mut(..bytes.len());
+        let copied = device.stream().memcpy_htod(&bytes, &mut target);
+        copied.map_err(GpuError::driver("copying a predicate"))
+    }
+
+    /// Returns the addresses for a call on `rows`.
+    fn addresses<'a>(&self, device: &'a Device, rows: &DeviceRows) -> MatchAddresses<'a> {
+        let stream = device.stream();
+        let scratch = &self.scratch;
+        MatchAddresses {
+            stream,
+            bytes: address(&rows.bytes, stream),
+            frames: address(&rows.frames, stream),
+            error: 0,
+            next: address(&scratch.next, stream),
+            filters: address(&scratch.filters, stream),
+            mask: address(&scratch.mask, stream),
+            sums: address(&scratch.sums, stream),
+            tile_sums: address(&scratch.tile_sums, stream),
+            rows_before: address(&scratch.rows_before, stream),
+            text_before: address(&scratch.text_before, stream),
+            totals: address(&scratch.totals, stream),
+            num_units: rows.num_units as u32,
+        }
+    }
+
+    /// Returns the address of the predicate that [`DeviceSelection::prepare`] copied.
+    fn predicate_at(&self) -> u64 {
+        address(&self.scratch.predicate, self.device.stream())
+    }
+
+    /// Returns the addresses and the capacity for the matching rows.
+    fn output(&self) -> OutputAddresses {
+        let stream = self.device.stream();
+        OutputAddresses {
+            rows: address(&self.rows, stream),
+            offsets: address(&self.offsets, stream),
+            text: address(&self.text, stream),
+            max_rows: self.max_rows() as u64,
+            max_text: (self.text.len() as u64).min(u64::from(u32::MAX)),
+        }
+    }
+
+    /// Reads the numbers of matching rows and bytes. Returns true if the selection has room for
+    /// them.
+    fn read_totals(&mut self) -> Result<bool, GpuError> {
+        let reading = self.device.fault("reading how many rows match");
+        let mut totals = [0; 2];
+        self.device.stream().memcpy_dtoh(&self.scratch.totals, &mut totals).map_err(reading)?;
+        self.device.synchronize()?;
+        let [num_rows, text_len_bytes] = totals;
+        if text_len_bytes > u64::from(u32::MAX) {
+            let got = text_len_bytes;
+            let expected = u64::from(u32::MAX);
+            return Err(GpuError::Mismatch { what: "text of a selection", got, expected });
+        }
+        (self.num_rows, self.text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
+        let has_room = self.num_rows <= self.max_rows() && self.text_len_bytes <= self.text.len();
+        Ok(has_room && self.has_capacity())
+    }
+
+    /// Makes room for the matches.
+    fn grow(&mut self) -> Result<(), GpuError> {
+        const WHAT: &str = "a selection";
+        at_least(&self.device, WHAT, &mut self.rows, self.num_rows)?;
+        at_least(&self.device, WHAT, &mut self.offsets, self.num_rows.max(1) + 1)?;
+        at_least(&self.device, WHAT, &mut self.text, self.text_len_bytes)
+    }
+}
+
+/// Returns the addresses of a list's blocks and tables.
+fn list_addresses<'a>(list: &'a BlockList, device: &Device) -> ListAddresses<'a> {
+    let stream = device.stream();
+    ListAddresses { units: &list.units, tables: address(&list.tables, stream), blocks: address(&list.blocks, stream) }
+}
+
+/// Returns the address of `memory`, which must be used only on the device's own stream.
+fn address<T>(memory: &DeviceBuffer<T>, stream: &Arc<CudaStream>) -> u64 {
+    memory.device_ptr(stream).0
+}
+
+/// Replaces `memory` if it has fewer than `len` values. Its content is then lost.
+fn at_least<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    what: &'static str,
+    memory: &mut DeviceBuffer<T>,
+    len: usize,
+) -> Result<(), GpuError> {
+    if memory.len() < len {
+        *memory = device.alloc(what, len)?;
+    }
+    Ok(())
+}
+
+fn fill<T>(device: &Device, memory: &mut DeviceBuffer<T>, byte: u8) -> Result<(), GpuError> {
+    let filling = GpuError::driver("filling device memory");
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&filling)?;
+    let num_bytes = memory.num_bytes();
+    let (at, _used_until_here) = memory.device_ptr_mut(stream);
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+    // enqueued.
+    unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::kernels::{MASK_WARPS, SCAN_THREADS, WRITE_WARPS};
     use super::predicate::MAX_UNIT_FRAMES;
     use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MatchBlock, MatchFrame};
+    use super::rows::{MASK_WARPS, SCAN_THREADS, WRITE_WARPS};
     use super::run::{FRAME_GROUPS, LENGTH_BYTES, PLACES_THREADS};
 
     #[test]

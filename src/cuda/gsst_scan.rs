@@ -45,16 +45,15 @@ use gsst::{Block, CodeWidth, SealedBlock};
 
 use crate::device::Device;
 use crate::device_column::{DeviceColumn, DeviceRun};
-use crate::error;
-use crate::error::GpuError;
+use crate::error::{self, GpuError};
 use crate::gsst_decode::NO_ERROR;
 use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
 use crate::gsst_run::{RowForm, RunLayout, validity_for};
-use crate::memory::DeviceMemory;
-use crate::pinned::PinnedPool;
+use crate::memory::{DeviceMemory, PinnedPool};
 use crate::run_kernels::{RunAddresses, RunKernels};
-use crate::scan_slot::{Slot, SlotMemory, set_error_word, set_head};
-use crate::scanned_rows::{FreeSlots, PendingMatches, PendingRows, ScannedRows, verdict};
+use crate::scan_slot::{
+    FreeSlots, PendingMatches, PendingRows, ScannedRows, Slot, SlotMemory, set_error_word, set_head, verdict,
+};
 
 /// Options of a scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

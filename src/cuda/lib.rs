@@ -32,26 +32,22 @@
 mod corpus;
 mod device;
 mod device_column;
-mod devices;
 mod error;
 mod gsst_decode;
 mod gsst_match;
 mod gsst_run;
 mod gsst_scan;
 mod memory;
-mod module;
-mod pinned;
 mod run_kernels;
 mod scan_slot;
-mod scanned_rows;
 mod session;
 
 pub use crate::device_column::{ArrowArray, ArrowDeviceArray, ColumnType, DeviceColumn, DeviceRun};
-pub use crate::devices::Devices;
 pub use crate::error::{BlockCheck, GpuError};
 pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
-pub use crate::scanned_rows::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
+pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
+pub use crate::session::Devices;
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
     CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores,
@@ -61,5 +57,5 @@ pub use corpus::{
 pub use device::{Device, has_driver, num_devices};
 pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};
 pub use gsst_run::RowForm;
-pub use pinned::HostBuffer;
+pub use memory::HostBuffer;
 pub use session::CudaSession;

@@ -27,7 +27,7 @@ use gsst::CodeWidth;
 
 use super::device::Device;
 use super::gsst_run::{RowForm, RunLayout, WidthRanges};
-use super::module::{GSST_CHECK, GSST_ROWS, Module};
+use crate::device::{GSST_CHECK, GSST_ROWS, Module};
 use crate::error::GpuError;
 use crate::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 

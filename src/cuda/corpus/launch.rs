@@ -33,11 +33,9 @@ use cudarc::driver::{
 };
 use rayon::prelude::*;
 
-use crate::device::{Device, Staging};
+use crate::device::{Device, Staging, unsupported};
 use crate::error::GpuError;
-use crate::memory::DeviceBuffer;
-use crate::module::unsupported;
-use crate::pinned::{HostBuffer, PinnedPool};
+use crate::memory::{DeviceBuffer, HostBuffer, PinnedPool};
 
 /// Default number of threads of a thread block.
 pub(super) const THREADS: u32 = 256;

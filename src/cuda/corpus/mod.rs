@@ -27,32 +27,25 @@
 //! A document that was cut continues in another segment, which is another `DeviceCorpus`. The
 //! caller adds their counts and counts the windows across the cut.
 
-mod answers;
 mod cache;
 mod edits;
 mod edits_plan;
 mod edits_tokens;
 mod index;
 mod launch;
-mod mixed;
-mod ranked;
 mod search;
 mod sequences;
 mod sort;
 mod terms;
 mod text;
-mod weights;
 
 pub use cache::{CopyKey, CorpusCopies};
-pub use edits::CorpusEdits;
-pub use index::{CorpusIndex, Occurrences};
-pub use mixed::{MixedBatch, MixedResults};
-pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
+pub use edits::{CorpusEdits, MixedBatch, MixedResults};
+pub use index::{CorpusIndex, CorpusWeights, Occurrences};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
-pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
+pub use sequences::{CorpusRanked, CorpusSequences, DeviceRanked, DeviceSequences, RankedRows, SequenceRows};
 pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments};
 pub use text::{CorpusPassages, CorpusText, PassageBatch, PassageQuery, Passages};
-pub use weights::CorpusWeights;
 
 use std::sync::Arc;
 

@@ -13,10 +13,9 @@
 
 use cudarc::driver::CudaFunction;
 
-use crate::device::Device;
+use crate::device::{CORPUS_SEARCH, Device, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{CORPUS_SEARCH, Module};
 use tadoc::ids::DocId;
 
 use super::launch::{Argument, THREADS, address, grid_for, launch, one_to_host, to_host};

@@ -1,24 +1,31 @@
-//! Counts of sequences of n words on a device: the wrapper of `kernels/corpus_sequences.cu`.
+//! Sequences of n words on a device: their counts, and the documents of each by falling count. The wrapper
+//! of `kernels/corpus_sequences.cu` and `kernels/corpus_ranked.cu`.
 //!
 //! The device counts the windows, or pairs of words, and the host reads their number and allocates
 //! room. Then the device writes, sorts and sums them. The first and last words of rules are
 //! computed once. Memory is 8(n - 1) bytes per rule, 8 per position and 24 per window.
+//!
+//! For documents, the text is written out (`corpus_terms`) and its windows are sorted, which keeps
+//! documents in order. Runs of equal windows become rows, and rows are sorted by sequence and count.
+//! Time is O(N), even if documents share text. Memory is 40 bytes per word of the text, 20 per row
+//! and 12 per sequence.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
 use cudarc::driver::CudaFunction;
 
-use crate::device::Device;
+use super::index::owners;
+use super::launch::{
+    Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host, to_host_as,
+};
+use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
+use super::{CorpusTerms, CorpusWeights, DeviceCorpus, check_limit};
+use crate::device::{CORPUS_INVERSE, CORPUS_RANKED, CORPUS_SEQUENCES, Device, Module, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{CORPUS_INVERSE, CORPUS_SEQUENCES, Module, unsupported};
 
-use super::index::owners;
-use super::launch::{Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host};
-use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
-use super::{CorpusWeights, DeviceCorpus, check_limit};
-
-const KERNEL: &str = "corpus_sequences";
+const SEQUENCES_KERNEL: &str = "corpus_sequences";
+const RANKED_KERNEL: &str = "corpus_ranked";
 /// Largest window of pairs, in words. Lengths of edges have 8 bits.
 const MAX_PAIR_WINDOW: usize = 255;
 
@@ -80,7 +87,7 @@ impl CorpusSequences {
         let word_bits = bits_below(corpus.dag().num_words() as usize);
         if !(2..=64 / word_bits as usize).contains(&n) {
             let reason = format!("{n} words of {word_bits} bits, it takes 2 and more in 64 bits");
-            return Err(unsupported(&corpus.device, KERNEL, reason));
+            return Err(unsupported(&corpus.device, SEQUENCES_KERNEL, reason));
         }
         let kernels = ["corpus_sequences_count", "corpus_sequences_emit"];
         Self::make(corpus, Counted { kernels, reach: n - 1, num_words: n, max_keys: n - 1 })
@@ -89,7 +96,7 @@ impl CorpusSequences {
     pub(super) fn upload_pairs(corpus: &DeviceCorpus, window: usize) -> Result<Self, GpuError> {
         if !(2..=MAX_PAIR_WINDOW).contains(&window) {
             let reason = format!("a window of {window} words, it takes 2 to {MAX_PAIR_WINDOW}");
-            return Err(unsupported(&corpus.device, KERNEL, reason));
+            return Err(unsupported(&corpus.device, SEQUENCES_KERNEL, reason));
         }
         let (kernels, reach) = (["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"], window - 1);
         let max_keys = reach * (reach + 1) / 2;
@@ -171,7 +178,7 @@ impl CorpusSequences {
             launch(device, &of_terminals, grid_for(num_terminals as usize), THREADS, &terminals)?;
             launch(device, &of_rules, grid_for(num_rules - 1), THREADS, &rules)?;
         }
-        tickets.check_end(KERNEL)
+        tickets.check_end(SEQUENCES_KERNEL)
     }
 
     /// Counts the occurrences of each sequence in the documents of the segment, with the weights of
@@ -299,7 +306,334 @@ impl SequenceRows {
 }
 
 /// Returns the words of a key, the first from its highest bits.
-pub(super) fn words_from(key: u64, num_words: usize, word_bits: u32) -> impl ExactSizeIterator<Item = u32> {
+fn words_from(key: u64, num_words: usize, word_bits: u32) -> impl ExactSizeIterator<Item = u32> {
     let word = move |at: usize| (key >> (at as u32 * word_bits)) & ((1 << word_bits) - 1);
     (0..num_words).rev().map(move |at| word(at) as u32)
+}
+
+/// Largest number of thread blocks in the search for the largest count.
+const MAX_GRID: u32 = 1024;
+
+/// An object that ranks the documents of the sequences of n words of a segment.
+#[derive(Debug)]
+pub struct CorpusRanked {
+    terms: CorpusTerms,
+    kernels: Kernels,
+    space: Option<SortSpace<u64>>,
+    num_words: usize,
+    word_bits: u32,
+}
+
+#[derive(Debug)]
+struct Kernels {
+    flags: CudaFunction,
+    keys: CudaFunction,
+    heads: CudaFunction,
+    rows: CudaFunction,
+    max: CudaFunction,
+    ranks: CudaFunction,
+    counts: CudaFunction,
+}
+
+/// Sequences with their documents, in device memory.
+#[derive(Debug)]
+pub struct DeviceRanked {
+    device: Device,
+    keys: DeviceBuffer<u64>,
+    /// Start of each sequence's rows, and the end of the last.
+    starts: DeviceBuffer<u32>,
+    docs: DeviceBuffer<u32>,
+    counts: DeviceBuffer<u32>,
+    num_sequences: usize,
+    num_rows: usize,
+    num_windows: usize,
+    num_words: usize,
+    word_bits: u32,
+}
+
+/// Sequences with their documents, on the host. Sequences are ascending by their words in order.
+/// Documents are in order of falling count; those of equal counts are ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankedRows {
+    keys: Vec<u64>,
+    starts: Vec<u32>,
+    docs: Vec<u32>,
+    counts: Vec<u64>,
+    num_words: usize,
+    word_bits: u32,
+}
+
+/// Rows in the order of their windows.
+struct Rows {
+    docs: DeviceBuffer<u32>,
+    starts: DeviceBuffer<u32>,
+    sequences: DeviceBuffer<u32>,
+    num_rows: usize,
+}
+
+impl CorpusRanked {
+    pub(super) fn upload(corpus: &DeviceCorpus, n: usize) -> Result<Self, GpuError> {
+        let word_bits = bits_below(corpus.dag().num_words() as usize);
+        if !(1..=64 / word_bits as usize).contains(&n) {
+            let reason = format!("{n} words of {word_bits} bits, it takes 1 and more in 64 bits");
+            return Err(unsupported(&corpus.device, RANKED_KERNEL, reason));
+        }
+        let module = Module::load(&corpus.device, CORPUS_RANKED)?;
+        Ok(Self {
+            terms: CorpusTerms::upload(corpus)?,
+            kernels: Kernels {
+                flags: module.kernel("corpus_ranked_flags")?,
+                keys: module.kernel("corpus_ranked_keys")?,
+                heads: module.kernel("corpus_ranked_heads")?,
+                rows: module.kernel("corpus_ranked_rows")?,
+                max: module.kernel("corpus_ranked_max")?,
+                ranks: module.kernel("corpus_ranked_ranks")?,
+                counts: module.kernel("corpus_ranked_counts")?,
+            },
+            space: None,
+            num_words: n,
+            word_bits,
+        })
+    }
+
+    /// Finds the documents of each sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn run(&mut self) -> Result<DeviceRanked, GpuError> {
+        let device = self.terms.corpus.device.clone();
+        let (space, num_windows) = self.write_windows()?;
+        let key_bits = self.num_words as u32 * self.word_bits;
+        let input = space.inputs(&device);
+        // SAFETY: the windows were written to the input buffers of the space.
+        let sorted = unsafe { self.terms.sorter().sort_wide(&space, input, num_windows, 0..key_bits) }?;
+        let (rows, keys, starts, num_sequences) = self.find_rows(sorted, num_windows)?;
+        let (docs, counts) = self.rank(&space, &rows, num_sequences)?;
+        self.space = Some(space);
+        Ok(DeviceRanked {
+            device,
+            keys,
+            starts,
+            docs,
+            counts,
+            num_sequences,
+            num_rows: rows.num_rows,
+            num_windows,
+            num_words: self.num_words,
+            word_bits: self.word_bits,
+        })
+    }
+
+    /// Writes the windows of the text to the input buffers of a space. Returns the space and the
+    /// number of windows.
+    fn write_windows(&mut self) -> Result<(SortSpace<u64>, usize), GpuError> {
+        let device = self.terms.corpus.device.clone();
+        let terms = &self.terms;
+        let text = terms.space.inputs(&device);
+        terms.write_words(text)?;
+        let places = Argument::Long(terms.space.beside(&device, text).keys_at);
+        let [words, docs] = [text.keys_at, text.values_at].map(Argument::Long);
+        let len = Argument::Short(terms.len_words as u32);
+        let n = Argument::Short(self.num_words as u32);
+        let grid = grid_for(terms.len_words);
+        // SAFETY: the arguments match the kernel; the free buffer has room for all words and one
+        // more.
+        let num_windows = unsafe {
+            launch(&device, &self.kernels.flags, grid, THREADS, &[docs, len, n, places])?;
+            terms.sorter().scan_beside(&terms.space, text, terms.len_words)?
+        };
+        let kept = self.space.take().filter(|space| space.capacity >= num_windows);
+        let space = match kept {
+            Some(space) => space,
+            None => SortSpace::new(&device, num_windows)?,
+        };
+        let output = space.inputs(&device);
+        let [keys, key_docs] = [output.keys_at, output.values_at].map(Argument::Long);
+        let word_bits = Argument::Short(self.word_bits);
+        let arguments = [words, docs, len, n, word_bits, places, keys, key_docs];
+        // SAFETY: the arguments match the kernel; the space has room for the counted windows.
+        unsafe { launch(&device, &self.kernels.keys, grid, THREADS, &arguments) }?;
+        Ok((space, num_windows))
+    }
+
+    /// Builds the rows and the distinct sequences of `num_keys` sorted windows. A row is a window
+    /// with one of its documents.
+    fn find_rows(
+        &self,
+        sorted: Pairs,
+        num_keys: usize,
+    ) -> Result<(Rows, DeviceBuffer<u64>, DeviceBuffer<u32>, usize), GpuError> {
+        let device = &self.terms.corpus.device;
+        let terms = &self.terms;
+        // The text is no longer needed, so its buffers take the heads.
+        let (rows, sequences) = {
+            let first = terms.space.inputs(device);
+            (first, terms.space.beside(device, first))
+        };
+        let heads = [sorted.keys_at, sorted.values_at].map(Argument::Long);
+        let sums = [rows.keys_at, sequences.keys_at].map(Argument::Long);
+        let len = Argument::Short(num_keys as u32);
+        let arguments = [heads[0], heads[1], len, sums[0], sums[1]];
+        // SAFETY: the arguments match the kernel; there are at least as many words as windows.
+        let (num_rows, num_sequences) = unsafe {
+            launch(device, &self.kernels.heads, grid_for(num_keys), THREADS, &arguments)?;
+            let num_rows = terms.sorter().scan_beside(&terms.space, sequences, num_keys)?;
+            (num_rows, terms.sorter().scan_beside(&terms.space, rows, num_keys)?)
+        };
+        let made = Rows {
+            docs: device.alloc("documents of sequences", num_rows)?,
+            starts: device.alloc("documents of sequences", num_rows + 1)?,
+            sequences: device.alloc("documents of sequences", num_rows)?,
+            num_rows,
+        };
+        let keys = device.alloc("sequences", num_sequences)?;
+        let starts = device.alloc("sequences", num_sequences + 1)?;
+        let [docs_at, starts_at, sequences_at] = made.arrays_at(device);
+        let keys_at = Argument::Long(address(device, &keys));
+        let sequence_starts = Argument::Long(address(device, &starts));
+        let outputs = [docs_at, starts_at, sequences_at, keys_at, sequence_starts];
+        let arguments = [&arguments[..], &outputs[..]].concat();
+        // SAFETY: the arguments match the kernel; the outputs have room for the counted rows and
+        // sequences.
+        unsafe {
+            launch(device, &self.kernels.rows, grid_for(num_keys + 1), THREADS, &arguments)?;
+        }
+        Ok((made, keys, starts, num_sequences))
+    }
+
+    /// Returns the documents and counts of `rows`, by sequence, then by count.
+    fn rank(
+        &self,
+        space: &SortSpace<u64>,
+        rows: &Rows,
+        num_sequences: usize,
+    ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<u32>), GpuError> {
+        let device = &self.terms.corpus.device;
+        let [docs_at, starts_at, sequences_at] = rows.arrays_at(device);
+        let grid = grid_for(rows.num_rows);
+        let num_rows = Argument::Short(rows.num_rows as u32);
+        let max: DeviceBuffer<u32> = device.alloc("largest count", 1)?;
+        let largest = [starts_at, num_rows, Argument::Long(address(device, &max))];
+        // SAFETY: the arguments match the kernel.
+        unsafe { launch(device, &self.kernels.max, grid.min(MAX_GRID), THREADS, &largest) }?;
+        let max_count = one_to_host(device, &max, 0)?;
+        let count_bits = bits_below(max_count as usize + 1);
+        let input = Pairs { values_at: 0, ..space.inputs(device) };
+        let ranks = [
+            starts_at,
+            sequences_at,
+            num_rows,
+            Argument::Short(max_count),
+            Argument::Short(count_bits),
+            Argument::Long(input.keys_at),
+        ];
+        let key_bits = count_bits + bits_below(num_sequences);
+        let docs = device.alloc("documents of sequences", rows.num_rows)?;
+        let counts = device.alloc("counts of sequences", rows.num_rows)?;
+        let outputs = [&docs, &counts].map(|buffer| Argument::Long(address(device, buffer)));
+        // SAFETY: the arguments match the kernels. There are at least as many windows as rows, and
+        // the sorted values are rows.
+        unsafe {
+            launch(device, &self.kernels.ranks, grid, THREADS, &ranks)?;
+            let sorter = self.terms.sorter();
+            let sorted = sorter.sort_wide(space, input, rows.num_rows, 0..key_bits)?;
+            let order = Argument::Long(sorted.values_at);
+            let arguments = [order, num_rows, docs_at, starts_at, outputs[0], outputs[1]];
+            launch(device, &self.kernels.counts, grid, THREADS, &arguments)?;
+        }
+        Ok((docs, counts))
+    }
+}
+
+impl Rows {
+    fn arrays_at(&self, device: &Device) -> [Argument; 3] {
+        let buffers = [&self.docs, &self.starts, &self.sequences];
+        buffers.map(|buffer| Argument::Long(address(device, buffer)))
+    }
+}
+
+impl DeviceRanked {
+    /// Returns the number of distinct sequences.
+    pub fn len(&self) -> usize {
+        self.num_sequences
+    }
+
+    /// Returns true if there are no sequences.
+    pub fn is_empty(&self) -> bool {
+        self.num_sequences == 0
+    }
+
+    /// Returns the number of rows, one for each sequence of each document.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Returns the bytes read and written to write and sort the windows and to find and sort the
+    /// rows.
+    pub fn traffic_bytes(&self) -> u64 {
+        let windows = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
+        // Counts have few bits. The values are places, which the first step need not read.
+        let rows = sort_bytes::<u64>(self.num_rows, bits_below(self.num_sequences) + 8);
+        windows + rows + self.num_windows as u64 * 100 + self.num_rows as u64 * 56
+    }
+
+    /// Copies the sequences to the host.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the counting.
+    pub fn to_host(&self) -> Result<RankedRows, GpuError> {
+        Ok(RankedRows {
+            keys: to_host(&self.device, &self.keys, self.num_sequences)?,
+            starts: to_host(&self.device, &self.starts, self.num_sequences + 1)?,
+            docs: to_host(&self.device, &self.docs, self.num_rows)?,
+            counts: to_host_as(&self.device, &self.counts, self.num_rows, u64::from)?,
+            num_words: self.num_words,
+            word_bits: self.word_bits,
+        })
+    }
+}
+
+impl RankedRows {
+    /// Returns the number of distinct sequences.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Returns true if there are no sequences.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Returns the word ids of the sequence of `row`, in order.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `row` is not below [`len`](Self::len).
+    pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
+        words_from(self.keys[row], self.num_words, self.word_bits)
+    }
+
+    /// Returns the documents that contain the sequence of `row`, by rank, and the number of
+    /// occurrences in each. Documents are counted from the first of the segment.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `row` is not below [`len`](Self::len).
+    pub fn docs(&self, row: usize) -> (&[u32], &[u64]) {
+        let range = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.docs[range.clone()], &self.counts[range])
+    }
+
+    /// Returns the number of bits of a word in a key.
+    pub fn word_bits(&self) -> u32 {
+        self.word_bits
+    }
+
+    /// Returns the keys; the start of each key's documents and the end of the last; the documents;
+    /// the counts. A key holds the word ids, the first in the highest bits.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>, Vec<u32>, Vec<u64>) {
+        (self.keys, self.starts, self.docs, self.counts)
+    }
 }

@@ -22,10 +22,9 @@ use std::ops::Range;
 
 use cudarc::driver::{CudaFunction, DeviceRepr, ValidAsZeroBits};
 
-use crate::device::Device;
+use crate::device::{CORPUS_SORT, Device, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{CORPUS_SORT, Module};
 
 use super::check_limit;
 use super::launch::{Argument, THREADS, address, clear, grid_for, launch, one_to_host};

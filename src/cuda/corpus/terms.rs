@@ -22,9 +22,9 @@ use std::sync::Arc;
 use cudarc::driver::CudaFunction;
 use tadoc::ids::DocId;
 
+use crate::device::{CORPUS_TERMS, Module, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{CORPUS_TERMS, Module, unsupported};
 
 use super::launch::{Argument, THREADS, address, grid_for, launch, to_host, to_host_as};
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};

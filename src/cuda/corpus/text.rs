@@ -33,10 +33,9 @@ use rustc_hash::FxHashMap;
 use tadoc::ids::DocId;
 use tadoc::segment::{Measure, Segment};
 
-use crate::device::Device;
+use crate::device::{CORPUS_EXTRACT, Device, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::module::{CORPUS_EXTRACT, Module};
 
 use super::launch::{Argument, THREADS, TextArrays, address, append, fill, launch, to_host};
 use super::{CorpusIndex, DeviceCorpus, GrammarArrays, check_limit};

@@ -19,13 +19,14 @@ use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use gsst::{CodeWidth, SealedBlock};
 
-use super::kernels::{Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE};
 use super::predicate::{FourGrams, ListUnits, RowPredicate, unit_frames};
-use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
-use crate::device::Device;
+use super::rows::{
+    Kernels, ListAddresses, MaskInputs, MatchAddresses, MatchBlock, MatchFrame, OutputAddresses, SLACK_BYTES,
+    UNITS_PER_TILE,
+};
+use crate::device::{Device, GSST_PLACES, Module};
 use crate::error::GpuError;
 use crate::gsst_run::{BufferRanges, Plain, RowForm, RunLayout, put};
-use crate::module::{GSST_PLACES, Module};
 use crate::run_kernels::{RunAddresses, RunKernels};
 
 /// Threads of a thread block that computes places, and threads per frame.

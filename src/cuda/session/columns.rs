@@ -32,9 +32,8 @@ use crate::error::GpuError;
 use crate::gsst_match::RowPredicate;
 use crate::gsst_run::RowForm;
 use crate::gsst_scan::RunBytes;
-use crate::pinned::HostBuffer;
-use crate::scanned_rows;
-use crate::scanned_rows::{MatchedRows, PendingMatches, ScannedRows};
+use crate::memory::HostBuffer;
+use crate::scan_slot::{self, MatchedRows, PendingMatches, ScannedRows};
 
 use super::{CudaSession, Seat};
 
@@ -127,7 +126,7 @@ struct Pending<R> {
     memory: Box<dyn RowMemory>,
 }
 
-impl PendingRows<ArrayRef> for Pending<scanned_rows::PendingRows> {
+impl PendingRows<ArrayRef> for Pending<scan_slot::PendingRows> {
     fn wait(self: Box<Self>) -> DeviceResult<Vec<ArrayRef>> {
         let rows = self.rows.wait()?;
         // The staging memory is free again, but the buffer may be larger than the rows.

@@ -68,26 +68,13 @@
 //! sorted instead of hashed. A table of measured costs decides about the traversal
 //! ([`choose_task_traversal`]). Figures are in `benches/README.md`.
 //!
-//! Reading order:
-//!
-//! - `task_limits` (memory, a caller who may leave, and sorting that can be stopped)
-//! - `doc_selection` (the documents of a task, and corpora larger than memory in parts)
-//! - `vocabulary` (the words of all segments as rows, and words that share a row)
-//! - `word_count`
-//! - `inverted_index`, with `postings` (the index of one segment)
-//! - `term_vector`, with `doc_terms` and `lane_counts` (counts of a few documents at a time)
-//! - `tfidf`, which uses term vectors
-//! - `segment_terms` (term vectors and inverted indexes from the answers of a device)
-//! - `tokens`
-//! - `sequences` (n-grams, also by document and ranked)
-//! - `cooccurrence`, with `pairs`
-//! - `repeated_phrases`
-//! - `log_templates`
-//! - `repeated_spans` (places of text that is repeated), `overlap` (n-grams of other texts) and
-//!   `near_duplicates`, with `rolling_hash`
-//! - `shares` (parts of the rows of a task, for machines that each have the whole corpus)
-//! - `statistics` (of a corpus, of words that belong together, and of their spread)
-//! - `traversal` (names, shapes and the choice)
+//! Reading order: `task_limits` (memory, a caller who may leave, documents of a task, corpora larger than
+//! memory in parts), `vocabulary` (words of all segments as rows, and their counts), `inverted_index` with
+//! `postings` (the index of one segment), `term_vector` (also scores) with `doc_terms` and `lane_counts`
+//! (counts of a few documents at a time), `segment_terms` (answers of a device), `sequences` (n-grams),
+//! `cooccurrence`, `repeated_phrases`, `log_templates`, `repeated_spans`, `overlap` (n-grams of other texts)
+//! and `near_duplicates` with `rolling_hash`, `shares` (parts of the rows of a task, for machines that each
+//! have the whole corpus), `statistics`, `traversal` (names, shapes and the choice).
 //!
 //! Each task is a pure function of the segments. Its result keeps the corpus alive, and rows are
 //! addressed by number, so paging is free. Word ids belong to a segment. A row is a word, in byte
@@ -96,14 +83,12 @@
 #![doc = include_str!("algorithms.md")]
 
 mod cooccurrence;
-mod doc_selection;
 mod doc_terms;
 mod inverted_index;
 mod lane_counts;
 mod log_templates;
 mod near_duplicates;
 mod overlap;
-mod pairs;
 mod postings;
 mod repeated_phrases;
 mod repeated_spans;
@@ -114,11 +99,8 @@ mod shares;
 mod statistics;
 mod task_limits;
 mod term_vector;
-mod tfidf;
-mod tokens;
 mod traversal;
 mod vocabulary;
-mod word_count;
 
 pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked, SegmentSequences, SequenceCounts,
@@ -127,7 +109,7 @@ pub use sequences::{
 
 pub use crate::text::Fold;
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
-pub use doc_selection::{CorpusParts, DocSelection, OnePart};
+pub use doc_terms::{TokenChunk, TokenCursor};
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
@@ -137,13 +119,13 @@ pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};
 pub use segment_terms::{SegmentDocuments, SegmentTerms, TermVectorChunk};
 pub use shares::Share;
 pub use statistics::{Company, CorpusStatistics, Dispersion, Measure, Part, Whole, corpus_statistics, keyness};
-pub use task_limits::TaskLimits;
-pub use term_vector::{TermVectorCursor, TermVectors, choose_term_traversal, term_vector};
-pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor, document_counts, document_counts_until};
-pub use tokens::{TokenChunk, TokenCursor};
+pub use task_limits::{CorpusParts, DocSelection, OnePart, TaskLimits};
+pub use term_vector::{
+    TermVectorCursor, TermVectors, Tfidf, TfidfChunk, TfidfCursor, choose_term_traversal, document_counts,
+    document_counts_until, term_vector,
+};
 pub use traversal::{
     NUM_STATISTICS, SegmentShape, TRAVERSAL_COSTS, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
     traversal_cost, traversal_costs, traversal_statistics,
 };
-pub use vocabulary::Vocabulary;
-pub use word_count::{WordCounts, segment_word_counts, word_count};
+pub use vocabulary::{Vocabulary, WordCounts, segment_word_counts, word_count};

@@ -49,9 +49,9 @@ use crate::error::{Error, Result};
 use crate::segment::{Corpus, Dag, Segment};
 use crate::text::{Fold, TokenizerProfile, for_each_token};
 
-use super::doc_selection::{CorpusParts, WORDS_PER_BYTE, doc_words};
+use super::doc_terms::WordWalk;
 use super::rolling_hash::{Hashing, Rolling};
-use super::tokens::WordWalk;
+use super::task_limits::{CorpusParts, WORDS_PER_BYTE, doc_words};
 
 /// Greatest number of ids of documents of a text.
 const MAX_DOC_IDS: usize = 10;

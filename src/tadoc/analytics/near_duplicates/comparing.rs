@@ -28,10 +28,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::analytics::doc_selection::CorpusParts;
+use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{Hashing, behind, mixed};
-use crate::analytics::task_limits::sort_checked;
-use crate::analytics::tokens::WordWalk;
+use crate::analytics::task_limits::{CorpusParts, sort_checked};
 use crate::error::Result;
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;

@@ -54,10 +54,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::analytics::doc_selection::{CorpusParts, WORDS_PER_BYTE, doc_words};
+use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{Hashing, behind, mixed};
-use crate::analytics::task_limits::sort_checked;
-use crate::analytics::tokens::WordWalk;
+use crate::analytics::task_limits::{CorpusParts, WORDS_PER_BYTE, doc_words, sort_checked};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::{Corpus, Segment};

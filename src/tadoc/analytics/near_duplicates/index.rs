@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::SLACK;
 use super::documents::{DocCounts, DocReader, Documents, PartText, Task};
-use crate::analytics::doc_selection::CorpusParts;
 use crate::analytics::sequences::entries::{Entry, sorted_buckets};
+use crate::analytics::task_limits::CorpusParts;
 use crate::error::Result;
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;

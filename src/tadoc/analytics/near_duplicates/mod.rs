@@ -55,9 +55,9 @@ mod index;
 
 use rayon::prelude::*;
 
-use super::doc_selection::CorpusParts;
 use super::repeated_phrases::check_at_least;
 use super::rolling_hash::Hashing;
+use super::task_limits::CorpusParts;
 use crate::error::{Error, Result};
 use crate::text::Fold;
 use comparing::Block;

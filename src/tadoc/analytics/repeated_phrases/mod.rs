@@ -62,8 +62,8 @@ use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
+use super::doc_terms::WordWalk;
 use super::sequences::entries::{Entry, sorted_buckets};
-use super::tokens::WordWalk;
 use super::vocabulary::WordRows;
 use super::{DocSelection, TaskLimits, Vocabulary};
 

@@ -59,9 +59,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::analytics::doc_selection::doc_words;
+use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{Hashing, behind, mixed};
-use crate::analytics::tokens::WordWalk;
+use crate::analytics::task_limits::doc_words;
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 

@@ -38,15 +38,13 @@ use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
 use crate::segment::dag::Expansion;
 
-use super::Sink;
 use super::count::check_num_words;
-use super::edges::Edges;
+use super::edges::{Edges, Limit, chosen};
 use super::entries::{Entry, Sorting, sorted_buckets};
 use super::key::{Keep, Key, Keyed, Packing};
-use super::limit::{Limit, chosen};
-use super::rows::{Counted, DocumentSequenceCounts};
 use super::walk::{TokenWalk, walk_borders};
 use super::windows::{ListedWeights, NumberedWeights, PackedWindows, TextWindows, Weights};
+use super::{Counted, DocumentSequenceCounts, Sink};
 
 /// Number of parallel tasks for each thread. Several tasks even out documents of different length.
 const TASKS_PER_THREAD: usize = 8;

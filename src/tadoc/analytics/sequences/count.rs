@@ -4,7 +4,7 @@
 //! weight of the rule, or at every word of the text ([`walk`](super::walk)). They are
 //! then sorted by ranges of sequences and added up. O(windows * n), with at most as many windows as
 //! the text has words. Single words use their weights, O(G). If memory has no room for all windows,
-//! they are met in several walks ([`passes`](super::passes)).
+//! they are met in several walks ([`walk`](super::walk)).
 //!
 //! # Counts of segments
 //!
@@ -33,13 +33,12 @@ use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
+use super::edges::{Limit, chosen};
 use super::entries::{Entry, sorted_buckets};
 use super::key::{Key, Keyed, Packing};
-use super::limit::{Limit, chosen};
-use super::passes::{KeyRange, PART_WORDS, RowMaker, for_each_pass, keys_from};
-use super::rows::{Counted, Sequences};
-use super::walk::Walk;
+use super::walk::{KeyRange, PART_WORDS, RowMaker, Walk, for_each_pass, keys_from};
 use super::windows::{NumberedWeights, PackedWindows, TextWindows};
+use super::{Counted, Sequences};
 
 /// Initial room for the windows of a parallel task.
 const TASK_WINDOWS: usize = 1 << 16;

@@ -4,7 +4,7 @@
 //! The counts by document are sorted by sequence, which keeps documents ascending. Then the
 //! documents of each sequence are sorted by count. O(rows * log rows), where a row is a distinct
 //! sequence of a document. If the rows do not fit into memory, they are made by ranges of
-//! sequences, and all documents are counted again for each range ([`passes`](super::passes)).
+//! sequences, and all documents are counted again for each range ([`walk`](super::walk)).
 //!
 //! # Indexes of segments
 //!
@@ -39,8 +39,8 @@ use super::by_document::DocumentSequences;
 use super::count::{check_parts, refused_words, row_key};
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
 use super::key::{Keep, Key, Packing};
-use super::passes::{KeyRange, fitting_ranges};
-use super::rows::{Counted, DocumentSequenceCounts, Sequences};
+use super::walk::{KeyRange, fitting_ranges};
+use super::{Counted, DocumentSequenceCounts, Sequences};
 
 /// Number of rows of a parallel task.
 const TASK_ROWS: usize = 1 << 16;

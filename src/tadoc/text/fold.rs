@@ -11,7 +11,7 @@
 //! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
-//! Each word is folded alone. Every fold also joins the spellings of a word ([`spelling`]): composed
+//! Each word is folded alone. Every fold also joins the spellings of a word: composed
 //! and decomposed letters, apostrophes, soft hyphens. Lower case is that of [`str::to_lowercase`]:
 //! `İ` becomes `i` and a dot above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is
 //! a list of its parts in normal form, such as `accents,stem:german`.
@@ -27,13 +27,22 @@
 //! O(bytes) of a word. A word of ASCII that needs no work is borrowed. Stemmers read words of at
 //! most [`MAX_STEMMED_BYTES`] only, because some of them take quadratic time.
 //!
+//! # Spellings
+//!
+//! ```text
+//! don’t            don't            one of several apostrophes
+//! cafe^            café             a letter and its mark, or one character (NFD and NFC)
+//! Zei·tung         Zeitung          · is a soft hyphen or another mark that nobody sees
+//! ```
+//!
+//! Each fold compares the usual spelling of words. A word without a fold is found by its spellings with
+//! composed or decomposed letters and with each apostrophe. Marks that nobody sees are dropped by folds only.
+//!
 //! # Languages
 //!
-//! Languages whose words can be stemmed: the algorithms of Snowball, as the crate `frostem` has
-//! them.
+//! The algorithms of Snowball, as the crate `frostem` has them.
 
 mod accents;
-mod spelling;
 mod synonyms;
 
 use std::borrow::Cow;
@@ -42,10 +51,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use frostem::{Algorithm, Stemmer};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::error::{Error, Result};
+use crate::text::unspaced::is_invisible;
 
-pub(crate) use spelling::{composed, spellings};
 pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
@@ -141,12 +151,12 @@ impl Fold {
             if self.accents {
                 // Before, because underscores may stand behind a mark that nobody sees; behind, because letters have
                 // apostrophes in their base.
-                text = then(then(spelling::usual(word), accents::base), spelling::usual);
+                text = then(then(usual_word(word), accents::base), usual_word);
             }
             return if self.case { then(text, lower) } else { text };
         };
         if self.accents {
-            text = then(spelling::usual(word), accents::composed);
+            text = then(usual_word(word), accents::composed);
         }
         text = then(text, lower);
         if text.len() <= MAX_STEMMED_BYTES {
@@ -160,13 +170,13 @@ impl Fold {
     pub(crate) fn character(&self, character: char) -> String {
         let text = if self.accents { accents::base_letters(&character.to_string()) } else { character.to_string() };
         let text = if self.case { text.to_lowercase() } else { text };
-        spelling::usual_letters(&text)
+        usual_letters(&text)
     }
 
     /// Returns a part of a word in the usual spelling: composed, with the usual apostrophe, without marks that nobody
     /// sees.
     pub(crate) fn usual_spelling(part: &str) -> String {
-        spelling::usual_letters(part)
+        usual_letters(part)
     }
 }
 
@@ -186,7 +196,7 @@ fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         Cow::Borrowed(text)
     } else {
-        then(Cow::Owned(text.to_lowercase()), spelling::usual)
+        then(Cow::Owned(text.to_lowercase()), usual_word)
     }
 }
 
@@ -302,6 +312,66 @@ impl FromStr for Language {
             refused(&format!("stem:{name}"), &allowed)
         })
     }
+}
+
+/// Characters that are written for an apostrophe, the usual one first.
+const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
+/// The two joiners: marks without width that some letters need.
+const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
+
+/// Returns the usual spelling of `word`: composed (NFC), with one kind of apostrophe, without marks that nobody sees.
+/// A word of such marks alone stays as it is.
+fn usual_word(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() || is_usual(word) {
+        return Cow::Borrowed(word);
+    }
+    match usual_letters(word) {
+        letters if letters.is_empty() => Cow::Borrowed(word),
+        letters => Cow::Owned(letters),
+    }
+}
+
+/// Returns true if `word` is in the usual spelling as far as a look at each character tells.
+fn is_usual(word: &str) -> bool {
+    let is_written = |c: char| is_seen(c) && !APOSTROPHES[1..].contains(&c);
+    word.chars().all(is_written) && is_nfc_quick(word.chars()) == IsNormalized::Yes
+}
+
+fn is_seen(c: char) -> bool {
+    !is_invisible(c) && !JOINERS.contains(&c)
+}
+
+/// Returns `text` in the usual spelling. Nothing may be left.
+fn usual_letters(text: &str) -> String {
+    let letters = text.chars().filter(|c| is_seen(*c));
+    letters.map(|c| if APOSTROPHES.contains(&c) { APOSTROPHES[0] } else { c }).nfc().collect()
+}
+
+/// Returns `word`, and its other spellings with composed or decomposed letters and with each apostrophe.
+pub(crate) fn spellings(word: String) -> Vec<String> {
+    let has_apostrophe = word.contains(APOSTROPHES);
+    if word.is_ascii() && !has_apostrophe {
+        return vec![word];
+    }
+    let mut all = vec![word.clone(), word.nfc().collect(), word.nfd().collect()];
+    if has_apostrophe {
+        let with = |form: &String, apostrophe: char| form.replace(APOSTROPHES, apostrophe.encode_utf8(&mut [0; 4]));
+        let others: Vec<String> =
+            all.iter().flat_map(|form| APOSTROPHES.map(|apostrophe| with(form, apostrophe))).collect();
+        all.extend(others);
+    }
+    let mut distinct: Vec<String> = Vec::new();
+    for form in all {
+        if !distinct.contains(&form) {
+            distinct.push(form);
+        }
+    }
+    distinct
+}
+
+/// Returns the text that all [`spellings`] of `word` have in common: composed, with one kind of apostrophe.
+pub(crate) fn composed(word: &str) -> String {
+    word.replace(APOSTROPHES, "'").nfc().collect()
 }
 
 #[cfg(test)]
@@ -450,7 +520,7 @@ mod tests {
     /// Folds without any fast way.
     fn plainly(fold: &Fold, word: &str) -> String {
         let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
-        let usual = |text: &str| spelling::usual(text).into_owned();
+        let usual = |text: &str| usual_word(text).into_owned();
         match fold.stem {
             None if fold.case && fold.accents => usual(&usual(&base(&usual(word))).to_lowercase()),
             None if fold.case => usual(&word.to_lowercase()),
@@ -511,6 +581,34 @@ mod tests {
         for language in Language::all() {
             let lost = words.iter().find(|word| language.stem(word).as_bytes().first() != word.as_bytes().first());
             assert_eq!(lost.is_none(), language.keeps_first_byte(), "{language} {lost:?}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_word_are_those_that_people_write() {
+        assert_eq!(spellings("tea".to_owned()), ["tea"]);
+        assert_eq!(spellings("中文".to_owned()), ["中文"]);
+        assert_eq!(spellings("don't".to_owned()), ["don't", "don’t", "don\u{2bc}t"]);
+        assert_eq!(spellings("cafe\u{301}".to_owned()), ["cafe\u{301}", "café"]);
+        assert_eq!(spellings("l’été".to_owned()).len(), 6);
+        assert_eq!(usual_word("Zei\u{ad}tung"), "Zeitung");
+        assert_eq!(usual_word("می\u{200c}روم"), "میروم");
+        assert_eq!(usual_word("\u{200d}"), "\u{200d}");
+        assert_eq!(usual_word("l’e\u{301}te\u{301}"), "l'été");
+    }
+
+    proptest! {
+        #[test]
+        fn every_spelling_has_the_same_usual_one(word in "[a-z'’é\u{301}Å\u{2bc}\u{ad}\\PC]{1,12}") {
+            let expected = usual_word(&word).into_owned();
+            let letters = usual_letters(&word);
+            prop_assert_eq!(&expected, if letters.is_empty() { &word } else { &letters });
+            prop_assert_eq!(usual_word(&expected), &expected[..]);
+            for spelling in spellings(word.clone()) {
+                prop_assert_eq!(usual_word(&spelling), &expected[..], "{}", spelling);
+                prop_assert_eq!(composed(&spelling), composed(&word));
+                prop_assert!(spellings(spelling).contains(&word) || word.nfc().ne(word.chars()));
+            }
         }
     }
 }

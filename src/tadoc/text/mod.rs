@@ -23,10 +23,8 @@
 //! ```
 
 mod block;
-mod classes;
 mod dictionary;
 mod fold;
-mod folded_words;
 mod interner;
 mod segments;
 mod tokenizer;
@@ -34,9 +32,9 @@ mod unspaced;
 
 pub use block::{TokenizedBlock, tokenize_block};
 pub use dictionary::Dictionary;
+pub(crate) use dictionary::is_folded_to;
 pub use fold::{Fold, Language, Synonyms};
 pub(crate) use fold::{composed, spellings};
-pub(crate) use folded_words::is_folded_to;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
 pub use tokenizer::{Token, TokenizerProfile, first_cut, for_each_token, last_cut};

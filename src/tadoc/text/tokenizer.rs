@@ -11,7 +11,7 @@
 //! Every byte string can be cut, and the tokens tile it. Bytes that are not UTF-8 (the bytes that
 //! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
 //! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
-//! time ([`classes`](super::classes)). For `auto` see [`unspaced`](super::unspaced), for `uax29`
+//! time. For it and `auto` see [`unspaced`](super::unspaced), for `uax29`
 //! [`segments`](super::segments). A run longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at
 //! the last char boundary before it. So one base64 blob cannot spoil a dictionary.
 //!
@@ -42,9 +42,10 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
 use super::segments::{Span, Uax29Words, emit_run, for_each_segment};
-use super::unspaced::{AutoWords, PIECE_BYTES, is_invisible, may_differ};
+use super::unspaced::{
+    AutoWords, BLOCK_BYTES, ClassBits, Ink, PIECE_BYTES, PerlWord, WordClass, is_invisible, may_differ,
+};
 
 /// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
 const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::text::classes::bits_for;
+use crate::text::unspaced::bits_for;
 
 /// Base letters, each with letters that have no decomposition.
 ///

@@ -28,8 +28,7 @@ use std::panic::resume_unwind;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::build::IngestOptions;
-use crate::build::blocks::{Block, BlocksAtOnce, Cut, Made, Maker, PIECE_BYTES, find_cut, pieces};
+use crate::build::{Block, BlocksAtOnce, Cut, IngestOptions, Made, Maker, PIECE_BYTES, find_cut, pieces};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
 

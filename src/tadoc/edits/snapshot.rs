@@ -40,8 +40,8 @@ use crate::segment::{Corpus, Dag, Measure, Paths, Segment};
 use crate::text::{Dictionary, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
 
 use super::document::EditedDocument;
-use super::living_corpus::{Current, LivingCorpus, Origin, RunSource, absent_document};
 use super::piece_tree::Source;
+use super::{Current, LivingCorpus, Origin, RunSource, absent_document};
 
 /// Most bytes of text of a segment of added documents, unless one document has more.
 const BLOCK_BYTES: usize = 64 << 20;

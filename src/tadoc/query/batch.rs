@@ -28,13 +28,11 @@ use crate::read::extract::{in_batch, slice_for};
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
-use super::check_num_hits;
-use super::hit::SearchOptions;
 use super::matching::climb::{MANY_POSITIONS, climb};
 use super::matching::occurrences::Item;
-use super::matching::sets::DocSet;
-use super::matching::way::{BYTES_PER_POSITION, DOC_BYTES, Question, Way, scan_doc_words};
-use super::matching::word_set::WordSet;
+use super::matching::sets::{DocSet, WordSet};
+use super::matching::{BYTES_PER_POSITION, DOC_BYTES, Question, Way, scan_doc_words};
+use super::{SearchOptions, check_num_hits};
 
 /// Number of hits of an answer between two checks of the limit.
 const HITS_PER_CHECK: u64 = 1 << 12;

@@ -45,10 +45,10 @@ use crate::read::decode::{check_output_len, reserve};
 use crate::segment::Corpus;
 use crate::text::Fold;
 
-use super::hit::{Hit, SearchOptions};
 use super::language::query::Query;
 use super::matching::climb::{Neighbour, Walk, walks_from};
 use super::search::search_segments;
+use super::{Hit, SearchOptions};
 
 /// Default number of words of a context on each side.
 pub const DEFAULT_KWIC_WIDTH: usize = 8;

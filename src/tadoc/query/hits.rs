@@ -22,11 +22,11 @@ use crate::ids::DocId;
 use crate::read::extract;
 use crate::segment::Corpus;
 
-use super::hit::{Hit, segment_item_counts};
 use super::matching::occurrences::ItemStream;
 use super::matching::resolved::{PartStart, ResolvedQuery, doc_cut_after, part_start};
 use super::matching::sets::DocSet;
 use super::text_hits::words;
+use super::{Hit, segment_item_counts};
 use crate::query::language::{Leaf, Place};
 use crate::query::windows::{Rule, Windows};
 

@@ -24,10 +24,9 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
-use super::hit::{DocumentCount, SearchOptions, checked_sum};
 use super::matching::resolved::ResolvedQuery;
-use super::search::{send_counts, term_count};
-use crate::query::condition::meet_condition;
+use super::search::{meet_condition, send_counts, term_count};
+use super::{DocumentCount, SearchOptions, checked_sum};
 use crate::query::language::{Expression, Query};
 
 /// Memory of all lists: 32 MiB, two million documents.

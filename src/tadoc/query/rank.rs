@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
-use super::hit::{DocumentCount, SearchOptions};
+use super::{DocumentCount, SearchOptions};
 use crate::query::language::{Expression, Query};
 use crate::query::leaf_lists::{LeafList, LeafLists, skip_to};
 

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use crate::text::{TokenizerProfile, for_each_token};
 
-use super::hit::Hit;
+use super::Hit;
 use super::language::{Leaf, Place, Query, WordPattern};
 use super::windows::{Rule, Windows};
 

@@ -13,7 +13,7 @@
 //! back, so a stretch contains another one only if both start or both end at the same word, and
 //! only neighbours have to be compared. Memory is that of one occurrence for each part.
 
-use super::hit::Hit;
+use super::Hit;
 
 /// Rule that the parts of a stretch follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

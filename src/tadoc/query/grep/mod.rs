@@ -18,7 +18,7 @@
 //! memory is that of a batch, of a line, or of a line with its neighbours, whichever is longest.
 //! Cost: that of the candidates ([`TextPattern`](crate::query::TextPattern)), and O(bytes of the
 //! candidates). Of a document of [`LONG_BYTES`] or more only the lines around places are decoded,
-//! if these are few. `texts` joins the documents of a path, whose lines `joined` searches as one text.
+//! if these are few. `texts` joins the documents of a path and searches them as one text.
 //!
 //! # Lines
 //!
@@ -33,7 +33,6 @@
 //! are kept, and those after it were read. Lines are numbered by counting line ends between one
 //! that is found and the next, so each byte is read twice.
 
-mod joined;
 mod line_pattern;
 mod places;
 mod texts;
@@ -46,13 +45,12 @@ use crate::error::{Error, Result};
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_len_bytes, extract_into};
 use crate::segment::Corpus;
 
-use super::hit::SearchOptions;
+use super::SearchOptions;
 use super::matching::candidates::documents_for_demands;
 use super::search::check_num_hits;
 
-use joined::JoinedSearch;
 use places::{Place, PlaceFinder};
-use texts::LineStart;
+use texts::{JoinedSearch, LineStart};
 
 pub use line_pattern::{LineExpression, LinePattern, is_any_case_by_smart_case};
 pub use texts::{PathTexts, SegmentPaths, TextLead, has_line_ends};

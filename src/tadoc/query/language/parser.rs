@@ -36,7 +36,7 @@ use super::words::{
     Budget, Character, Marks, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid, meant_otherwise, quoted,
     regex_end, shown, words_from,
 };
-use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
+use crate::query::language::{Expression, Item, Leaf, Leaves, Place};
 
 /// Most groups that contain each other, as in FTS5.
 const MAX_DEPTH: usize = 256;

@@ -38,14 +38,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
 use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use rayon::prelude::*;
 
-use crate::query::matching::word_set::{WordSet, filtered, tokens_containing};
+use crate::query::matching::sets::{WordSet, filtered, tokens_containing};
 use crate::text::{Dictionary, Fold, composed, is_folded_to, spellings};
 
 use super::regex::{RegexFault, WordRegex};

@@ -44,9 +44,9 @@ use crate::text::{Dictionary, Fold, TokenizerProfile};
 
 use super::pattern::{WordPattern, join_spellings};
 use super::words::{QueryLimits, invalid};
-use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Shown};
 use crate::query::language::parser::parse;
 use crate::query::language::regex::RegexFault;
+use crate::query::language::{Expression, Item, Leaf, Leaves, Shown};
 
 /// A parsed query: items of one word or more, leaves made of them, and the condition that a
 /// document has to meet.

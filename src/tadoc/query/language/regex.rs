@@ -17,7 +17,7 @@ use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
 use crate::text::{Dictionary, INVISIBLE, TokenizerProfile, in_one_word};
 
-use crate::query::matching::word_set::WordSet;
+use crate::query::matching::sets::WordSet;
 
 /// Most bytes of a source. Parsing takes some 260 bytes of memory for each, and 6 KB for a Unicode
 /// class.

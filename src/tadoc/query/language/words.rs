@@ -30,7 +30,7 @@
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token, in_one_word};
 
-use super::expression::Item;
+use super::Item;
 use super::pattern::{FuzzyWord, MAX_CHARS, PatternChar, Wildcard, WordPattern, is_special};
 use super::regex::WordRegex;
 

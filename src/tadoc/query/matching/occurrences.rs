@@ -3,7 +3,7 @@
 //! A single word needs no work before the climb, since the inverse grammar lists its places. The
 //! places of a set of words are sorted by position, so that one climb serves the whole set. A
 //! phrase is first resolved to matches inside rules. If a filter leaves few documents, they are
-//! scanned instead when that is less work than gathering all places in the segment. `way` chooses.
+//! scanned instead when that is less work than gathering all places in the segment. [`Way`](super::Way) chooses.
 //!
 //! # Phrases
 //!
@@ -39,12 +39,10 @@ use crate::ids::{DocId, RuleId};
 use crate::interrupt::{Canceller, Interrupt};
 use crate::segment::{Dag, DocWords, EdgeWords, Measure, Occurrence, PrefixSums, Segment};
 
-use super::doc_counts::DocCounter;
-use super::match_paths::{MatchPathsBuilder, PositionedMatch, Walk};
-use super::sets::DocSet;
+use super::match_paths::{DocCounter, MatchPathsBuilder, PositionedMatch, Walk};
+use super::sets::{DocSet, WordSet};
 use super::sweep::Sweep;
-use super::way::{Form, Found, Question, Want, Way, scan_doc};
-use super::word_set::WordSet;
+use super::{Form, Found, Question, Want, Way, scan_doc};
 
 /// Number of positions that one parallel task resolves.
 const POSITIONS_PER_TASK: usize = 1 << 14;

@@ -27,7 +27,7 @@ use crate::read::decode::too_long;
 use crate::segment::{Corpus, Segment};
 
 use super::occurrences::Item;
-use super::word_set::WordSet;
+use super::sets::WordSet;
 
 /// A query and its words in a corpus; V / 8 bytes for each pattern and segment at most.
 #[derive(Debug)]

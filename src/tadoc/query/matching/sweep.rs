@@ -35,9 +35,8 @@ use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
 use crate::segment::{Len, Segment};
 
-use super::sets::DocSet;
-use super::way::Found;
-use super::word_set::WordSet;
+use super::Found;
+use super::sets::{DocSet, WordSet};
 
 /// Number of words that the pass follows. Those behind them are compared by the walk.
 const MAX_WORDS: usize = 16;
@@ -477,7 +476,7 @@ impl Level {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::way::scan_doc;
+    use super::super::scan_doc;
     use super::*;
     use crate::build::{CorpusBuilder, IngestOptions};
     use crate::format::OpenLimits;

@@ -10,7 +10,7 @@
 //! finding the words in a dictionary, then O(entries of their lists · log).
 
 use crate::error::Result;
-use crate::query::language::expression::Expression;
+use crate::query::language::Expression;
 use crate::query::language::query::Query;
 use crate::segment::WordList;
 use crate::text::{Dictionary, TokenizerProfile};

@@ -1,4 +1,4 @@
-//! Fit of the table of `src/tadoc/analytics/costs.rs` to measured times.
+//! Fit of the table of `src/tadoc/analytics/traversal.rs` to measured times.
 //!
 //! ```text
 //! starts       the table in use, and least squares of relative errors

@@ -2,7 +2,7 @@
 //!
 //! # Arrow
 //!
-//! Arrow's C Device Data Interface: hands rows on a device to other libraries.
+//! Arrow's C Device Data Interface hands rows on a device to other libraries:
 //!
 //! ```text
 //! ArrowDeviceArray

@@ -3,8 +3,6 @@
 //!
 //! # Lost devices
 //!
-//! Devices that failed and stay unusable until the process ends.
-//!
 //! After some faults, such as an illegal address, the driver answers every call on that device with
 //! the same error until the process ends. Requests for such a device fail at once, with the first
 //! fault as the reason.

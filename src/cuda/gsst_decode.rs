@@ -14,10 +14,6 @@
 //! opened. In addition to its bytes, a block takes device memory for its symbols, 2 KiB (8 bits) or
 //! 32 KiB (12 bits), and 32 bytes. Tests of this file compare the constants that the kernel shares
 //! with it.
-//!
-//! # Text on a device
-//!
-//! Text in device memory, with the copy back to the host.
 
 #![allow(unsafe_code, reason = "launching kernels, the layout of their arguments, and fills that have no safe form")]
 

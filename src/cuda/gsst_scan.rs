@@ -17,8 +17,6 @@
 //!
 //! # Matching
 //!
-//! Runs of which only the matching rows come back.
-//!
 //! ```text
 //! slot a   write │ copy in │ check, match │ how many │ copy back what matches │
 //! slot b           write │ copy in │ check, match │ how many │ copy back …
@@ -29,8 +27,6 @@
 //! once.
 //!
 //! # Memory
-//!
-//! Memory limits of a scanner, on the host and on the device.
 //!
 //! Slots keep device memory and staging buffers between runs, and a pool keeps pinned memory. Both
 //! stay within limits that the user of the scanner can change. The host memory of a run is known

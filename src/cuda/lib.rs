@@ -47,7 +47,6 @@ pub use crate::error::{BlockCheck, GpuError};
 pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
-pub use crate::session::Devices;
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
     CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores,
@@ -58,4 +57,4 @@ pub use device::{Device, has_driver, num_devices};
 pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};
 pub use gsst_run::RowForm;
 pub use memory::HostBuffer;
-pub use session::CudaSession;
+pub use session::{CudaSession, Devices};

@@ -25,9 +25,8 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKer
 
 use gsst::CodeWidth;
 
-use super::device::Device;
+use super::device::{Device, GSST_CHECK, GSST_ROWS, Module};
 use super::gsst_run::{RowForm, RunLayout, WidthRanges};
-use crate::device::{GSST_CHECK, GSST_ROWS, Module};
 use crate::error::GpuError;
 use crate::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 

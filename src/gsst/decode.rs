@@ -15,8 +15,7 @@
 
 use std::ops::Range;
 
-use crate::symbol_table;
-use crate::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
+use crate::symbol_table::{self, CodeWidth, ESCAPE_CODE, SymbolTable};
 
 /// Number of codes that are decoded at once. [`GROUP_BYTES`] is the most bytes that they can write.
 const GROUP_CODES: usize = 8;

@@ -20,10 +20,10 @@
 
 use crate::error::{Error, Result};
 
-use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
-use crate::matcher::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
-use crate::symbol_table;
-use crate::symbol_table::{CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_for};
+use super::matcher::{
+    Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, NO_SYMBOL, OptimalParse, PrefixIndex, row_end_byte, word_at,
+};
+use crate::symbol_table::{self, CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_for};
 
 /// Method that cuts rows into symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

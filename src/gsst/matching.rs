@@ -20,7 +20,7 @@
 //!
 //! # Automaton over codes
 //!
-//! A pattern as an automaton over codes, with one lookup per code instead of one per byte.
+//! It takes one lookup per code instead of one per byte.
 //!
 //! ```text
 //! next(state, code) = next(… next(state, byte 0 of its symbol) …, last byte)
@@ -37,8 +37,7 @@ use memchr::memmem;
 use crate::block::{Block, DecodedRows};
 use crate::decode::CodeRange;
 use crate::pattern::{ByteAutomaton, Pattern};
-use crate::symbol_table;
-use crate::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
+use crate::symbol_table::{self, CodeWidth, ESCAPE_CODE, SymbolTable};
 
 /// A bit mask with one bit per row.
 #[derive(Debug, Clone, PartialEq, Eq)]

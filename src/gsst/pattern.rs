@@ -9,8 +9,6 @@
 //!
 //! # Automaton over bytes
 //!
-//! A pattern as a deterministic automaton over bytes.
-//!
 //! ```text
 //! %ab%     {0} ─a▶ {0,1} ─b▶ {2}       states: sets of places in the pattern
 //!           ▲ └other┘ │a:{0,1}          (KMP's failure links come out of the sets)

@@ -15,8 +15,6 @@
 //!
 //! # Symbols
 //!
-//! A symbol: a string of 1 to 8 bytes that has a code.
-//!
 //! ```text
 //! bits    0..8     8..16            56..64
 //! word    byte 0   byte 1   …       byte 7       bytes behind the end are 0
@@ -28,8 +26,6 @@
 //! text.
 //!
 //! # Codes of twelve bits
-//!
-//! Codes of 12 bits, two in three bytes, low bits first.
 //!
 //! ```text
 //! byte      3k                 3k + 1                            3k + 2

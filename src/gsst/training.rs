@@ -26,8 +26,6 @@
 //!
 //! # Sample
 //!
-//! The sample of a column that a symbol table is trained on: short ranges of text, spread evenly.
-//!
 //! ```text
 //! text     ──────▣▣──────────▣▣─────────────▣▣──────      the text is cut into equal parts; each
 //! sample   ▣▣▣▣▣▣ 00000000                                gives one range, at a scrambled place so
@@ -36,11 +34,7 @@
 //!
 //! A range ends at the end of its row, so training learns no symbol that occurs in no row. The same
 //! rows give the same sample.
-//!
-//! # Counts of pairs
-//!
-//! Counts of successive pairs of ids, in an open-addressing table whose output order does not
-//! depend on the hashes.
+//! Pairs of ids are counted in an open-addressing table whose output order does not depend on the hashes.
 
 use rustc_hash::FxHashSet;
 

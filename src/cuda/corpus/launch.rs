@@ -6,8 +6,6 @@
 //!
 //! # Transfers
 //!
-//! Copies of numbers from the device to the host, and fills of device memory.
-//!
 //! ```text
 //! device   chunk 0 | chunk 1 | chunk 2 ...
 //! pinned   left      right     left           the driver copies the next chunk

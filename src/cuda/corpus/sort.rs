@@ -5,8 +5,6 @@
 //!
 //! # Space
 //!
-//! Room for keys that are sorted in device memory.
-//!
 //! A space is allocated for a number of keys and reused. Keys and values lie in two buffers, and
 //! each step moves them from one to the other. This takes 16 bytes per 32-bit key with its value,
 //! and 24 per 64-bit key. The states by which tiles communicate take a quarter and a half of a byte

@@ -10,10 +10,7 @@
 //!
 //! Time is O(N), even if documents share text. Memory is 4 bytes per element of rules, 24 per word
 //! of the text and 12 per row. A text has fewer than 2^31 words, so 32-bit counts are exact.
-//!
-//! # Rows
-//!
-//! Words of documents and documents of words on the host, as sparse matrices by rows.
+//! On the host rows are sparse matrices by rows.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 

@@ -13,16 +13,8 @@
 //! on the device, and new terminals after those of the dictionary. Its documents are still those of
 //! the segment.
 //!
-//! # Base
-//!
-//! Passages of documents in host memory, and the trait of the text that edits read.
-//!
-//! [`CorpusText`] implements the trait on a device. Tests implement it on the
-//! host.
-//!
-//! # Extracts
-//!
-//! Passages of documents, many in one call: the wrapper of `kernels/corpus_extract.cu`.
+//! [`CorpusText`] implements the trait of the text that edits read on a device, tests implement it on the
+//! host. Passages are read many in one call, by `kernels/corpus_extract.cu`.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 

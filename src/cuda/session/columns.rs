@@ -4,10 +4,6 @@
 //! buffer of pinned host memory. The arrays of all stretches are slices of it, so no text is copied
 //! on the host. The account counts the buffer until the last slice is dropped.
 //!
-//! # Arrays
-//!
-//! Arrow arrays of the rows that a device decoded. They are views of the memory of the copied rows.
-//!
 //! The device has checked the properties that Arrow would check again, row by row: views point into
 //! the text, and if UTF-8 is demanded, the text is valid and rows start at characters
 //! (`kernels/gsst_rows.cu`). A second check on the host takes longer than all work of the device.

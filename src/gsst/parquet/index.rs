@@ -23,13 +23,7 @@
 //! Version 1 has neither bits and names of columns nor checksums of column chunks. There the names
 //! of the columns are those in the file.
 //!
-//! # Keys
-//!
-//! The keys of the footer, and the columns that they are about.
-//!
 //! # Statistics
-//!
-//! Statistics of a block's text: number of nulls, length, smallest and largest value.
 //!
 //! Bounds are decoded values, in the order of bytes (for UTF-8 the order of code points). Long ones
 //! are cut to 64 bytes. A prefix is a lower bound as it is. It is an upper bound after its last

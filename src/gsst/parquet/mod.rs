@@ -95,11 +95,9 @@ mod read;
 mod write;
 
 pub use index::{BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics};
-pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstFooter, GsstMetadata, is_gsst_file};
-pub use metadata::{FooterSeal, SEAL_KEY};
+pub use metadata::{ColumnTotals, EXTENSION_NAME, FooterSeal, GsstFooter, GsstMetadata, SEAL_KEY, is_gsst_file};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
-pub use read::GsstParquetReader;
-pub use read::{ReadOptions, RowGroupReader};
+pub use read::{GsstParquetReader, ReadOptions, RowGroupReader};
 pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 
 #[cfg(test)]

@@ -8,10 +8,6 @@
 //! A stretch ends when a block of one of the columns is full. A row group ends after the number of
 //! rows in the properties, or when a run is long enough. Memory: the text of a stretch, then the
 //! encoded row group. Checksums are computed from the bytes on their way to the output (`seal`).
-//!
-//! # Writer of a column
-//!
-//! The writer of a GSST column in a row group: stretches become blocks, and blocks become a run.
 
 use std::io::Write;
 use std::sync::Arc;

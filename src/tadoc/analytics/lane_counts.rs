@@ -18,7 +18,7 @@
 //!
 //! # Ascending sets
 //!
-//! Set of small numbers that is emptied in ascending order.
+//! Sets of small numbers are emptied in ascending order.
 //!
 //! ```text
 //! bits      [0b0110 | 0 | 0 | 0b1000 | ...]     one bit a number

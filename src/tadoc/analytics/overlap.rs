@@ -8,16 +8,13 @@
 //! found          cat sat on, sat on the, on the mat        3 of 5 sequences, a stretch of 5 words
 //! ```
 //!
-//! The texts are in memory (`texts`), and the corpus is read once (`counting`), in parts if it must
-//! be. Separators are ignored. Sequences do not cross documents. Each sequence of the corpus is
-//! looked up by its hash and compared word by word, so answers are exact. O(words of the corpus +
-//! words of the texts + texts with sequences in each document). Memory: 64 bytes for each word of
-//! the texts, 4 for each word of the dictionaries, and for each thread 8 for each word of the texts
-//! and 128 for each text.
+//! The texts are in memory, and the corpus is read once, in parts if it must be. Separators are
+//! ignored. Sequences do not cross documents. Each sequence of the corpus is looked up by its hash and
+//! compared word by word, so answers are exact. O(words of the corpus + words of the texts + texts with
+//! sequences in each document). Memory: 64 bytes for each word of the texts, 4 for each word of the
+//! dictionaries, and for each thread 8 for each word of the texts and 128 for each text.
 //!
 //! # Texts
-//!
-//! Texts as numbered words and numbered sequences of n words.
 //!
 //! ```text
 //! texts       0: a b a b c      1: x a b c            n = 2
@@ -26,12 +23,9 @@
 //! lists       a b, b c: texts 0, 1      b a: text 0      x a: text 1
 //! ```
 //!
-//! Sequences are found by their hashes and compared word by word, so that numbers are exact.
 //! Sequences of the same texts share a list.
 //!
 //! # Counting
-//!
-//! The sequences of texts that a part of the corpus has, and the documents that have them.
 //!
 //! Each task reads a range of documents. A word that no text has ends a run of words. Where a run
 //! has n words or more, the hash of the last n is looked up: first in a filter that is small enough

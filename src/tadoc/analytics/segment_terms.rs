@@ -11,12 +11,8 @@
 //! cut over segments. Only the lists of words that fold to the same text are joined here, O(entries
 //! * log lists). The meaning of the numbers is not checked.
 //!
-//! # Chunks
-//!
-//! Term vectors of a few documents as a sparse matrix by rows (CSR).
-//!
-//! Words are rows of the [`Vocabulary`](super::Vocabulary), ascending. So a chunk is the
-//! document-term matrix of its documents, and chunks joined in order are the matrix of all of them.
+//! The words of a chunk are rows of the [`Vocabulary`](super::Vocabulary), ascending. So a chunk is the
+//! document-term matrix of its documents (CSR), and chunks joined in order are the matrix of all of them.
 
 use std::cmp::Reverse;
 use std::ops::Range;

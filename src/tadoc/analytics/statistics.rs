@@ -2,8 +2,6 @@
 //!
 //! # Association
 //!
-//! Measures of how strongly words belong together, or belong to a corpus.
-//!
 //! A word occurs O times where E times are expected by chance:
 //!
 //! ```text
@@ -29,8 +27,6 @@
 //! logarithm of the ratio of relative frequencies, where a count of 0 is taken as 0.5.
 //!
 //! # Dispersion
-//!
-//! Measures of how evenly the occurrences of a query are spread over the parts of a corpus.
 //!
 //! A part `i` has `c_i` of the `f` occurrences, and `w_i` of the `W` words. There are `n` parts.
 //!

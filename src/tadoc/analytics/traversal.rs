@@ -1,8 +1,4 @@
-//! Traversals of a document task, and the shape of a segment that decides between them.
-//!
-//! # Costs
-//!
-//! Costs of the traversals of each task, and the choice of the cheapest.
+//! Traversals of a document task, the shape of a segment, and the choice of the cheapest by costs.
 //!
 //! ```text
 //! cost of a way = sum over statistics of (statistic * nanoseconds of the table)

@@ -7,15 +7,9 @@
 //!                              └─────── blocks_at_once of them ────────┘
 //! ```
 //!
-//! The input is cut into blocks at document borders. Each block becomes one segment with its own
-//! dictionary. A document larger than a block is cut between two tokens ([`find_cut`]), and the
-//! next segment is marked as its continuation. Blocks depend only on the input and on
-//! `block_bytes`. So the file is the same, byte for byte, for any number of threads, and for
-//! documents in one or several parts.
-//!
-//! One block at a time leaves most of many cores idle, because the coding and some steps of the
-//! grammar are serial. If several blocks are built at a time, they share the threads, and a device
-//! runs the rounds of one block while the others do other steps.
+//! The input is cut into blocks at document borders, and a document larger than a block between two
+//! tokens ([`find_cut`]). Blocks depend only on the input and on `block_bytes`. So the file is the same,
+//! byte for byte, for any number of threads, and for documents in one or several parts.
 //!
 //! The memory needed is at worst about 13 bytes for each byte of the block (one token per byte: 1
 //! for the text, 9 for the grammar builder, the rest for counts). Ordinary text needs 4, plus 2 for

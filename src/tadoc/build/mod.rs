@@ -35,10 +35,8 @@
 //!                  tokens 3  grammar 3 | coding 3                    as soon as a grammar is complete
 //! ```
 //!
-//! Segments are returned in the order of their blocks. They do not depend on how many blocks are
-//! built at a time.
-//!
-//! All blocks share the current threads. A third of a block's time is serial steps, during which
+//! Segments are returned in the order of their blocks. They do not depend on how many blocks are built
+//! at a time. All blocks share the current threads. A third of a block's time is serial steps, during which
 //! the threads work on other blocks, and the last block has all of them. The serial steps run on a
 //! thread of the block that belongs to no pool, so that they never wait for the work of another
 //! block. A place of a block is free when its grammar is complete. Its coding is mostly serial and
@@ -55,14 +53,11 @@
 //! segments  │                  1                  │     … one segment for the block
 //! ```
 //!
-//! A statement that looks for a word or for a document opens whole segments. With smaller ones it
-//! opens less text, on more threads. But each segment has its own rules. What two of them share is
-//! stored twice.
-//!
-//! So the lines of the block are hashed, in one pass, and the bytes of lines that stand in an
-//! earlier piece are added up, of one hash in eight. A line that repeats one of the same piece
-//! costs nothing. The block is divided if the shared bytes are few. Ends of sentences end a line,
-//! too, for text with long lines.
+//! With smaller segments a statement that looks for a word or for a document opens less text, on more
+//! threads. But what two of them share is stored twice. So the lines of the block are hashed, in one
+//! pass, and the bytes of lines that stand in an earlier piece are added up, of one hash in eight. A
+//! line that repeats one of the same piece costs nothing. The block is divided if the shared bytes are
+//! few. Ends of sentences end a line, too, for text with long lines.
 //!
 //! Sources of crates share about 1 % and become a little smaller. Many versions of a source tree
 //! share 80 % and would become five times as large.

@@ -10,25 +10,24 @@
 //! edit and the cut after it is written to the buffer again. So each piece can be tokenized alone,
 //! and the tokens of the document are those of its pieces, one after the other. A base piece is a
 //! run of whole tokens of the base document. Counts, search and snapshots need only this. An edit
-//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text. One border may
-//! be *loose*, that before text at the end of a document; its cut is found when it is
-//! needed.
+//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text.
 //!
 //! If there is no cut nearby (a base64 blob has none), an edit inserts only its
 //! own text. The document is then *not aligned*: its counts and searches read all of its text.
 //!
 //! # Loose ends
 //!
+//! The cut of one border, before text at the end of a document, is found when it is needed.
+//!
 //! ```text
 //! document   … the po│wer loss     appended as it is, no byte of the base is read
 //! settled    … the |power| loss    at the first count, search, snapshot or edit elsewhere
 //! ```
 //!
-//! An append would have to read the base before it to find the last cut. That is most of the time
-//! of an append to a document that was never edited, and it is useless if the document is only
-//! extracted from later. So the border stays where it is, and text that follows is appended in
-//! O(1). No data that depends on words is kept in this state. A document that is only read gets a
-//! settled copy beside it, made of its pieces and new text. The next edit continues from that copy.
+//! To find the last cut, an append would have to read the base before it, which is most of its time and
+//! useless if the document is only extracted from later. So the border stays where it is, and text that
+//! follows is appended in O(1). No data that depends on words is kept in this state. A document that is
+//! only read gets a settled copy beside it. The next edit continues from that copy.
 //!
 //! # Words
 //!

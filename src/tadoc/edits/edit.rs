@@ -7,8 +7,6 @@
 //!
 //! # Records
 //!
-//! The edit record: a batch of edits as bytes.
-//!
 //! ```text
 //! batch    mode (1 byte) | number of edits | edit | edit | ...
 //! edit     0 | doc_id | offset_bytes | text        insert

@@ -13,8 +13,6 @@
 //!
 //! # Nodes
 //!
-//! Nodes of a B+-tree, for a document with more pieces than one leaf holds.
-//!
 //! ```text
 //! root ─▶ inner nodes, `height` levels of them ─▶ leaves, each of pieces
 //! ```

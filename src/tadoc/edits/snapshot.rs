@@ -10,8 +10,7 @@
 //!
 //! # Roots
 //!
-//! Writer of a segment with new documents: the rules stay, the roots of edited documents are
-//! rewritten.
+//! The rules stay, the roots of edited documents are rewritten.
 //!
 //! ```text
 //! document   root elements of the base         | new text    | base again

@@ -14,8 +14,6 @@
 //!
 //! # Tallies
 //!
-//! Parallel updates of the counts of pair ids, without atomics.
-//!
 //! Each of a few owners has a range of the ids and reads all lists. Reading is cheap. Atomics on
 //! the counts of frequent pairs are expensive: one costs 18 cycles alone and a cache miss between
 //! two threads.

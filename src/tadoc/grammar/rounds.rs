@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! share segments ─▶ learn from samples ─▶ longest matches ─▶ rounds ─▶ repeats ─▶ clean-up
-//!      repeats            here                here         sequence or   repeats    cleanup
-//!                                                           a device
+//!      `repeats`                                          `sequence`    `repeats`  `cleanup`
 //! ```
 //!
 //! In a round at threshold T, every pair with count T or more competes with the pairs that overlap
@@ -34,14 +33,10 @@
 //!
 //! Most replacements concern pairs that occur in any sample. [`Phrases`] replaces them in the whole
 //! text in one pass, before its pairs are counted. The rules of the first sample make the second
-//! one short. The later rounds count what remains, so they find the pairs that the samples missed.
-//! The clean-up removes learned rules that are never used.
-//!
-//! Without learning, the grammar is larger and the build is slower.
+//! one short. The later rounds find the pairs that the samples missed. The clean-up removes learned
+//! rules that are never used. Without learning, the grammar is larger and the build is slower.
 //!
 //! # Phrases
-//!
-//! Longest matches of learned rules replace most of a sequence before any pair of it is counted.
 //!
 //! ```text
 //! rules     R = a b,  S = R c,  T = b a        phrases  a b,  a b c,  b a

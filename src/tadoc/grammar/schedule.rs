@@ -3,9 +3,8 @@
 //!
 //! # Effort
 //!
-//! The rounds builder may spend more or less time on a smaller grammar. Time from text to sections
-//! and size of the file against `balanced`, with one thread (`tadoc ingest --threads 1 --effort
-//! NAME` shows them):
+//! Time from text to sections and size of the file against `balanced`, with one thread (`tadoc ingest
+//! --threads 1 --effort NAME` shows them):
 //!
 //! | text | fast: time, size | small: time, size |
 //! | --- | --- | --- |

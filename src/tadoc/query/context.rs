@@ -16,8 +16,6 @@
 //!
 //! # Collocates
 //!
-//! Words that stand near the hits of a query, and how often.
-//!
 //! ```text
 //! text      the power was lost; then, during the storm, the power came back
 //! query     power            window of 1 word to the left, 2 to the right
@@ -26,7 +24,7 @@
 //!
 //! The window of a hit is the `left` words before it and the `right` words after it, in its
 //! document. Separators do not count. A window ends at the border of the document, and the words of
-//! the hit itself are not in it. Other hits are words like others. A word that is in the windows of
+//! the hit itself are not in it. A word that is in the windows of
 //! two hits counts twice.
 //!
 //! The neighbours of each hit are walked in the grammar from the hit outwards, so the cost is that

@@ -5,8 +5,6 @@
 //!
 //! # Snippets
 //!
-//! Texts with the hits of a query marked, whole or their best part.
-//!
 //! ```text
 //! highlight   Power was [lost]; during the [storm] it came back.
 //! snippet     … was [lost]; during the [storm] it …                6 words

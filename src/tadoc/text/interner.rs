@@ -19,7 +19,7 @@
 //!
 //! # Repeats
 //!
-//! Table of repeated passages of text, whose token ids are copied instead of looked up.
+//! The token ids of repeated passages of text are copied instead of looked up.
 //!
 //! ```text
 //! text   ..word\nto be or not\nto be\nThe ..      a passage begins and ends between a word and a

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Every byte string can be cut, and the tokens tile it. Bytes that are not UTF-8 (the bytes that
-//! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
-//! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
-//! time. For it and `auto` see [`unspaced`](super::unspaced), for `uax29`
-//! [`segments`](super::segments). A run longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at
-//! the last char boundary before it. So one base64 blob cannot spoil a dictionary.
+//! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid UTF-8.
+//! For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a time. For it
+//! and `auto` see [`unspaced`](super::unspaced), for `uax29` [`segments`](super::segments). A run
+//! longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words
+//! at the last char boundary before it. So one base64 blob cannot spoil a dictionary.
 //!
 //! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
 //! applies the spaceless model of the [parent module](super). Both need O(bytes) time and no
@@ -21,8 +21,7 @@
 //!
 //! # Cuts
 //!
-//! Search for places at which a text can be cut and tokenized separately, for any text around the
-//! visible part.
+//! Places at which a text can be cut and tokenized separately, for any text around the visible part:
 //!
 //! ```text
 //! seen      …wer loss, 日|         the rest of the document may be anything, and may change

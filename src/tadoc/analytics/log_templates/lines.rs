@@ -17,11 +17,9 @@
 //! ```
 //!
 //! Documents that are cut between segments have lines across the cut. These are made from their
-//! parts, one after another. Lines end at `\n`. A line is its first [`MAX_LINE_BYTES`].
+//! parts, one after another. A line is its first [`MAX_LINE_BYTES`].
 //!
 //! # Line graph
-//!
-//! Rules that hold lines, as a graph, and the lines of each document.
 //!
 //! ```text
 //! nodes     documents | separators and words | rules

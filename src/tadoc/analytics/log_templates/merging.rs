@@ -25,8 +25,6 @@
 //!
 //! # Masks
 //!
-//! Masks the variable parts of a line.
-//!
 //! ```text
 //! line     [   12.5] usb 1-1.2: new device, id=0x1D6B, May  4 10:02:11
 //! words        ── ─  ─── ─ ─ ─  ─── ──────  ── ──────  ─── ─  ── ── ──
@@ -48,8 +46,6 @@
 //! pad numbers. O(bytes).
 //!
 //! # Masked lines
-//!
-//! Distinct masked lines, with their numbers of occurrences and an example of each.
 //!
 //! ```text
 //! lines        usb 1: ok     usb 2: ok     disk full

@@ -9,9 +9,9 @@
 //! [ 9.2] user bob logged in from 10.0.0.7
 //! ```
 //!
-//! Variable parts are masked by fixed rules first. Masked lines with enough equal tokens
-//! are then joined (`merging`, after Drain). Both steps are functions of the set of lines and of
-//! their counts: the order of documents, segments and threads has no influence.
+//! Variable parts are masked by fixed rules first. Masked lines with enough equal tokens are then joined
+//! (`merging`). Both steps are functions of the set of lines and of their counts: the order of documents,
+//! segments and threads has no influence.
 //!
 //! ```text
 //! grammar ──lines──▶ lines ──mask──▶ distinct masked lines ──merging──▶ templates
@@ -27,8 +27,6 @@
 //! with lines below it. Memory is that of the distinct masked lines, with an example of each, and
 //! up to 40 bytes for each element of the grammar. A corpus that needs more than the caller allows
 //! is rejected.
-//!
-//! Reading order: `lines` (also as a graph), `merging` (also masks).
 
 mod lines;
 mod merging;

@@ -11,16 +11,13 @@
 //!
 //! # Words
 //!
-//! Exact numbers for the words of a block of documents, and the documents as sets of n-grams.
-//!
 //! ```text
 //! block     a b c a b e      numbers a 0, b 1, c 2, e 3      n-grams of 2 words: ab bc ca be, by hash
 //! other     a b d b c        words   0 1 . 1 2               ab bc; d is in no document of the block
 //! ```
 //!
-//! Numbers are exact, because words are looked up by their text, each word of a segment once.
-//! N-grams are in order of 32 bits of a hash, and of their words where these agree. So the sets are
-//! exact, too.
+//! Words are looked up by their text, each word of a segment once. N-grams are in order of 32 bits of a
+//! hash, and of their words where these agree. So numbers and sets are exact.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

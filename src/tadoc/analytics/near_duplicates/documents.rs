@@ -5,13 +5,10 @@
 //! equal    0, 2   0, 3                          2 and 3 are copies of 0
 //! ```
 //!
-//! The parts are read once. Documents whose fingerprints and sizes agree are equal, it seems; their
-//! words are compared later. 21 bytes of memory for each document, O(words + documents * log
-//! documents).
+//! Documents whose fingerprints and sizes agree are equal, it seems; their words are compared later.
+//! 21 bytes of memory for each document, O(words + documents * log documents).
 //!
 //! # Reading
-//!
-//! Documents of a part as the hashes of their n-grams.
 //!
 //! ```text
 //! words     a b c a b d      n = 2
@@ -25,8 +22,7 @@
 //!
 //! # Counters
 //!
-//! Estimates of the number of documents that have an n-gram, a byte for each of many classes of
-//! hashes.
+//! The number of documents that have an n-gram is estimated, in a byte for each of many classes of hashes.
 //!
 //! ```text
 //! counter    0   1 .. 16    17 ..       24      25 ..      32     …
@@ -38,8 +34,6 @@
 //! counter of 1 is exact: only one document has n-grams of the class.
 //!
 //! # Memory and threads
-//!
-//! The task: its arguments, its memory, and the division of documents among threads.
 //!
 //! Documents of few words are read in parallel, some at a time. A document that alone needs the
 //! share of a thread is read while no other is. So memory for reading is bounded by the threads'

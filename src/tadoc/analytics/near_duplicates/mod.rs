@@ -25,12 +25,12 @@
 //! ceil(threshold * s) + 1 n-grams. Rare n-grams come first, so few sets meet. Sets of lengths that
 //! differ too much are not compared. MinHash would miss pairs.
 //!
-//! 1. The parts are read for the first time (`documents`). Each n-gram is its hash.
+//! 1. `documents`: the parts are read for the first time. Each n-gram is its hash.
 //!    Counters estimate the number of its documents.
-//! 2. The n-grams of the prefixes are read and sorted, in classes of hashes if memory has no room
-//!    for all (`index`). N-grams of one document never meet. They make most of most texts.
-//! 3. Documents whose prefixes meet are compared, a block of documents with all later ones
-//!    (`comparing`), by the words of their n-grams.
+//! 2. `index`: the n-grams of the prefixes are read and sorted, in classes of hashes if memory has no
+//!    room for all. N-grams of one document never meet. They make most of most texts.
+//! 3. `comparing`: documents whose prefixes meet are compared, a block of documents with all later
+//!    ones, by the words of their n-grams.
 //!
 //! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so
 //! estimates cost time only. Two n-grams of one document never have the same hash: they are
@@ -46,8 +46,6 @@
 //! another; 20 for each word of a block, 80 MB in all if the corpus is in memory; 8 for each word
 //! of a part's dictionaries, 64 if words are folded; 40 for each word of the largest document. A
 //! corpus of more than eight words for each byte of memory is refused.
-//!
-//! Reading order: `documents`, `index`, `comparing`.
 
 mod comparing;
 mod documents;

@@ -13,7 +13,7 @@
 //!
 //! # Chains
 //!
-//! Chains: names that always stand together, replaced by one symbol.
+//! Names that always stand together are replaced by one symbol.
 //!
 //! ```text
 //! names      0 1 2 3 .  5 1 2 3 .  5 1 4      1 2 3 is no chain: 4 may follow 1; 2 3 is one
@@ -28,8 +28,6 @@
 //!
 //! # Suffixes
 //!
-//! Sorted suffixes of a text of symbols, and the lengths of the prefixes that neighbours share.
-//!
 //! Suffixes with the same first symbols form a group. Each round sorts the suffixes of a group by
 //! the group of the text behind these symbols, which doubles the sorted length (Larsson, Sadakane,
 //! "Faster suffix sorting", 2007). Groups of one suffix are finished. Common prefixes are then
@@ -38,8 +36,6 @@
 //!
 //! # Periodic phrases
 //!
-//! Phrases that repeat themselves: their own beginning, two times or more.
-//!
 //! ```text
 //! text      x a b c a b c a b c y        a run of period 3
 //! dropped     a b c a b c                its own shift by 3; so is every phrase of 6 words or more inside
@@ -47,9 +43,8 @@
 //! ```
 //!
 //! A line that is written a thousand times in a row makes a thousand maximal repeats: the line two
-//! times, three times, and so on. These say nothing that the shortest of them does not say. A
-//! phrase is dropped if it equals itself shifted by a *period* of at most half its words. Periods
-//! up to [`MAX_PERIOD`] words are looked for.
+//! times, three times, and so on. A phrase is dropped if it equals itself shifted by a *period* of at
+//! most half its words. Periods up to [`MAX_PERIOD`] words are looked for.
 //!
 //! The least period of the first 2 * [`MAX_PERIOD`] words is found with the failure function of
 //! Knuth, Morris and Pratt (1977). By the theorem of Fine and Wilf (1965) no other period can be

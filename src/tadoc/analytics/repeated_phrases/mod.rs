@@ -18,8 +18,7 @@
 //! ```
 //!
 //! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is
-//! no row (`maximal`): a line that is written a thousand times in a row is one row, and not a
-//! thousand.
+//! no row.
 //!
 //! ```text
 //! text ──grams──▶ names ──chains──▶ few symbols ──suffixes──▶ sorted ──maximal──▶ rows
@@ -37,8 +36,6 @@
 //! The text and the names of its sequences are here. `maximal` has all that follows.
 //!
 //! # Names
-//!
-//! Names of repeated sequences of n words.
 //!
 //! ```text
 //! text       a  b  c  d  |  x  b  c  d  |        n = 3, from names of 2 words

@@ -12,7 +12,7 @@
 //!
 //! # First places
 //!
-//! The first place of each window, by its hash: a table with open addressing.
+//! They stand in a table with open addressing, by the hash of the window.
 //!
 //! ```text
 //! slot    hash of the window (61 bits) │ bits of its anchor (24) and its place (40), or 0
@@ -23,8 +23,7 @@
 //!
 //! # Windows
 //!
-//! Windows of a document, each with its anchor: a short sequence inside it that is chosen by the
-//! words of the window alone.
+//! Each has an *anchor*: a short sequence inside it that is chosen by the words of the window alone.
 //!
 //! ```text
 //! words      a b c d e f g h        windows of 5 words, sequences of 2 words
@@ -44,14 +43,14 @@
 //!
 //! # Anchors
 //!
-//! The anchors that occur more than once: a Bloom filter with two bits for each place.
+//! A Bloom filter with two bits for each place finds those that occur more than once.
 //!
 //! ```text
 //! block of 64 places   seen    0 1 0 1 1 0 …      the first time, all four places of an anchor are set
 //!                      again   0 1 0 0 0 0 …      the next time, they are set here
 //! ```
 //!
-//! The four places of an anchor lie in one block, so that each anchor takes one load from memory
+//! They lie in one block, so that each anchor takes one load from memory
 //! (Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007). An anchor
 //! that occurs twice is always found. With 16 places for each anchor, one of a hundred that occur
 //! once is found, too. It costs memory and time, but no row.

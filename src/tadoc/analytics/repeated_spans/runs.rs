@@ -14,8 +14,6 @@
 //!
 //! # Rows
 //!
-//! Rows: the stretches of words that runs cover, and the first copies of their words.
-//!
 //! ```text
 //! runs        at 50..60 from 0..10, at 55..70 from 20..35, at 80..90 from 5..15
 //! copies      50..70, 80..90           ranges that overlap or touch are joined
@@ -23,12 +21,9 @@
 //! rows        0..15 span 0 copy 0 │ 20..35 span 1 copy 0 │ 50..70 span 1 copy 1 │ 80..90 span 0 copy 1
 //! ```
 //!
-//! A copy belongs to the span that has the first places of most of its windows, or to the earliest
-//! of these.
+//! A copy whose windows have their first places in several spans alike belongs to the earliest of these.
 //!
 //! # Comparing
-//!
-//! The exact check of repeats: their words are compared one by one.
 //!
 //! Words of one segment are equal if their ids are. For words of two segments, the id in the other
 //! segment is noted when their bytes were compared for the first time, 4 bytes for each word of the

@@ -16,11 +16,9 @@
 //! segment 1   a b: 2 in 0    (document 10)                    ┴─▶ a b: 3 in 7, 2 in 10, 1 in 2
 //! ```
 //!
-//! Word ids become rows of the vocabulary, and documents become those of the corpus. Entries of
-//! equal sequences are joined and ranked again. If there is only one segment, its rows are used as
-//! they are. O(entries) plus the time to sort them, in parallel; 32 bytes for each entry. Windows
-//! across the place where a document is cut belong to no segment, so corpora with cut documents are
-//! rejected.
+//! As for counts ([`count`](super::count)), corpora with cut documents are rejected. Entries of equal
+//! sequences are joined and ranked again. If there is only one segment, its rows are used as they are.
+//! O(entries) plus the time to sort them, in parallel; 32 bytes for each entry.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -12,8 +12,7 @@
 //!
 //! # Smart case
 //!
-//! Smart case: an expression in small letters matches letters of any case, as with `rg
-//! --smart-case`.
+//! An expression in small letters matches letters of any case, as with `rg --smart-case`.
 //!
 //! Only letters that stand for themselves count: `\W` and `\pL` say nothing about case, `[A-Z]`
 //! does. O(length of the expressions).

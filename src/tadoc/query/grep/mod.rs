@@ -22,8 +22,6 @@
 //!
 //! # Lines
 //!
-//! Matching lines in a part of a document, with their numbers and neighbours.
-//!
 //! ```text
 //! window    | kept lines | lines to search         | lines that follow |
 //!           0            at                        to             bytes.len()

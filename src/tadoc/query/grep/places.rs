@@ -17,8 +17,6 @@
 //!
 //! # Literals
 //!
-//! Literals that a matching line has, as demands on the text of its document.
-//!
 //! ```text
 //! expression                 demands: one literal of each is in the line
 //! disk (full|error) on sd    {disk full on sd, disk error on sd}

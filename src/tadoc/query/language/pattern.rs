@@ -15,7 +15,7 @@
 //!
 //! # Wildcards
 //!
-//! Wildcards over one word: `*` matches any characters or none, `?` matches one.
+//! `*` matches any characters or none, `?` matches one.
 //!
 //! ```text
 //! p?wer*s     |p?wer| * |s|     parts between the stars: the first is at the start of a word, the
@@ -28,8 +28,6 @@
 //! Cost: O(log V) for a prefix, else O(bytes of the range).
 //!
 //! # Edits
-//!
-//! Words within an edit distance of 1 or 2 of a word.
 //!
 //! One edit inserts, removes or replaces a character, or swaps two neighbours. A character is
 //! edited once (optimal string alignment): `ca` and `abc` are at distance 3. A Levenshtein

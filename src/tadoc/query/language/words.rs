@@ -21,11 +21,8 @@
 //! A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the
 //! closing quote makes the last word inside a prefix.
 //!
+//! Items that mean something in the query languages of other engines are refused with what to write here.
 //! Time is O(text). A limit that is exceeded ends the parse at that point.
-//!
-//! # Other languages
-//!
-//! Items that mean something in the query languages of other engines, and what to write here.
 
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token, in_one_word};

@@ -25,8 +25,7 @@
 //!
 //! # Segments that are needed
 //!
-//! Choice of the segments that a query or a predicate on the text needs: by their dictionaries, and
-//! for phrases by their rules.
+//! They are chosen by their dictionaries, and for phrases by their rules.
 //!
 //! ```text
 //! segments        | a b | a | b c | a | a .. | .. | .. b |      .. a document that was cut

@@ -7,8 +7,6 @@
 //!
 //! # Neighbours
 //!
-//! Tokens of a document before and after one of its words.
-//!
 //! ```text
 //! root     … [3] [7] [4] …           the word stands in rule 9, which stands in rule 7
 //! rule 7       a [9] b               before: …[3] | a | power     innermost last

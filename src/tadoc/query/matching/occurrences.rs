@@ -1,13 +1,11 @@
 //! Occurrences of one item of a query in one segment: number, documents and offsets.
 //!
-//! A single word needs no work before the climb, since the inverse grammar lists its places. The
-//! places of a set of words are sorted by position, so that one climb serves the whole set. A
-//! phrase is first resolved to matches inside rules. If a filter leaves few documents, they are
-//! scanned instead when that is less work than gathering all places in the segment. [`Way`](super::Way) chooses.
+//! A single word needs no work before the climb, since the inverse grammar lists its places. The places
+//! of a set of words are sorted by position, so that one climb serves the whole set. A phrase is first
+//! resolved to matches inside rules. If a filter leaves few documents, they are scanned instead when
+//! that is less work than gathering all places in the segment. [`Way`](super::Way) chooses.
 //!
 //! # Phrases
-//!
-//! Phrases as matches inside rules of the grammar.
 //!
 //! Each place of the phrase is a set of words, most often a set of one. The rarest set is the
 //! *anchor*. The search starts from each place of the anchor on a right-hand side. It compares the

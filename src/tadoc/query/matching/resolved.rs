@@ -5,8 +5,6 @@
 //!
 //! # Cut documents
 //!
-//! Documents that were cut at a block border, read as one document.
-//!
 //! ```text
 //! segment s    ... | doc 8 | doc 9, first part |
 //! segment s+1              | doc 9, second part | doc 10 | ...      continues

@@ -217,8 +217,6 @@ impl GsstMatcher {
     }
 }
 
-/// Tests that the kernel and its wrapper declare the same constants and structs.
-
 /// Rows that match a predicate: their numbers, offsets and text, in device memory.
 ///
 /// Later calls reuse the memory, including that of intermediate results.
@@ -498,11 +496,11 @@ fn fill<T>(device: &Device, memory: &mut DeviceBuffer<T>, byte: u8) -> Result<()
     unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
 }
 
+/// Tests that the kernel and its wrapper declare the same constants and structs.
 #[cfg(test)]
 mod tests {
     use super::predicate::MAX_UNIT_FRAMES;
-    use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MatchBlock, MatchFrame};
-    use super::rows::{MASK_WARPS, SCAN_THREADS, WRITE_WARPS};
+    use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MASK_WARPS, MatchBlock, MatchFrame, SCAN_THREADS, WRITE_WARPS};
     use super::run::{FRAME_GROUPS, LENGTH_BYTES, PLACES_THREADS};
 
     #[test]

@@ -109,10 +109,10 @@ pub struct DocumentCount {
 }
 
 /// Number of occurrences by document, ascending; no number is 0.
-pub(self) type DocCounts = Vec<(DocId, u64)>;
+type DocCounts = Vec<(DocId, u64)>;
 
 /// Returns the number of occurrences of an item that begin in segment `segment_idx`, by document.
-pub(self) fn segment_item_counts(
+fn segment_item_counts(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
     item_idx: usize,
@@ -130,7 +130,7 @@ pub(self) fn segment_item_counts(
 }
 
 /// Adds `count` to the count of `doc`.
-pub(self) fn add_to(counts: &mut DocCounts, doc: DocId, count: u64) -> Result<()> {
+fn add_to(counts: &mut DocCounts, doc: DocId, count: u64) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
@@ -145,7 +145,7 @@ pub(self) fn add_to(counts: &mut DocCounts, doc: DocId, count: u64) -> Result<()
 ///
 /// # Errors
 /// [`Error::Capacity`] if the sum has more than 64 bits.
-pub(self) fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
+fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
     let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
     sum.ok_or(Error::Capacity {
         what: "a sum of counts",
@@ -173,12 +173,12 @@ pub struct SearchOptions<'a> {
 }
 
 impl<'a> SearchOptions<'a> {
-    pub(self) fn canceller(&self) -> Canceller<'a> {
+    fn canceller(&self) -> Canceller<'a> {
         Canceller::new(self.is_cancelled)
     }
 
     /// Returns the documents to search, in ascending order; `None` for all.
-    pub(self) fn selected(&self, corpus: &Corpus) -> Result<Option<Vec<u64>>> {
+    fn selected(&self, corpus: &Corpus) -> Result<Option<Vec<u64>>> {
         let only = self.doc_id.map(|doc_id| corpus.check_doc_id(doc_id).map(|()| vec![doc_id]));
         let Some(docs) = self.docs else { return only.transpose() };
         if let Some(pair) = docs.windows(2).find(|pair| pair[0] >= pair[1]) {

@@ -211,8 +211,6 @@ impl RepeatedSpans {
     }
 }
 
-/// Tests of what only the module can force: hashes that collide.
-
 /// Number of words between two looks at memory and cancellation.
 const CHUNK_WORDS: usize = 1 << 14;
 /// Change of memory that is told to the owner of the parts.
@@ -483,6 +481,7 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     }
 }
 
+/// Tests of what only the module can force: hashes that collide.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -264,7 +264,7 @@ impl Drop for Slot {
     }
 }
 
-/// Sets the error word at the start of an output to [`NO_ERROR`](crate::gsst_decode::NO_ERROR), and
+/// Sets the error word at the start of an output to [`NO_ERROR`], and
 /// the range `zeros` to 0.
 pub(super) fn set_head(
     device: &Device,
@@ -282,7 +282,7 @@ pub(super) fn set_head(
     Ok(())
 }
 
-/// Sets the error word at the start of an output to [`NO_ERROR`](crate::gsst_decode::NO_ERROR).
+/// Sets the error word at the start of an output to [`NO_ERROR`].
 /// Also fills the gaps between the parts of the output, because they are copied too.
 pub(super) fn set_error_word(
     device: &Device,

@@ -193,7 +193,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         1 << self.header.split_log2
     }
 
-    /// Returns the words of the splits, as drawn in [`layout`](crate::layout).
+    /// Returns the words of the splits, as drawn in [`layout`].
     pub fn splits(&self) -> impl ExactSizeIterator<Item = u32> {
         let words = self.bytes.as_ref()[self.sections.splits.clone()].as_chunks::<4>().0;
         words.iter().map(|word| u32::from_le_bytes(*word))

@@ -279,7 +279,7 @@ pub(super) struct CodeScan {
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) if a code has no symbol, an escape is the last
+/// [`Error::Format`] if a code has no symbol, an escape is the last
 /// code, or one of `row_ends` lies between an escape and its literal.
 pub(super) fn scan(
     decoder: &Decoder,
@@ -449,7 +449,7 @@ fn pack_frame(frame: &[u32], packed: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) if the bytes are not such lengths.
+/// [`Error::Format`] if the bytes are not such lengths.
 pub(super) fn unpack_ends(packed: &[u8], num_lengths: usize, total: usize, section: &'static str) -> Result<Vec<u32>> {
     // A frame takes at least two bytes, so this allocates at most 256 bytes per byte of input.
     if packed.len() < 2 * num_lengths.div_ceil(FRAME_LEN) {
@@ -496,7 +496,7 @@ pub struct RowFrame {
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) if a frame cannot be read.
+/// [`Error::Format`] if a frame cannot be read.
 pub(super) fn frames(packed: &[u8], offset: usize, num_lengths: usize, section: &'static str) -> Result<Vec<RowFrame>> {
     let num_frames = num_lengths.div_ceil(FRAME_LEN);
     if packed.len() < 2 * num_frames {

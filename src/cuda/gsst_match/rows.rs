@@ -154,7 +154,7 @@ impl Kernels {
     /// # Safety
     ///
     /// `at` and `list` belong to valid blocks, or the error word reports a fault. They have the
-    /// bytes with [`SLACK_BYTES`](SLACK_BYTES) after them, blocks, tables and frames.
+    /// bytes with [`SLACK_BYTES`] after them, blocks, tables and frames.
     /// `next` and `filters` have room for the largest group, mask and sums for all frames and
     /// units. The predicate lies where `inputs` says. Nothing else uses this memory before the
     /// stream is done.

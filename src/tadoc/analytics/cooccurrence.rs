@@ -501,8 +501,8 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
     /// `words`.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if a sum needs more than 64 bits, and
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Capacity`] if a sum needs more than 64 bits, and
+    /// [`Error::Cancelled`].
     pub fn add<'k>(
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,

@@ -8,7 +8,7 @@
 //!
 //! The question is asked by each thread of a task, every few milliseconds at most, so it should be
 //! quick: a flag, or a channel that is closed. After the answer `true` a task ends with
-//! [`Error::Cancelled`](crate::Error::Cancelled) as soon as all its threads have asked.
+//! [`Error::Cancelled`] as soon as all its threads have asked.
 //!
 //! A task asks for parts of a corpus by number, as often as it likes, and says how much memory it holds
 //! beside them. Their owner decides what stays in memory.
@@ -64,7 +64,7 @@ pub struct TaskLimits<'a> {
     /// Bytes of memory that the task may take.
     pub max_memory_bytes: u64,
     /// Function that is called from time to time, from any thread; `true` ends the task with
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Cancelled`].
     pub is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -104,7 +104,7 @@ const NUM_SPLITTERS: usize = 63;
 /// Sorts `entries` by `key`.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled); the entries are then in any order, and some may
+/// [`Error::Cancelled`]; the entries are then in any order, and some may
 /// be missing.
 pub(super) fn sort_checked<E: Copy, K: Ord + Copy>(
     entries: &mut [E],

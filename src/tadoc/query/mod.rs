@@ -36,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `windows` (NEAR), `hits`, `search`, `leaf_lists`, `context`, `rank`,
-//! `batch`, `grep`, `text_hits`. Options of a search, hits, and hits counted by document are here.
+//! Reading order: `language`, `matching`, `windows` (NEAR), `hits`, `search`, `leaf_lists`, `context`,
+//! `rank`, `batch`, `grep`, `text_hits`. Options of a search, hits, and hits counted by document are here.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile

@@ -167,7 +167,7 @@ fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> 
 }
 
 /// Returns the documents that meet the condition of `query`, and the number of its hits in them, in
-/// ascending order: [`term_count`](self()) as one list.
+/// ascending order: [`term_count`](search()) as one list.
 ///
 /// # Errors
 /// As [`count`].

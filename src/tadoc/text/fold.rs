@@ -319,7 +319,8 @@ const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
 /// The two joiners: marks without width that some letters need.
 const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
 
-/// Returns the usual spelling of `word`: composed (NFC), with one kind of apostrophe, without marks that nobody sees.
+/// Returns the usual spelling of `word`: composed (NFC), with one kind of apostrophe, without marks
+/// that nobody sees.
 /// A word of such marks alone stays as it is.
 fn usual_word(word: &str) -> Cow<'_, str> {
     if word.is_ascii() || is_usual(word) {

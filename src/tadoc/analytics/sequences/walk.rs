@@ -102,8 +102,8 @@ impl Walk {
     /// Passes every window to one of the sinks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if more windows than `limit` allows are met, and
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Capacity`] if more windows than `limit` allows are met, and
+    /// [`Error::Cancelled`].
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,
@@ -199,7 +199,7 @@ impl TokenWalk {
     /// Prepares the walk by expanding small rules. O(G).
     ///
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Cancelled`].
     pub fn new(vocabulary: &Vocabulary, reach: usize, canceller: Canceller<'_>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         let texts = segments.par_iter().map(|segment| {
@@ -213,8 +213,8 @@ impl TokenWalk {
     /// Passes the words of all documents to sinks, in parallel tasks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if there are more words than `limit` allows, and
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Capacity`] if there are more words than `limit` allows, and
+    /// [`Error::Cancelled`].
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,

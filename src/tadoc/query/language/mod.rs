@@ -381,7 +381,8 @@ impl Shown<'_> {
     }
 }
 
-/// Writes `words` in quotes. A question mark before the closing quote would be text, so a blank is between them.
+/// Writes `words` in quotes. A question mark before the closing quote would be text,
+/// so a blank is between them.
 fn phrase(words: &[String]) -> String {
     let text = words.join(" ");
     let is_open = text.strip_suffix('?').is_some_and(|before| {

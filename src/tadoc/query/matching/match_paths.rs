@@ -472,7 +472,7 @@ impl<'a> DocCounter<'a> {
     /// Returns the documents and their counts, in ascending order of the document.
     ///
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Cancelled`].
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(DocId, u64)>> {
         self.meet_parents(interrupt)?;
         let key = |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;

@@ -68,7 +68,7 @@ const DECODED_BYTES_PER_POSITION: u64 = 8;
 /// A way to the occurrences of an item, in the order in which ways are tried.
 ///
 /// The first questions of a segment, `Total` and `Search`, are answered without any of these, by a
-/// [sweep](sweep), as long as there is no inverse grammar. A sweep counts all occurrences,
+/// [sweep], as long as there is no inverse grammar. A sweep counts all occurrences,
 /// and gives the places of an item that has few. After a few questions the arrays of the other ways
 /// pay.
 ///

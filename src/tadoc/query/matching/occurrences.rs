@@ -3,7 +3,7 @@
 //! A single word needs no work before the climb, since the inverse grammar lists its places. The places
 //! of a set of words are sorted by position, so that one climb serves the whole set. A phrase is first
 //! resolved to matches inside rules. If a filter leaves few documents, they are scanned instead when
-//! that is less work than gathering all places in the segment. [`Way`](super::Way) chooses.
+//! that is less work than gathering all places in the segment. [`Way`] chooses.
 //!
 //! # Phrases
 //!

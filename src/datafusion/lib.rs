@@ -3,7 +3,7 @@
 //! ```text
 //! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ planning: table ─▶ provider ─▶ exec ▶ rows
 //!       named args           CREATE EXTERNAL TABLE ─ write/factory ┘               │          ▲
-//!       any case             COPY TO ─ write/file_format ─ write/sink              └ corpora ─┘
+//!       any case             COPY TO ─ write/file_format                           └ corpora ─┘
 //! ```
 //!
 //! One call registers everything:

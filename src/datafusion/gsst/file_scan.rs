@@ -9,12 +9,25 @@
 //! room for the second, it is fetched later.
 //!
 //! While the rows of one row group are sent, a device decodes the text of the next one, or finds
-//! the rows of it that pass (`device_matching`). The pool counts the memory of these rows until it
-//! is free. If the device fails, or the pool has no room, the CPU does the work: the log has the
-//! reason, and `device_fallbacks` counts it. If a device was demanded, this is an error.
+//! the rows of it that pass:
+//!
+//! ```text
+//! predicates on one column  ─▶ one run over its blocks ─▶ rows that meet all predicates, and their
+//!                                                         text if the column is projected
+//! several columns           ─▶ one run for each; the reader keeps the rows that are in all results
+//! ordinary columns, rest    ─▶ the CPU, for the rows that are left
+//! ```
+//!
+//! Stretches that statistics rule out are not sent. The CPU decodes the selected rows of the other
+//! GSST columns of the projection. The pool counts the memory of these rows until it is free. If the
+//! device fails, cannot test a predicate (more than 256 states), or the pool has no room, the CPU does
+//! the work: the log has the reason, and `device_fallbacks` counts it. If a device was demanded, a
+//! failure is an error.
 
+use std::error::Error as StdError;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, new_null_array};
@@ -26,19 +39,83 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::parquet::file::reader::ChunkReader;
 use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use object_store::ObjectMeta;
 use tokio::sync::mpsc::Sender;
 
 use super::conditions::evaluate;
-use super::counters::Counters;
-use super::device::{Reserved, way_out};
 use super::fetch::{FetchedRanges, Objects};
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
 use crate::placement::ObservedStores;
 use gsst::CodeWidth;
 use gsst::arrow::TextType;
-use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceResult, PendingRows};
-use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
+use gsst::parquet::device::{
+    ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows, RowMemory,
+};
+use gsst::parquet::{CodePredicate, GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
+
+/// Metrics of a partition.
+#[derive(Clone)]
+pub(super) struct Counters {
+    pub(super) bytes_scanned: Count,
+    pub(super) row_groups_pruned: Count,
+    pub(super) row_groups_read: Count,
+    pub(super) rows_decoded: Count,
+    text_bytes_decoded: Count,
+    pub(super) device_row_groups: Count,
+    pub(super) device_rows_matched: Count,
+    pub(super) device_fallbacks: Count,
+    pub(super) pruning_errors: Count,
+    predicted_mb_per_s: Gauge,
+    measured_mb_per_s: Gauge,
+    started: Arc<OnceLock<Instant>>,
+    pub(super) time_fetching: Time,
+    pub(super) time_on_device: Time,
+    pub(super) time_decoding: Time,
+}
+
+impl Counters {
+    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        let gauge = |name| MetricBuilder::new(metrics).gauge(name, partition);
+        let time = |name| MetricBuilder::new(metrics).subset_time(name, partition);
+        Self {
+            bytes_scanned: counter("bytes_scanned"),
+            row_groups_pruned: counter("row_groups_pruned"),
+            row_groups_read: counter("row_groups_read"),
+            rows_decoded: counter("rows_decoded"),
+            text_bytes_decoded: counter("text_bytes_decoded"),
+            device_row_groups: counter("device_row_groups"),
+            device_rows_matched: counter("device_rows_matched"),
+            device_fallbacks: counter("device_fallbacks"),
+            predicted_mb_per_s: gauge("predicted_mb_per_s"),
+            measured_mb_per_s: gauge("measured_mb_per_s"),
+            started: Arc::default(),
+            pruning_errors: counter("pruning_errors"),
+            time_fetching: time("time_fetching"),
+            time_on_device: time("time_on_device"),
+            time_decoding: time("time_decoding"),
+        }
+    }
+
+    /// Notes the rate that the model predicts for all partitions together.
+    pub(super) fn predict(&self, rate_gb_per_s: f64) {
+        self.predicted_mb_per_s.set((rate_gb_per_s * 1000.0) as usize);
+    }
+
+    /// Starts the clock of the measured rate when the first file is opened.
+    pub(super) fn start(&self) {
+        self.started.get_or_init(Instant::now);
+    }
+
+    /// Counts decoded text, and updates the measured rate of all text so far.
+    pub(super) fn count_text(&self, len_bytes: u64) {
+        self.text_bytes_decoded.add(len_bytes as usize);
+        let Some(started) = self.started.get() else { return };
+        let micros = started.elapsed().as_micros().max(1) as usize;
+        self.measured_mb_per_s.set(self.text_bytes_decoded.value() / micros);
+    }
+}
 
 /// The scan of one file, or of a part of it.
 #[derive(Clone)]
@@ -320,5 +397,122 @@ impl FileScan {
             timer.restart();
         }
         Ok(true)
+    }
+}
+
+/// A column that a device works on. `is_sent` is true for each stretch that was sent.
+struct WaitingMatches {
+    column_idx: usize,
+    is_sent: Vec<bool>,
+    pending: Box<dyn PendingRows<StretchMatches>>,
+}
+
+impl FileScan {
+    /// Returns, for each GSST column whose predicates a device can test, the rows that meet them.
+    pub(super) fn matches_from(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<Vec<ColumnMatches>> {
+        let scanner = device.scanner()?;
+        let is_possible = self.possible_stretches(fetched.row_group_idx);
+        let mut waiting = Vec::new();
+        for column_idx in 0..self.footer.gsst().columns().len() {
+            let predicates = self.predicates_on(column_idx);
+            if !predicates.is_empty() {
+                waiting.extend(self.submit(scanner.as_ref(), fetched, column_idx, &predicates, &is_possible)?);
+            }
+        }
+        waiting.into_iter().map(|column| self.wait_for(column)).collect()
+    }
+
+    /// Sends the blocks of a column to the device. Returns `None` if the device cannot test the
+    /// predicates.
+    fn submit(
+        &self,
+        scanner: &dyn ColumnScanner,
+        fetched: &Fetched,
+        column_idx: usize,
+        predicates: &[&CodePredicate],
+        is_possible: &[bool],
+    ) -> DeviceResult<Option<WaitingMatches>> {
+        let matcher = match scanner.matcher(predicates) {
+            Ok(matcher) => matcher,
+            Err(error) => {
+                tracing::warn!(file = %self.object.location, %error, "filtering on the CPU");
+                self.counters.device_fallbacks.add(1);
+                return Ok(None);
+            }
+        };
+        let column = &self.footer.gsst().columns()[column_idx];
+        let is_text_wanted = self.options.projection.iter().flatten().any(|i| *i == column.field_idx);
+        let blocks = fetched.blocks(&self.footer, column_idx)?.into_iter().zip(is_possible);
+        let sent: Vec<Option<Bytes>> = blocks.map(|(block, is_possible)| block.filter(|_| *is_possible)).collect();
+        let is_sent = sent.iter().map(Option::is_some).collect();
+        let blocks = sent.into_iter().flatten().collect();
+        let text_type = column.text_type.as_view();
+        let pending = matcher.find(blocks, text_type, is_text_wanted, self.held())?;
+        Ok(Some(WaitingMatches { column_idx, is_sent, pending }))
+    }
+
+    fn wait_for(&self, waiting: WaitingMatches) -> DeviceResult<ColumnMatches> {
+        let mut found = waiting.pending.wait()?.into_iter();
+        let nothing = || StretchMatches { rows: Vec::new(), text: None };
+        let of_stretch = |&is_sent: &bool| {
+            if is_sent { found.next().unwrap_or_else(nothing) } else { nothing() }
+        };
+        let stretches: Vec<StretchMatches> = waiting.is_sent.iter().map(of_stretch).collect();
+        let num_rows = stretches.iter().map(|stretch| stretch.rows.len()).sum();
+        self.counters.device_rows_matched.add(num_rows);
+        Ok((waiting.column_idx, stretches))
+    }
+
+    fn predicates_on(&self, column_idx: usize) -> Vec<&CodePredicate> {
+        let field_idx = self.footer.gsst().columns()[column_idx].field_idx;
+        let predicates = self.options.predicates.iter();
+        predicates.filter(|predicate| predicate.field_idx == field_idx).collect()
+    }
+
+    /// Returns true for each stretch of a row group that may have rows that meet all predicates.
+    fn possible_stretches(&self, row_group_idx: usize) -> Vec<bool> {
+        let gsst = self.footer.gsst();
+        let Some(row_group) = gsst.row_groups().get(row_group_idx) else { return Vec::new() };
+        let may_match = |stretch_idx: usize| {
+            self.options.predicates.iter().all(|predicate| {
+                let column_idx = gsst.column_of_field(predicate.field_idx);
+                column_idx.is_none_or(|column_idx| {
+                    let block = &row_group.runs[column_idx].blocks[stretch_idx];
+                    predicate.may_match(&block.statistics)
+                })
+            })
+        };
+        (0..row_group.stretch_rows.len()).map(may_match).collect()
+    }
+}
+
+/// Reservation of the memory of a run in the session's pool.
+pub(super) struct Reserved(pub(super) MemoryReservation);
+
+impl RowMemory for Reserved {
+    fn try_resize(&self, len_bytes: usize) -> Result<(), Box<dyn StdError + Send + Sync>> {
+        Ok(self.0.try_resize(len_bytes)?)
+    }
+}
+
+/// Returns advice for the user if a device that is demanded fails, or `None` for damaged blocks.
+pub(super) fn way_out(error: &DeviceError) -> Option<&'static str> {
+    match error.fault {
+        DeviceFault::Data => None,
+        DeviceFault::DeviceMemory => Some(
+            "tadoc.device = gpu; raise tadoc.gpu_memory_bytes, make row groups smaller \
+             (gsst_row_group_rows), or SET tadoc.device = 'auto' to let the CPU decode what does not fit",
+        ),
+        DeviceFault::HostMemory => Some(
+            "tadoc.device = gpu; raise the session's memory limit, make row groups smaller \
+             (gsst_row_group_rows), or SET tadoc.device = 'auto'",
+        ),
+        DeviceFault::Lost => Some(
+            "tadoc.device = gpu; the device can be used again in a new process; \
+             SET tadoc.device = 'auto' to let the CPU decode until then",
+        ),
+        DeviceFault::Other => {
+            Some("tadoc.device = gpu; SET tadoc.device = 'auto' to let the CPU decode what a device cannot")
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! metadata has a key of its own, because DataFusion keeps Parquet's metadata under the location.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::Session;
@@ -25,10 +25,34 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
-use super::plain_files::PlainFiles;
 use crate::errors::{contain_panics, contain_panics_of, datafusion_error, from_gsst};
 use gsst::CodeWidth;
 use gsst::parquet::{Bound, FooterSeal, GsstFooter, TextStatistics, is_gsst_file};
+
+/// Number of files that are known at most.
+const MAX_FILES: usize = 1 << 16;
+
+/// Plain Parquet files, by location, in the version that was read. Every plan of Parquet files asks it of each
+/// file. DataFusion's cache of footers has a limit of bytes, and a table may have more.
+#[derive(Debug, Default)]
+pub(crate) struct PlainFiles(Mutex<std::collections::HashMap<Path, ObjectMeta>>);
+
+impl PlainFiles {
+    /// Returns true if this version of the file is known to be plain.
+    pub(super) fn contains(&self, object: &ObjectMeta) -> bool {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(&object.location) == Some(object)
+    }
+
+    /// Notes that this version of the file is plain.
+    pub(super) fn insert(&self, object: &ObjectMeta) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= MAX_FILES {
+            files.clear();
+        }
+        files.insert(object.location.clone(), object.clone());
+    }
+}
 
 /// Number of bytes that are first read from the end of a file. Most footers are shorter.
 const FOOTER_HINT_BYTES: usize = 64 << 10;
@@ -302,5 +326,25 @@ pub(super) fn bound_value(bound: &Bound, data_type: &DataType) -> Option<ScalarV
         DataType::LargeBinary => Some(ScalarValue::LargeBinary(bytes())),
         DataType::BinaryView => Some(ScalarValue::BinaryView(bytes())),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_is_not_known() {
+        let object = |size, e_tag: &str| ObjectMeta {
+            location: Path::from("a/x.parquet"),
+            last_modified: Default::default(),
+            size,
+            e_tag: Some(e_tag.to_owned()),
+            version: None,
+        };
+        let files = PlainFiles::default();
+        files.insert(&object(7, "one"));
+        assert!(files.contains(&object(7, "one")));
+        assert!(!files.contains(&object(8, "one")) && !files.contains(&object(7, "two")));
     }
 }

@@ -23,11 +23,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
+use super::fetch::ReadBuffers;
 use super::footers::{FileFacts, read_footer, statistics, table_schema};
-use super::opener::Settings;
-use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
-use super::source::GsstSource;
+use super::source::{GsstSource, Settings};
 use crate::corpora::location::object_store;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};

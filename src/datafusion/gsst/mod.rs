@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! COPY, INSERT ─▶ format ─▶ sink ─▶ gsst::parquet ─▶ upload       ordinary Parquet files
-//! SELECT ─▶ listing table ─▶ format ─▶ source ─▶ opener ─▶ rows   listing, partitions, statistics
-//!                                        │          └ pruning, conditions, fetch, device
+//! SELECT ─▶ listing table ─▶ format ─▶ source ─▶ file_scan ─▶ rows   listing, partitions, statistics
+//!                                        │          └ conditions, fetch, device
 //!                                        └ takes whole filters and projections;
 //!                                          CPU or GPU: datafusion::placement
 //! ```
@@ -14,29 +14,20 @@
 //! files that a statement names come here, too, if one of their files has GSST columns
 //! (`parquet_files`).
 //!
-//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `plain_files`, `pruning`,
-//! `conditions`; `file_scan`, `fetch`, `read_buffers`, `counters`; `device`, `device_matching`.
+//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`.
 
 mod conditions;
-mod counters;
-mod device;
-mod device_matching;
 mod fetch;
 mod file_scan;
 mod footers;
 mod format;
-mod opener;
-mod plain_files;
-mod pruning;
-mod read_buffers;
 mod sink;
 mod source;
 
+pub(crate) use fetch::ReadBuffers;
+pub(crate) use footers::PlainFiles;
 pub use footers::{ColumnFacts, FileFacts};
 pub(crate) use footers::{footer_with_text, statistics, table_schema};
 pub use format::{GsstFormatFactory, gsst_format, gsst_options};
 pub(crate) use format::{merged, scan_with_text};
-pub use opener::PlannedFiles;
-pub(crate) use plain_files::PlainFiles;
-pub(crate) use read_buffers::ReadBuffers;
-pub use source::GsstSource;
+pub use source::{GsstSource, PlannedFiles};

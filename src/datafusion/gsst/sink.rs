@@ -31,7 +31,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::errors::{datafusion_error, gsst_error, mask_secrets, task_error};
 use crate::options::{TadocOptions, shown_parse};
-use crate::write::sink::no_rows;
+use crate::write::file_format::no_rows;
 use crate::write::upload::{ChunkWriter, NewFolders, Staged, check_writable, stage};
 use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 

@@ -2,9 +2,8 @@
 
 pub(crate) mod building;
 mod factory;
-mod file_format;
+pub(crate) mod file_format;
 pub(crate) mod living;
-pub(crate) mod sink;
 pub(crate) mod upload;
 pub(crate) mod whole_files;
 

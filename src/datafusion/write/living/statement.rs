@@ -9,6 +9,11 @@
 //! that became a join (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit are lost, and
 //! the table would take the remaining filters, or no filter, as "all rows". So this module takes
 //! the whole query before any optimization and runs it as an ordinary query.
+//!
+//! The same step gives all tables and functions of a plan one common [`Reading`]: one location has one store and one
+//! latest version. A plan is analyzed each time it is planned, so a statement that runs again reads the latest
+//! versions. Tables of this crate inside tables of other crates are not visible here: they look up versions
+//! themselves.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,25 +21,28 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{internal_err, plan_datafusion_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::DefaultTableSource;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType, WriteOp};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableSource, TableType, WriteOp,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::corpora::living::Reading;
+use crate::functions::CorpusFunction;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::building::no_text;
-use crate::write::living::delete::Deletion;
 use crate::write::living::edits_sink::TextEdits;
-use crate::write::living::read_together::read_together;
 use crate::write::living::tables::LivingTable;
-use crate::write::living::update::Replacement;
+use crate::write::living::update::{Deletion, Replacement};
 use crate::write::living::write::{ChangeExec, Operation, column};
 use tadoc::edits::EditMode;
 
@@ -208,5 +216,56 @@ impl TableProvider for Target {
 
     async fn truncate(&self, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         self.plan(session).await
+    }
+}
+
+/// Gives all tables and functions of `plan` one new, common [`Reading`].
+pub(super) fn read_together(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let reading = Arc::new(Reading::default());
+    let with_reading = |node| match node {
+        LogicalPlan::TableScan(scan) => Ok(match source_in(&scan.source, &reading) {
+            Some(source) => Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })),
+            None => Transformed::no(LogicalPlan::TableScan(scan)),
+        }),
+        node if calls_corpus(&node)? => node.map_expressions(|expr| expr.transform(|expr| Ok(call_in(expr, &reading)))),
+        node => Ok(Transformed::no(node)),
+    };
+    plan.transform_down_with_subqueries(with_reading).data()
+}
+
+/// Returns the table behind `source` with `reading`; `None` if it is not a table of this crate.
+fn source_in(source: &Arc<dyn TableSource>, reading: &Arc<Reading>) -> Option<Arc<dyn TableSource>> {
+    let table = &source.downcast_ref::<DefaultTableSource>()?.table_provider;
+    let provider: Arc<dyn datafusion::catalog::TableProvider> =
+        match (table.downcast_ref::<TadocTable>(), table.downcast_ref::<LivingTable>()) {
+            (Some(table), _) => Arc::new(table.clone().with_reading(Some(reading))),
+            (_, Some(table)) => Arc::new(table.with_reading(reading)),
+            _ => return None,
+        };
+    Some(Arc::new(DefaultTableSource::new(provider)))
+}
+
+fn corpus_function(expr: &Expr) -> Option<&CorpusFunction> {
+    match expr {
+        Expr::ScalarFunction(call) => call.func.inner().downcast_ref(),
+        _ => None,
+    }
+}
+
+fn calls_corpus(node: &LogicalPlan) -> Result<bool> {
+    let mut calls = false;
+    node.apply_expressions(|expr| {
+        calls |= expr.exists(|expr| Ok(corpus_function(expr).is_some()))?;
+        Ok(if calls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(calls)
+}
+
+fn call_in(expr: Expr, reading: &Arc<Reading>) -> Transformed<Expr> {
+    match (corpus_function(&expr).map(|function| function.with_reading(reading)), expr) {
+        (Some(func), Expr::ScalarFunction(ScalarFunction { args, .. })) => {
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+        }
+        (_, expr) => Transformed::no(expr),
     }
 }

@@ -10,11 +10,14 @@
 //! the version.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{
+    ArrayRef, Int64Array, RecordBatch, StringViewArray, StringViewBuilder, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
@@ -30,7 +33,9 @@ use futures::{FutureExt, StreamExt};
 use crate::corpora::living::{FoundCorpus, LivingView, Reading};
 use crate::errors::datafusion_error;
 use crate::planning::table::TadocTable;
-use crate::write::living::columns::{edit_rows, edit_schema, history_rows, history_schema, part_rows, part_schema};
+use tadoc::edits::Edit;
+use tadoc::format::FileFooter;
+use tadoc_store::{Part, Version, VersionEdits};
 
 /// Tables of a living corpus beside its documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +186,218 @@ impl PartitionStream for LivingRows {
         };
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
     }
+}
+
+const UTC: &str = "+00:00";
+
+/// Returns the schema of `"d$history"`.
+pub(super) fn history_schema() -> SchemaRef {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
+    Arc::new(Schema::new(vec![
+        integer("version"),
+        text("commit_id"),
+        Field::new("time", time, false),
+        text("kind"),
+        integer("docs_added"),
+        integer("docs_dropped"),
+        integer("edits"),
+        integer("text_bytes"),
+        text("writer"),
+    ]))
+}
+
+/// Returns the schema of `"d$segments"`.
+pub(super) fn part_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        integer("part"),
+        text("kind"),
+        text("file").with_nullable(true),
+        integer("first_doc_id"),
+        integer("num_docs"),
+        integer("docs_dropped"),
+        integer("docs_edited"),
+        integer("len_bytes").with_nullable(true),
+        integer("text_bytes"),
+        integer("segments").with_nullable(true),
+        integer("tokens").with_nullable(true),
+        integer("elements").with_nullable(true),
+    ]))
+}
+
+/// Returns the schema of `"d$edits"`. All columns are nullable, so that an `INSERT` may give only
+/// some of them.
+pub(super) fn edit_schema() -> SchemaRef {
+    let integers = ["version", "place"].map(integer);
+    let texts = ["mode", "kind"].map(text);
+    let of_document = ["doc_id", "pos", "len_bytes"].map(integer);
+    let fields = integers.into_iter().chain(texts).chain(of_document);
+    let fields = fields.chain(["text", "path"].map(text));
+    Arc::new(Schema::new(fields.map(|field| field.with_nullable(true)).collect::<Vec<_>>()))
+}
+
+fn integer(name: &str) -> Field {
+    Field::new(name, DataType::Int64, false)
+}
+
+fn text(name: &str) -> Field {
+    Field::new(name, DataType::Utf8View, false)
+}
+
+/// Returns the rows of `"d$history"`, one for each of `versions`.
+pub(super) fn history_rows(schema: &SchemaRef, versions: &[Version]) -> Result<RecordBatch> {
+    let time = versions.iter().map(|version| signed(version.time_us));
+    let time = TimestampMicrosecondArray::from_iter_values(time).with_timezone(UTC);
+    let columns: Vec<ArrayRef> = vec![
+        integers(versions, |version| version.number),
+        texts(versions, |version| version.commit_id.to_string()),
+        Arc::new(time),
+        texts(versions, |version| version.kind.to_string()),
+        integers(versions, |version| version.counts.docs_added),
+        integers(versions, |version| version.counts.docs_dropped),
+        integers(versions, |version| version.counts.edits),
+        integers(versions, |version| version.counts.text_bytes),
+        texts(versions, |version| version.writer.clone()),
+    ];
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// A part of a version and its figures.
+struct PartRow<'a> {
+    part: &'a Part,
+    ids: Range<u64>,
+    footer: Option<&'a FileFooter>,
+    num_dropped: usize,
+    num_edited: usize,
+    text_bytes: u64,
+}
+
+/// Returns the rows of `"d$segments"`, one for each part of the version.
+pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordBatch> {
+    let edited = view.edited();
+    let mut files = view.files.iter();
+    let rows: Vec<PartRow<'_>> = view
+        .version
+        .part_ids()
+        .map(|(part, ids)| {
+            let open = part.file_name().and_then(|_| files.next());
+            let below = |end| view.dropped.partition_point(|&id| id < end);
+            let footer = open.map(|open| &*open.footer);
+            PartRow {
+                part,
+                num_dropped: below(ids.end) - below(ids.start),
+                num_edited: edited.range(ids.clone()).count(),
+                ids,
+                footer,
+                text_bytes: footer.map_or_else(|| added_bytes(view, part), FileFooter::len_bytes),
+            }
+        })
+        .collect();
+    let of_file = |of: fn(&FileFooter) -> u64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.footer.map(of).map(signed))))
+    };
+    let len_bytes = rows.iter().map(|row| match row.part {
+        Part::File { len_bytes, .. } => Some(signed(*len_bytes)),
+        Part::Edits { .. } => None,
+    });
+    let files = rows.iter().map(|row| row.part.file_name());
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(0..rows.len() as i64)),
+        texts(&rows, |row| if row.footer.is_some() { "file".into() } else { "edits".into() }),
+        Arc::new(StringViewArray::from_iter(files)),
+        integers(&rows, |row| row.ids.start),
+        integers(&rows, |row| row.part.num_docs()),
+        integers(&rows, |row| row.num_dropped as u64),
+        integers(&rows, |row| row.num_edited as u64),
+        Arc::new(Int64Array::from_iter(len_bytes)),
+        integers(&rows, |row| row.text_bytes),
+        of_file(|footer| footer.segments.len() as u64),
+        of_file(FileFooter::num_tokens),
+        of_file(FileFooter::num_elements),
+    ];
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// Returns the bytes of the documents that the edits of a part added, before later edits.
+fn added_bytes(view: &LivingView, part: &Part) -> u64 {
+    let Part::Edits { version, .. } = part else { return 0 };
+    let place = view.edits.binary_search_by_key(version, |edits| edits.version);
+    let edits = place.ok().map(|place| &view.edits[place]);
+    let added = edits.into_iter().flat_map(|edits| &edits.batch.edits).map(|edit| match edit {
+        Edit::AddDocument { content, .. } => content.len() as u64,
+        _ => 0,
+    });
+    added.sum()
+}
+
+/// Returns the rows of `"d$edits"` for one version.
+pub(super) fn edit_rows(schema: &SchemaRef, of_version: &VersionEdits) -> Result<RecordBatch> {
+    let edits = &of_version.batch.edits;
+    let optional = |of: &dyn Fn(&Edit) -> Option<u64>| -> ArrayRef {
+        Arc::new(Int64Array::from_iter(edits.iter().map(|edit| of(edit).map(signed))))
+    };
+    let mut text = StringViewBuilder::with_capacity(edits.len());
+    for edit in edits {
+        match text_of(edit) {
+            Some(bytes) => text.try_append_value(String::from_utf8_lossy(bytes))?,
+            None => text.append_null(),
+        }
+    }
+    let path = edits.iter().map(|edit| match edit {
+        Edit::AddDocument { path, .. } => Some(path),
+        _ => None,
+    });
+    let columns: Vec<ArrayRef> = vec![
+        integers(edits, |_| of_version.version),
+        Arc::new(Int64Array::from_iter_values(0..edits.len() as i64)),
+        texts(edits, |_| of_version.batch.mode.to_string()),
+        texts(edits, |edit| kind_of(edit).to_string()),
+        optional(&Edit::doc_id),
+        optional(&|edit| match edit {
+            Edit::InsertText { offset_bytes, .. } | Edit::DeleteText { offset_bytes, .. } => Some(*offset_bytes),
+            _ => None,
+        }),
+        optional(&|edit| match edit {
+            Edit::DeleteText { len_bytes, .. } => Some(*len_bytes),
+            edit => text_of(edit).map(|text| text.len() as u64),
+        }),
+        Arc::new(text.finish()),
+        Arc::new(StringViewArray::from_iter(path)),
+    ];
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+fn kind_of(edit: &Edit) -> &'static str {
+    match edit {
+        Edit::InsertText { .. } => "insert",
+        Edit::AppendText { .. } => "append",
+        Edit::DeleteText { .. } => "delete",
+        Edit::AddDocument { .. } => "add",
+        Edit::DropDocument { .. } => "drop",
+        Edit::ReplaceDocument { .. } => "replace",
+        Edit::SetColumns { .. } => "set",
+    }
+}
+
+fn text_of(edit: &Edit) -> Option<&[u8]> {
+    match edit {
+        Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => Some(text),
+        Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => Some(content),
+        Edit::DeleteText { .. } | Edit::DropDocument { .. } | Edit::SetColumns { .. } => None,
+    }
+}
+
+fn integers<T>(rows: &[T], of: impl Fn(&T) -> u64) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| signed(of(row)))))
+}
+
+fn texts<T>(rows: &[T], of: impl Fn(&T) -> String) -> ArrayRef {
+    Arc::new(StringViewArray::from_iter_values(rows.iter().map(of)))
+}
+
+/// Converts an unsigned number. Real numbers of files and versions stay below 2^63; larger ones
+/// come from damaged data and are clamped.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

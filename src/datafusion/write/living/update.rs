@@ -9,22 +9,54 @@
 //!
 //! DataFusion writes the statement as a projection of all columns of the table, in their order. A
 //! column that is not set is projected unchanged; the others are cast to the types of the table.
+//!
+//! `DELETE FROM d WHERE …` drops documents. Their ids are never used again.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::cast::as_binary_view_array;
+use datafusion::common::cast::{as_binary_view_array, as_int64_array};
 use datafusion::common::{DFSchema, TableReference, exec_err, internal_err, plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
 use crate::corpora::columns::{ColumnsWriter, RESERVED};
-use crate::write::living::delete::doc_ids;
 use crate::write::living::write::{Operation, column};
 use tadoc::edits::Edit;
 use tadoc_store::CommitKind;
+
+/// Operation that drops the documents whose ids are in its rows.
+#[derive(Debug)]
+pub(super) struct Deletion;
+
+#[async_trait]
+impl Operation for Deletion {
+    fn name(&self) -> &'static str {
+        "delete"
+    }
+
+    fn kind(&self) -> CommitKind {
+        CommitKind::Delete
+    }
+
+    fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()> {
+        for doc_id in doc_ids(rows)? {
+            edits.push(Edit::DropDocument { doc_id: doc_id? });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the ids in the first column of `rows`.
+pub(super) fn doc_ids(rows: &RecordBatch) -> Result<impl Iterator<Item = Result<u64>>> {
+    let ids = as_int64_array(rows.column(0))?;
+    Ok(ids.iter().map(|id| match id.map(u64::try_from) {
+        Some(Ok(id)) => Ok(id),
+        _ => exec_err!("doc_id: got {id:?}, expected the number of a document"),
+    }))
+}
 
 /// Operation that replaces the text of documents by the second column of its rows, if `has_text` is
 /// true, and sets user columns from the columns after that.

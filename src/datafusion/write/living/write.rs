@@ -10,6 +10,9 @@
 //! put, then every table of the corpus in the query, also in subqueries, was read at n. So the
 //! commit is exactly the result of the statement on the version that it is based on. A statement
 //! that finds no rows commits nothing; it checks that n is still the latest version.
+//!
+//! The statement whose commit makes a recompression due does it. A failure or an interruption of that does not
+//! undo the statement, and the next statement tries again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,15 +34,15 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties, execute_stream,
 };
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use crate::errors::{core_error, datafusion_error};
 use crate::options::TadocOptions;
 use crate::plan_methods::leaf_methods;
-use crate::write::living::recompress::recompress_if_due;
+use crate::user_columns::merge_columns;
 use tadoc::edits::{Edit, EditBatch, EditMode, column_tables};
 use tadoc::error::Error;
-use tadoc_store::{Change, CommitKind, LivingStore, Version};
+use tadoc_store::{Change, CommitKind, LivingStore, OptimizeOptions, Version};
 
 /// Operation of a statement on the rows of its query.
 #[async_trait]
@@ -211,5 +214,24 @@ impl ExecutionPlan for ChangeExec {
         };
         let rows = futures::stream::once(count);
         Ok(Box::pin(RecordBatchStreamAdapter::new(count_schema(), rows)))
+    }
+}
+
+/// Recompresses the corpus if that is due in `version`, the version just committed.
+pub(super) async fn recompress_if_due(store: &LivingStore, version: &Version, options: &TadocOptions) {
+    let options = OptimizeOptions {
+        recompress_ratio: options.recompress_ratio,
+        ingest: options.ingest_options(),
+        limits: options.open_limits(),
+        merge_columns: Some(Arc::new(merge_columns)),
+        ..OptimizeOptions::default()
+    };
+    // Boxed, because the future is large and rarely run.
+    match store.recompress_if_due(version, &options).boxed().await {
+        Ok(None) => {}
+        Ok(Some(optimized)) => {
+            tracing::info!("{}: optimized as version {}", store.location(), optimized.number);
+        }
+        Err(error) => tracing::warn!("{}: not optimized: {error}", store.location()),
     }
 }

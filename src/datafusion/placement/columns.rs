@@ -17,7 +17,7 @@ use datafusion::error::Result;
 
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
-use crate::placement::decided::Placement;
+use crate::placement::chooser::Placement;
 use crate::placement::session::DeviceSession;
 use crate::throughput::calibration::StorageSource;
 use crate::throughput::model::built_in_ratio;

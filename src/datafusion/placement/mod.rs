@@ -3,13 +3,12 @@
 //! ```text
 //! with_tadoc ── DeviceSession ──▶ in the session's configuration, in each scan
 //!
-//! corpora   task of a function  ──▶ chooser ─┐  known: times of earlier runs
+//! corpora   task of a function  ──▶ chooser ─┐  task: times of earlier runs
 //! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
 //! observed  rates of stores as read ──▲
 //!
 //! Placement ── EXPLAIN: device=gpu: reason, device=cpu: reason
 //!           ── begin, when the plan is executed: opens devices, notes missed work
-//!
 //! ```
 //!
 //! Two traits hide the devices: [`tadoc::accelerator`] and [`gsst::parquet::device`]. SQL reaches a
@@ -19,17 +18,13 @@
 
 mod chooser;
 mod columns;
-mod decided;
-mod known;
 mod observed;
 mod session;
 mod task;
 
-pub(super) use chooser::{Choice, WORDS_KEPT, Work, choose};
+pub(super) use chooser::{Choice, Place, Placement, WORDS_KEPT, Work, choose};
 pub(super) use columns::{ColumnWork, Storage, place_columns, prepare, selectivity};
-pub(super) use decided::{Place, Placement};
-pub(super) use known::{Finds, KnownTasks};
 pub(super) use observed::ObservedStores;
 pub use session::DeviceSession;
 pub(super) use session::demanded_but;
-pub(super) use task::Task;
+pub(super) use task::{Finds, KnownTasks, Task};

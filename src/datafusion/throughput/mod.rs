@@ -7,7 +7,6 @@
 //! model        predict(rates, column, query, route, plan) ◀─────────────┘ ─▶ GB/s, and the limiting stage
 //!                ▲                    ▲
 //! choice       the rule for a scan   rows      every codec in every regime, for one link speed
-//! hindrance    the rule for a device that is not open
 //! codecs       published and measured ratios and rates ─benches/figures.rs─▶ benches/figures/*.svg
 //! ```
 //!
@@ -22,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: `equations` (the thesis), `rates` (input of the model), [`model`] (predictions),
-//! `hindrance`, [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and
+//! Reading order: `rates` (input of the model), [`model`] (predictions, and the equations of the thesis),
+//! [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and
 //! devices. The other modules are arithmetic.
 //!
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024),
@@ -32,15 +31,12 @@
 pub mod calibration;
 pub mod choice;
 pub mod codecs;
-mod equations;
-mod hindrance;
 pub mod model;
 mod rates;
 mod rows;
 
 pub use calibration::Calibration;
-pub use choice::{Choice, Situation, choose};
-pub use hindrance::{DeviceState, Hindrance};
+pub use choice::{Choice, DeviceState, Hindrance, Situation, choose};
 pub use model::{Column, Plan, Prediction, Query, Rates, Route, Stage, predict};
 pub(crate) use rates::num_cores;
 pub use rows::{ObservedStore, ObservedText, Regime, Row, add_observed, rows};

@@ -1,5 +1,6 @@
-//! Suggestions for mistyped names.
+//! Names and texts of users in errors: suggestions for mistyped names, and the beginning of a long text.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -62,6 +63,17 @@ pub(crate) fn files_beside(name: &str) -> BTreeSet<String> {
     }
 }
 
+/// Most characters of a text that an error repeats.
+const MAX_CHARS: usize = 120;
+
+/// Returns `text`, or its beginning and `…`.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +95,12 @@ mod tests {
         assert_eq!(closest("flod", names()), Some("fold"));
         assert_eq!(closest("Corpse", names()), Some("corpus"));
         assert_eq!(closest("separator", names()), None);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let long = "é".repeat(MAX_CHARS);
+        assert_eq!(shown(&long), long);
+        assert_eq!(shown(&format!("{long}a")), format!("{long}…"));
     }
 }

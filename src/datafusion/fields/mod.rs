@@ -4,24 +4,21 @@
 //! | --- | --- |
 //! | `parse_pattern` | literals with fields between them |
 //! | `grok` | expressions with named patterns, in the way of Logstash |
-//! | `logfmt` | pairs of keys and values |
-//! | `json_path` | the value at a path of JSON |
+//! | `keyed` | pairs of keys and values of logfmt, and the value at a path of JSON |
 //! | `values` | values, and columns of them |
 //!
 //! Patterns are constants. They are compiled once for a statement: the compiled ones are kept, the last used one
 //! first.
 
 mod grok;
-mod json_path;
-mod logfmt;
+mod keyed;
 mod parse_pattern;
 mod values;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use grok::GrokPattern;
-pub(crate) use json_path::JsonPath;
-pub(crate) use logfmt::Pairs;
+pub(crate) use keyed::{JsonPath, Pairs};
 pub(crate) use parse_pattern::{FieldSpec, ParsePattern, PatternFault};
 pub(crate) use values::{Kind, Value, ValuesBuilder};
 

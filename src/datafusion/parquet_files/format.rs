@@ -4,16 +4,20 @@
 //! The footers tell which files have GSST columns. If one of them has, the columns are those of all
 //! files by their own names, with text as views, and the scan is that of tables `STORED AS GSST`.
 //! Else nothing is changed. So a table that was made of plain files may get files of either kind.
+//!
+//! A column of texts that a table declares as decimals is refused before a row is read. DataFusion would cast it
+//! while it scans, where nothing bounds the length of a text: Arrow's parser of decimals recurses over the digits. A
+//! cast in a statement is bounded (`planner/decimal_texts.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::{fmt, slice};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::config::TableParquetOptions;
-use datafusion::common::{GetExt, Statistics};
+use datafusion::common::{GetExt, Statistics, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
@@ -22,13 +26,16 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, File
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::contain_future;
-use super::declared::without_decimal_texts;
 use crate::gsst::{PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema};
+use crate::planner::has_type;
 use crate::type_depth::check_type_depth;
 use gsst::parquet::GsstFooter;
 
@@ -277,5 +284,40 @@ impl FileFormat for NamingFormat {
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         self.inner.file_source(table_schema)
+    }
+}
+
+/// Returns `scan`, which refuses files whose texts are declared as decimals.
+pub(super) fn without_decimal_texts(mut scan: FileScanConfig) -> FileScanConfig {
+    let usual = || Arc::new(DefaultPhysicalExprAdapterFactory) as _;
+    let adapters = scan.expr_adapter_factory.take().unwrap_or_else(usual);
+    scan.expr_adapter_factory = Some(Arc::new(NoDecimalTexts(adapters)));
+    scan
+}
+
+/// Factory of adapters from the columns of a file to those of its table.
+#[derive(Debug)]
+struct NoDecimalTexts(Arc<dyn PhysicalExprAdapterFactory>);
+
+impl PhysicalExprAdapterFactory for NoDecimalTexts {
+    fn create(
+        &self,
+        logical_file_schema: SchemaRef,
+        physical_file_schema: SchemaRef,
+    ) -> Result<Arc<dyn PhysicalExprAdapter>> {
+        for declared in logical_file_schema.fields() {
+            let Ok(stored) = physical_file_schema.field_with_name(declared.name()) else {
+                continue;
+            };
+            let is_decimal = has_type(declared.data_type(), &DataType::is_decimal);
+            if is_decimal && has_type(stored.data_type(), &DataType::is_string) {
+                return plan_err!(
+                    "column {} is a text in the file and is declared as {}; declare a text, and cast it in statements",
+                    declared.name(),
+                    declared.data_type()
+                );
+            }
+        }
+        self.0.create(logical_file_schema, physical_file_schema)
     }
 }

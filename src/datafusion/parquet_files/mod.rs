@@ -11,7 +11,6 @@
 //! panic. This module converts both to errors that name the file, for every session in which this
 //! package is registered. Errors about exhausted memory stay unchanged.
 
-mod declared;
 mod format;
 mod scan;
 

@@ -15,6 +15,7 @@ use datafusion::common::{Column, SchemaError, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, PipeOperator, Query, ReplaceSelectElement, Select, SelectItem, SelectItemQualifiedWildcardKind,
@@ -22,6 +23,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::clauses::has_replacements;
+use super::decimal_texts::check_parameters;
+use crate::safety::Sandbox;
 
 /// Plans `statement` if all of its clauses are executed.
 ///
@@ -126,6 +129,21 @@ fn name_replaced(item: &mut SelectItem) {
             Expr::CompoundIdentifier([table.as_slice(), &[column]].concat())
         };
         replace.items.push(Box::new(ReplaceSelectElement { expr, column_name, as_keyword: true }));
+    }
+}
+
+impl Sandbox {
+    /// Plans, checks and starts the statement `sql` in `ctx`.
+    ///
+    /// # Errors
+    /// A [`Refused`](crate::safety::Refused), and the errors of DataFusion.
+    pub async fn sql(&self, ctx: &SessionContext, sql: &str) -> Result<DataFrame> {
+        let state = ctx.state();
+        let statement = state.sql_to_statement(sql, &state.config_options().sql_parser.dialect)?;
+        let plan = plan_statement(&state, statement).await?;
+        self.check(&plan)?;
+        check_parameters(&plan, &[])?;
+        ctx.execute_logical_plan(plan).await
     }
 }
 

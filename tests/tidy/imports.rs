@@ -21,15 +21,11 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "word_rows",
     "sequence_rows",
     "sequence_texts",
-    "traversals",
     "searching",
-    "neighbours",
     "portion_reader",
-    "few_documents",
     "document_source",
     "plain_files",
     "verify_file",
-    "verify_version",
     "calls",
 ];
 

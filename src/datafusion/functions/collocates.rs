@@ -11,8 +11,7 @@ use datafusion::arrow::array::Float64Array;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-use super::neighbours::count_near;
-use super::searching::QueryText;
+use super::searching::{QueryText, count_near};
 use super::sequence_rows::length;
 use super::strings::{int64, views};
 use crate::corpora::LoadedCorpus;

@@ -20,8 +20,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStoreExt;
 
-use super::verify_file::{decoded_bytes, send, verify_file};
-use super::verify_version::verify_version;
+use super::verify_file::{decoded_bytes, send, verify_file, verify_version};
 use crate::corpora::Source;
 use crate::corpora::location::{SourceFile, store_of};
 use crate::errors::task_error;

@@ -15,16 +15,14 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::strings::{int64, lists, shown_fold};
-use super::traversals::record_sweep;
-use super::word_rows::{Rows, for_each_selected, num_words};
+use super::word_rows::{Rows, for_each_selected, num_words, record_sweep};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
-use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::signature::{self, ColumnKind, Signature};
-use crate::planning::{Execution, ScanSpec, no_column};
+use crate::planning::{Execution, ScanSpec, answers, no_column};
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
 use tadoc::segment::{Dag, Segment};
 

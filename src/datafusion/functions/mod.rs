@@ -4,11 +4,9 @@
 //! of portions from those of another function; it uses no helpers of its file.
 //!
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
-//! (functions by document, by word and by sequence), `sequence_texts`, `traversals` (EXPLAIN and
-//! metrics), `searching` (queries and hits), `neighbours` (words near hits), `portion_reader` (corpora
-//! larger than memory that are read several times), `few_documents` and `document_source` (rows of
-//! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
-//! `scalar` (scalar functions) and `calls` (calls from Rust).
+//! (functions by document, by word and by sequence), `sequence_texts`, `searching` (queries, hits, and words
+//! near them), `portion_reader` (corpora larger than memory that are read several times), `document_source`
+//! (rows of `documents`), `plain_files`, `verify_file` (rows of `corpus_verify`). Then `scalar` (scalar functions) and `calls` (calls from Rust).
 
 mod calls;
 mod collocates;
@@ -22,7 +20,6 @@ mod doc_term_matrix;
 mod document_source;
 mod documents;
 mod extract;
-mod few_documents;
 mod grep;
 mod ingestion_model;
 mod inverted_index;
@@ -30,7 +27,6 @@ mod keyness;
 mod kwic;
 mod log_templates;
 mod near_duplicates;
-mod neighbours;
 mod overlap;
 mod plain_files;
 mod portion_reader;
@@ -52,9 +48,7 @@ mod term_count;
 mod term_vector;
 mod tfidf;
 mod tokens;
-mod traversals;
 mod verify_file;
-mod verify_version;
 mod word_count;
 mod word_rows;
 

@@ -1,7 +1,7 @@
 //! Shared code of functions that search: the query, the documents and segments that a partition
-//! searches, and the limit of hits.
+//! searches, the limit of hits, and the counts of words near hits.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use crate::planning::function::{Facts, Merge, NO_KERNEL};
 use crate::planning::signature::Signature;
 use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::Fold;
-use tadoc::query::{Query, QueryLimits, check_num_hits};
+use tadoc::query::{NeighbourCounts, Query, QueryLimits, SearchOptions, Window, check_num_hits, count_neighbours};
 use tadoc::segment::Corpus;
 
 /// A query as it was written. The corpora of a scan determine how it is cut into words.
@@ -213,6 +213,39 @@ pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<
     match searched {
         Err(tadoc::Error::Cancelled) => Ok(()),
         other => other.map_err(datafusion_error),
+    }
+}
+
+/// Bytes of a row in the end for each byte of a count: the word as text, and numbers.
+const ROW_BYTES_FOR_EACH: usize = 4;
+
+/// Counts the words in the windows of all hits of `query`. Hits are not listed, so their number has no
+/// limit. Returns `None` if the reader has left.
+pub(super) fn count_near(
+    run: &Execution,
+    loaded: &LoadedCorpus,
+    query: &Query,
+    window: Window,
+) -> Result<Option<NeighbourCounts>> {
+    let cancel = run.output.canceller();
+    let is_cancelled = move || cancel.is_closed();
+    let options = SearchOptions { max_hits: u64::MAX, is_cancelled: &is_cancelled, ..Default::default() };
+    let reservation = run.reservation("Neighbours");
+    let mut reserved = Ok(());
+    let mut keep = |counts: &NeighbourCounts| {
+        reserved = reservation.try_resize(ROW_BYTES_FOR_EACH * counts.memory_bytes());
+        if reserved.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let segments = 0..loaded.corpus.segments().len();
+    let counts = count_neighbours(&loaded.corpus, query, segments, window, &options, &mut keep);
+    reserved?;
+    match counts {
+        Ok(counts) => {
+            run.counter("hits").add(usize::try_from(counts.num_hits()).unwrap_or(usize::MAX));
+            Ok(Some(counts))
+        }
+        Err(tadoc::Error::Cancelled) => Ok(None),
+        Err(error) => Err(datafusion_error(error)),
     }
 }
 

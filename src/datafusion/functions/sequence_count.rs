@@ -21,16 +21,15 @@ use super::sequence_rows::{
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
-use super::traversals::SWEEP;
+use super::word_rows::SWEEP;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
-use crate::planning::answers;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
-use crate::planning::{Execution, ScanSpec, no_column};
+use crate::planning::{Execution, ScanSpec, answers, no_column};
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
 

@@ -13,8 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::strings::int64;
-use super::traversals::{SWEEP, record_sweep};
-use super::word_rows::{Rows, for_each_selected, num_words};
+use super::word_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;

@@ -1,4 +1,5 @@
-//! Shared code of functions with a row for each word: the rows that pass the filters.
+//! Shared code of functions with a row for each word: the rows that pass the filters, and the traversal that
+//! counts words, in EXPLAIN and in the metrics.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
 use crate::planning::{Execution, ScanSpec, selected};
+use tadoc::segment::Segment;
 
 /// Number of words between two tests for cancellation.
 const CHUNK_LEN: usize = 65_536;
@@ -71,4 +73,19 @@ pub(super) fn for_each_selected(
         }
     }
     Ok(())
+}
+
+/// Traversal that counts words, for EXPLAIN.
+pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
+
+/// Adds the work of a traversal of all rules of `segments` to the metrics.
+pub(super) fn record_sweep<'a>(run: &Execution, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
+    let (mut num_rules, mut num_elements) = (0, 0);
+    for segment in segments {
+        num_rules += segment.dag.grammar().num_rules();
+        num_elements += segment.dag.grammar().symbols.len();
+    }
+    run.counter("rules_visited").add(num_rules);
+    run.counter("elements_read").add(num_elements);
+    run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
 }

@@ -13,7 +13,11 @@
 //!
 //! [`AskForRoom`] is the last rule of the optimizer, because the others know the expressions by their form. Filters that
 //! tables answer by themselves stay as they are.
+//!
+//! A plan would hold a large constant for as long as it lives, and planning cannot be stopped. So [`fold_little`]
+//! plans with a small limit for each call: a larger constant is computed when the statement runs.
 
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -34,7 +38,6 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::answer_memory::{AnswerMemory, repeated_bytes, value_bytes};
-use super::folding::is_folding;
 
 /// Copies of a flat value that exist at a time, the value itself included.
 const COPIES_OF_FLAT: u64 = 2;
@@ -273,4 +276,30 @@ impl ScalarUDFImpl for Room {
     fn preserves_lex_ordering(&self, _inputs: &[ExprProperties]) -> Result<bool> {
         Ok(true)
     }
+}
+
+thread_local! {
+    static IS_FOLDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `plan`, which plans a statement, without folding large constants.
+///
+/// ```
+/// assert_eq!(datafusion_tadoc::fold_little(|| 7), 7);
+/// ```
+pub fn fold_little<T>(plan: impl FnOnce() -> T) -> T {
+    /// Sets the flag back, also after a panic.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_FOLDING.set(self.0);
+        }
+    }
+    let _before = Before(IS_FOLDING.replace(true));
+    plan()
+}
+
+/// Returns true while [`fold_little`] runs.
+pub(super) fn is_folding() -> bool {
+    IS_FOLDING.get()
 }

@@ -3,10 +3,11 @@
 //! `planning::function` describes how they are bound, prepared and run. A function may compute the rows
 //! of portions from those of another function; it uses no helpers of its file.
 //!
-//! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
-//! (functions by document, by word and by sequence), `sequence_texts`, `searching` (queries, hits, and words
-//! near them), `portion_reader` (corpora larger than memory that are read several times), `document_source`
-//! (rows of `documents`), `plain_files`, `verify_file` (rows of `corpus_verify`). Then `scalar` (scalar functions) and `calls` (calls from Rust).
+//! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows` (functions
+//! by document, by word and by sequence), `sequence_texts`, `searching` (queries, hits, and words near them),
+//! `portion_reader` (corpora larger than memory that are read several times), `document_source` (rows of
+//! `documents`), `plain_files`, `verify_file` (rows of `corpus_verify`). Then `scalar` (scalar functions) and
+//! `calls` (calls from Rust).
 
 mod calls;
 mod collocates;

@@ -1,6 +1,6 @@
 //! The checks of `corpus_verify`, as its rows: of one corpus file its sections, the decoding of its segments
-//! and its structure; of a living corpus the files of one version, its edits with the values that they set, and
-//! their application.
+//! and its structure; of a living corpus the files of one version, its edits with the values that they set,
+//! and their application.
 
 use std::sync::Arc;
 

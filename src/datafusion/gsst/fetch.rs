@@ -28,7 +28,8 @@ use crate::errors::task_error;
 /// use.
 const MAX_FREE_BYTES: usize = 512 << 20;
 
-/// Free buffers that the scans of a session share. A buffer becomes free when the last slice of it is dropped.
+/// Free buffers that the scans of a session share. A buffer becomes free when the last slice of it is
+/// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffers {
     free: Mutex<Vec<Vec<u8>>>,

@@ -32,8 +32,8 @@ use gsst::parquet::{Bound, FooterSeal, GsstFooter, TextStatistics, is_gsst_file}
 /// Number of files that are known at most.
 const MAX_FILES: usize = 1 << 16;
 
-/// Plain Parquet files, by location, in the version that was read. Every plan of Parquet files asks it of each
-/// file. DataFusion's cache of footers has a limit of bytes, and a table may have more.
+/// Plain Parquet files, by location, in the version that was read. Every plan of Parquet files asks it of
+/// each file. DataFusion's cache of footers has a limit of bytes, and a table may have more.
 #[derive(Debug, Default)]
 pub(crate) struct PlainFiles(Mutex<std::collections::HashMap<Path, ObjectMeta>>);
 

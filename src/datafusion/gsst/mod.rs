@@ -14,7 +14,8 @@
 //! files that a statement names come here, too, if one of their files has GSST columns
 //! (`parquet_files`).
 //!
-//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`.
+//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `footers`, `conditions`; `file_scan`,
+//! `fetch`.
 
 mod conditions;
 mod fetch;

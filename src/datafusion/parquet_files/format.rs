@@ -5,9 +5,9 @@
 //! files by their own names, with text as views, and the scan is that of tables `STORED AS GSST`.
 //! Else nothing is changed. So a table that was made of plain files may get files of either kind.
 //!
-//! A column of texts that a table declares as decimals is refused before a row is read. DataFusion would cast it
-//! while it scans, where nothing bounds the length of a text: Arrow's parser of decimals recurses over the digits. A
-//! cast in a statement is bounded (`planner/decimal_texts.rs`).
+//! A column of texts that a table declares as decimals is refused before a row is read. DataFusion would cast
+//! it while it scans, where nothing bounds the length of a text: Arrow's parser of decimals recurses over the
+//! digits. A cast in a statement is bounded (`planner/decimal_texts.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;

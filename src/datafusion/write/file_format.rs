@@ -5,13 +5,13 @@
 //! ```
 //!
 //! DataFusion finds the format by its name or by the extension `.tadoc`, and asks it for a plan that writes.
-//! Reading uses [`TadocTableFactory`](crate::TadocTableFactory), which has more information than a listing table.
-//! A folder that is a living corpus gets a new version with the rows, as `INSERT` makes it.
+//! Reading uses [`TadocTableFactory`](crate::TadocTableFactory), which has more information than a listing
+//! table. A folder that is a living corpus gets a new version with the rows, as `INSERT` makes it.
 //!
 //! The sink writes one file, completely or not at all: the upload is completed only after the builder has
-//! finished. A failed query, a refused value or a cancelled statement aborts it. An existing corpus is refused
-//! unless `tadoc.overwrite` allows to replace it, and a query without rows unless `tadoc.allow_empty` allows a
-//! corpus without documents.
+//! finished. A failed query, a refused value or a cancelled statement aborts it. An existing corpus is
+//! refused unless `tadoc.overwrite` allows to replace it, and a query without rows unless `tadoc.allow_empty`
+//! allows a corpus without documents.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -8,8 +8,8 @@
 //! INSERT INTO "d$edits" ────▶     └▶ update, edits_sink ▶ write: edits ────┘
 //! ```
 //!
-//! `corpora/living` reads versions. Reading order: `tables` (tables beside the documents) and `catalog`. Then the files
-//! that change a corpus: `create`, `write`, `insert`, `copy`, `update`, `edits_sink`, `statement`.
+//! `corpora/living` reads versions. Reading order: `tables` (tables beside the documents) and `catalog`. Then
+//! the files that change a corpus: `create`, `write`, `insert`, `copy`, `update`, `edits_sink`, `statement`.
 
 mod catalog;
 mod copy;

@@ -10,10 +10,10 @@
 //! the table would take the remaining filters, or no filter, as "all rows". So this module takes
 //! the whole query before any optimization and runs it as an ordinary query.
 //!
-//! The same step gives all tables and functions of a plan one common [`Reading`]: one location has one store and one
-//! latest version. A plan is analyzed each time it is planned, so a statement that runs again reads the latest
-//! versions. Tables of this crate inside tables of other crates are not visible here: they look up versions
-//! themselves.
+//! The same step gives all tables and functions of a plan one common [`Reading`]: one location has one store
+//! and one latest version. A plan is analyzed each time it is planned, so a statement that runs again reads
+//! the latest versions. Tables of this crate inside tables of other crates are not visible here: they look up
+//! versions themselves.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -11,8 +11,8 @@
 //! commit is exactly the result of the statement on the version that it is based on. A statement
 //! that finds no rows commits nothing; it checks that n is still the latest version.
 //!
-//! The statement whose commit makes a recompression due does it. A failure or an interruption of that does not
-//! undo the statement, and the next statement tries again.
+//! The statement whose commit makes a recompression due does it. A failure or an interruption of that does
+//! not undo the statement, and the next statement tries again.
 
 use std::fmt;
 use std::sync::Arc;

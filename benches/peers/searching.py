@@ -6,7 +6,7 @@ DuckDB", "a literal is found ten times as fast as by ripgrep", "a fold adds noth
 ten thousand hits take 50 ms".
 
     .ci/python --build && pip install target/wheels/datafusion_tadoc-*.whl tantivy duckdb     (and ripgrep as `rg`)
-    python3 benches/peers/searching.py [--layout fast] FOLDER
+    python3 benches/peers/searching.py [--layout indexed] FOLDER
 
 Method. The documents of a folder become a corpus, an index of Tantivy with positions (its `whitespace` tokenizer over the
 words of the corpus's profile, so that both know the same words) and a table of DuckDB, which is one row a document. All
@@ -36,7 +36,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--layout", default="fast")
+    parser.add_argument("--layout", default="indexed")
     arguments = parser.parse_args()
     files = sorted(path for path in arguments.folder.rglob("*") if path.is_file())
     texts = [path.read_bytes().decode("utf-8", "replace").replace("\0", " ") for path in files]

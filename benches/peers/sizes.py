@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the bytes on disk of the same documents, packed by each peer and by us.
 
-Claim it supports: "whole file (text, dictionary, paths, everything needed for search and extract)
-at most 0.9x zstd -3 --long=27 of the same documents concatenated". A zstd file cannot be searched
+Claims it supports: "a whole file (text, dictionary, paths, everything needed for search and extract) is at most as large
+as zstd -3 --long=27 of the same documents concatenated", and at most 0.9 times as large in the layout `small`. A zstd file cannot be searched
 and has neither paths nor document borders; a Tantivy index and a Parquet file have both.
 
     pip install duckdb pyarrow tantivy          # for the two rows of the same name
@@ -88,19 +88,23 @@ PEERS = {
 }
 
 
-def tadoc_sections(binary, folder, temp):
-    """Ingests the documents with all defaults and returns {row: bytes} of the file and its sections."""
+LAYOUTS = ("indexed", "small")
+
+
+def tadoc_sections(binary, layout, folder, temp):
+    """Ingests the documents in a layout and returns {row: bytes} of the file and its sections."""
     out = os.path.join(temp, "corpus.tadoc")
-    subprocess.run([binary, "ingest", stage(folder, temp), "-o", out], check=True,
+    subprocess.run([binary, "ingest", stage(folder, temp), "-o", out, "--force", "--layout", layout], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     query = f"SELECT * FROM corpus_info('{out}')"
     answer = subprocess.run([binary, "sql", "--quiet", "--format", "csv", "-c", query], check=True,
                             capture_output=True, text=True)
     facts = dict(row for row in csv.reader(answer.stdout.splitlines()) if len(row) == 2)
     sections = {name: int(value) for name, value in facts.items() if name.endswith("_section_bytes")}
-    rows = {"tadoc": os.path.getsize(out)}
-    rows.update({f"tadoc: {name.removesuffix('_section_bytes')}": n for name, n in sections.items()})
-    rows["tadoc: footer, padding"] = rows["tadoc"] - sum(sections.values())
+    whole = f"tadoc {layout}"
+    rows = {whole: os.path.getsize(out)}
+    rows.update({f"{whole}: {name.removesuffix('_section_bytes')}": n for name, n in sections.items()})
+    rows[f"{whole}: footer, padding"] = rows[whole] - sum(sections.values())
     return rows
 
 
@@ -121,7 +125,8 @@ def measure(folder, only, tadoc):
                 rows[name] = count(text, folder, temp)
                 print(f"  {name}: {cell(rows[name], rows['raw'])}", file=sys.stderr)
         if tadoc:
-            rows.update(tadoc_sections(tadoc, folder, temp))
+            for layout in LAYOUTS:
+                rows.update(tadoc_sections(tadoc, layout, folder, temp))
     return rows
 
 
@@ -141,10 +146,11 @@ def main():
     for name in names:
         cells = (cell(rows.get(name), rows["raw"]) for rows in corpora.values())
         print(f"| {name} | " + " | ".join(cells) + " |")
-    for peer in names:
-        if peer.startswith("zstd") and "tadoc" in names:
-            ratios = (f"{rows['tadoc'] / rows[peer]:.3f}x" for rows in corpora.values())
-            print(f"| tadoc / {peer} | " + " | ".join(ratios) + " |")
+    ours = [name for name in names if name.startswith("tadoc") and ":" not in name]
+    for peer in (name for name in names if name.startswith("zstd")):
+        for name in ours:
+            ratios = (f"{rows[name] / rows[peer]:.3f}x" for rows in corpora.values())
+            print(f"| {name} / {peer} | " + " | ".join(ratios) + " |")
 
 
 if __name__ == "__main__":

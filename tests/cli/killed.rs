@@ -38,7 +38,7 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
     let mut pick = || there[random.below(there.len())];
     let (one, other) = (pick(), pick());
     let mark = format!(" mark {run_idx}");
-    let layout = if random.one_in(2) { "fast" } else { "small" };
+    let layout = if random.one_in(2) { "indexed" } else { "small" };
     let arguments: Vec<String> = match random.below(10) {
         0..3 => {
             folder.write("in/1.txt", format!("document of run {run_idx}\n").repeat(20));

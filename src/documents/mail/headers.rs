@@ -21,25 +21,15 @@
 //! The web has given up ISO-2022-KR, ISO-2022-CN and HZ, so nobody knows them here: their bytes stay.
 //! Time is linear in the bytes.
 
-use base64::Engine;
-use base64::alphabet::STANDARD as ALPHABET;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, WINDOWS_1252};
 use mail_parser::decoders::charsets::DecoderFnc;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
 
+use super::transfer;
 use crate::inputs::Input;
 use crate::remarks::Undecoded;
 
-/// Base64 with or without the signs that fill it up.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &ALPHABET,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 /// Longest name of a character set, with a language.
 const MAX_CHARSET_BYTES: usize = 64;
 
@@ -194,8 +184,8 @@ fn word_at(text: &str) -> Option<(Word<'_>, usize)> {
     let coded_start = text.len() - coded.len();
     let end = end_of_word(coded.as_bytes())?;
     let bytes = match encoding {
-        "B" | "b" => base64(&coded[..end])?,
-        "Q" | "q" => quoted_printable(&coded.as_bytes()[..end]),
+        "B" | "b" => transfer::base64_word(&coded[..end])?,
+        "Q" | "q" => transfer::quoted_word(&coded[..end]),
         _ => return None,
     };
     let len = coded_start + end + 2;
@@ -217,59 +207,6 @@ fn end_of_word(coded: &[u8]) -> Option<usize> {
         }
     }
     None
-}
-
-/// Decodes as much of `signs` as is base64, also of texts that were put behind each other. They have no other
-/// signs.
-pub fn unpacked(signs: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(signs.len() / 4 * 3 + 3);
-    for part in signs.split(|&sign| sign == b'=') {
-        // One sign has no byte.
-        let end = part.len() - usize::from(part.len() % 4 == 1);
-        let mut decoded = BASE64.decode(&part[..end]).unwrap_or_default();
-        bytes.append(&mut decoded);
-    }
-    bytes
-}
-
-/// Decodes base64, also of words that were put behind each other, and with too many signs that fill it up.
-fn base64(coded: &str) -> Option<Vec<u8>> {
-    let coded = coded.replace([' ', '\t'], "");
-    let mut bytes = Vec::with_capacity(coded.len());
-    for part in coded.split('=') {
-        BASE64.decode_vec(part, &mut bytes).ok()?;
-    }
-    Some(bytes)
-}
-
-/// Decodes `=C3`, and `_` as a blank. Other signs stay.
-fn quoted_printable(coded: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(coded.len());
-    let mut rest = coded;
-    while let Some((&first, behind)) = rest.split_first() {
-        match (first, byte_of_digits(behind)) {
-            (b'=', Some(byte)) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            (b'_', _) => {
-                bytes.push(b' ');
-                rest = behind;
-            }
-            (byte, _) => {
-                bytes.push(byte);
-                rest = behind;
-            }
-        }
-    }
-    bytes
-}
-
-/// Returns the byte that the two hex digits at the start of `text` stand for.
-pub fn byte_of_digits(text: &[u8]) -> Option<u8> {
-    let digits = std::str::from_utf8(text.get(..2)?).ok()?;
-    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
 /// Longest name that is looked at.

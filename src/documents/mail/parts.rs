@@ -27,7 +27,7 @@ use std::rc::Rc;
 use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders};
 use memchr::memmem::Finder;
 
-use super::from_line::name_of_header;
+use super::starts::name_of_header;
 
 /// Start of the names of header lines that say what a part is.
 const CONTENT: &[u8] = b"content-";

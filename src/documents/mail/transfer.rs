@@ -1,4 +1,4 @@
-//! Bodies without their transfer encoding.
+//! Bodies and words of header lines without their transfer encoding.
 //!
 //! ```text
 //! bmVlZGxlIGluIHRo!          needle in th        other signs mean nothing in base64
@@ -7,15 +7,26 @@
 //! a mailing list             ______________      a footer that a list put behind it stays
 //! ```
 //!
-//! Sources: RFC 2045, 6.7 and 6.8. mail-parser gives back the whole body as it stands if a sign of it does
+//! Sources: RFC 2045, 6.7 and 6.8, and RFC 2047, 4, for words. mail-parser gives back the whole body as it stands if a sign of it does
 //! not belong there, so bodies are decoded here. Text that is no base64 at all, though it is said to be,
 //! stays. Time is linear in the bytes.
 
 use std::borrow::Cow;
 
-use super::headers::{byte_of_digits, unpacked};
+use base64::Engine;
+use base64::alphabet::STANDARD as ALPHABET;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
 use super::parts::Encoding;
 
+/// Base64 with or without the signs that fill it up.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 /// Fewest signs of a line behind base64 that ended, if the line is base64, too.
 const MIN_SIGNS: usize = 24;
 
@@ -33,7 +44,7 @@ fn base64(coded: &[u8]) -> Cow<'_, [u8]> {
     let (data, footer) = coded.split_at(end_of_base64(coded));
     let is_sign = |byte: &u8| is_base64(*byte) || *byte == b'=';
     let signs: Vec<u8> = data.iter().copied().filter(is_sign).collect();
-    let mut bytes = unpacked(&signs);
+    let mut bytes = unpacked(&signs, true).unwrap_or_default();
     let has_others = data.iter().any(|byte| !is_sign(byte) && !byte.is_ascii_whitespace());
     if has_others && bytes.iter().any(is_control) {
         // It is a text with signs of its own.
@@ -49,6 +60,18 @@ fn base64(coded: &[u8]) -> Cow<'_, [u8]> {
     bytes.extend_from_slice(footer);
     bytes.push(b'\n');
     Cow::Owned(bytes)
+}
+
+/// Decodes base64, also of texts that were put behind each other, and with too many signs that fill it up. Returns
+/// none if it has other signs, or a text that is not cut ends with a sign that has no byte.
+fn unpacked(signs: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(signs.len() / 4 * 3 + 3);
+    for part in signs.split(|&sign| sign == b'=') {
+        // One sign has no byte.
+        let rest = usize::from(is_cut && part.len() % 4 == 1);
+        BASE64.decode_vec(&part[..part.len() - rest], &mut bytes).ok()?;
+    }
+    Some(bytes)
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -124,6 +147,18 @@ fn quoted_printable(coded: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Decodes an encoded word in base64, with blanks anywhere. Returns none if it has other signs.
+pub fn base64_word(coded: &str) -> Option<Vec<u8>> {
+    unpacked(coded.replace([' ', '\t'], "").as_bytes(), false)
+}
+
+/// Decodes an encoded word in quoted-printable, in which `_` is a blank.
+pub fn quoted_word(coded: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(coded.len());
+    push_unquoted(coded.replace('_', " ").as_bytes(), &mut bytes);
+    bytes
+}
+
 /// Appends `text` with the bytes for `=C3`.
 fn push_unquoted(text: &[u8], bytes: &mut Vec<u8>) {
     let mut rest = text;
@@ -139,6 +174,13 @@ fn push_unquoted(text: &[u8], bytes: &mut Vec<u8>) {
         }
     }
     bytes.extend_from_slice(rest);
+}
+
+/// Returns the byte that the two hex digits at the start of `text` stand for.
+fn byte_of_digits(text: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(text.get(..2)?).ok()?;
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
 #[cfg(test)]

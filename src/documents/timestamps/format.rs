@@ -13,7 +13,7 @@ use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 use super::behind::{among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, year_behind};
 use super::forms::Moment;
 use super::scan::{DayTime, Scan};
-use super::shown::Shown;
+use super::told_by_lines::Shown;
 use super::zones::{self, Unclear, Zone};
 
 /// First number of `%s` that is not read, in the year 5138: it is one of milliseconds.

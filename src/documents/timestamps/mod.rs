@@ -10,19 +10,13 @@
 //! occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts by the
 //! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
 //! changed: a member of an archive has its own time of that, and so has a stream of gzip. In lines it goes back by a
-//! year where they do ([`years`]). They also tell the order of dates such as `17/06/09` ([`short`]).
+//! year where they do ([`LineTime`]). They also tell the order of dates such as `17/06/09` ([`told_by_lines`]).
 
 mod behind;
-mod digits;
-mod explained;
 mod format;
 mod forms;
-#[cfg(test)]
-mod oracle;
 mod scan;
-mod short;
-mod shown;
-mod years;
+mod told_by_lines;
 mod zones;
 
 use std::cell::Cell;
@@ -36,17 +30,17 @@ use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono::{
+    DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, TimeZone, Utc,
+};
 use regex::bytes::Regex;
 
-use self::digits::Digits;
-pub use self::digits::from_seconds;
-use self::explained::Explained;
 use self::format::Format;
 use self::forms::Moment;
-use self::short::{Order, Short};
-use self::shown::Shown;
-pub use self::years::{LineTime, MAX_HELD};
+use self::scan::Digits;
+pub use self::scan::from_seconds;
+pub use self::told_by_lines::{LineTime, MAX_HELD};
+use self::told_by_lines::{Order, Short, Shown};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;
 use crate::Documents;
@@ -249,9 +243,9 @@ impl Clock {
         let in_last_year = |shown: &Shown, limit| last_until(shown, limit);
         let micros = |shown: &Shown, local| self.in_zone(local, shown.zone);
         let shorts = times.iter().filter_map(LineTime::short);
-        let order = self.order.or_else(|| short::order(shorts, self.day_after(SystemTime::now())));
+        let order = self.order.or_else(|| told_by_lines::order(shorts, self.day_after(SystemTime::now())));
         let for_short = |short: &Short| self.micros(Moment::Shown(short.shown(order?)));
-        let settled = years::settled(times, in_last_year, micros, for_short);
+        let settled = told_by_lines::settled(times, in_last_year, micros, for_short);
         self.order = order;
         let num_missing = settled.iter().filter(|micros| micros.is_none()).count();
         self.count(settled.len() as u64, num_missing as u64);
@@ -359,7 +353,7 @@ impl Clock {
             // A line alone.
             Moment::Short(short) => {
                 let dates = std::iter::once((short, self.latest_known()));
-                short.shown(short::order(dates, self.day_after(SystemTime::now()))?)
+                short.shown(told_by_lines::order(dates, self.day_after(SystemTime::now()))?)
             }
         };
         match shown.year {
@@ -465,3 +459,59 @@ pub fn changed(input: &Input) -> SystemTime {
 
 #[cfg(test)]
 mod tests;
+
+/// Number of characters of a line that an example shows.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// Counts of lines by the form of their time, in the order in which they appear.
+#[derive(Debug, Clone, Default)]
+pub struct Explained {
+    forms: Vec<FormLines>,
+}
+
+/// Lines of one form.
+#[derive(Debug, Clone)]
+struct FormLines {
+    /// Name of the form; none for lines without a time.
+    form: Option<String>,
+    num_lines: u64,
+    /// The first line, and its time.
+    example: (String, Option<i64>),
+}
+
+impl Explained {
+    /// Counts `line`, whose time has `form`.
+    pub fn add(&mut self, form: Option<&str>, line: &[u8], micros: Option<i64>) {
+        match self.forms.iter_mut().find(|known| known.form.as_deref() == form) {
+            Some(known) => known.num_lines += 1,
+            None => {
+                let text = String::from_utf8_lossy(line);
+                let shown: String = text.chars().take(MAX_SHOWN_CHARS).map(visible).collect();
+                let form = form.map(str::to_owned);
+                self.forms.push(FormLines { form, num_lines: 1, example: (shown, micros) });
+            }
+        }
+    }
+
+    /// Returns the table, the most frequent form first, in lines.
+    pub fn table(&self) -> Vec<String> {
+        let total: u64 = self.forms.iter().map(|form| form.num_lines).sum();
+        let mut forms: Vec<&FormLines> = self.forms.iter().collect();
+        forms.sort_by_key(|form| (form.form.is_none(), std::cmp::Reverse(form.num_lines)));
+        let header = format!("{:<28} {:>12} {:>7}  example", "form", "lines", "share");
+        let row = |form: &&FormLines| {
+            let share = 100.0 * form.num_lines as f64 / total as f64;
+            let (line, micros) = &form.example;
+            let time = micros.and_then(DateTime::<Utc>::from_timestamp_micros);
+            let time = time.map(|time| format!("  ->  {}", time.to_rfc3339_opts(SecondsFormat::AutoSi, true)));
+            let (name, num_lines) = (form.form.as_deref().unwrap_or("no time"), form.num_lines);
+            format!("{name:<28} {num_lines:>12} {share:>5.1} %  {line}{}", time.unwrap_or_default())
+        };
+        std::iter::once(header).chain(forms.iter().map(row)).collect()
+    }
+}
+
+/// Returns `c`, or a replacement of a character that terminals obey.
+fn visible(c: char) -> char {
+    if c.is_control() { '\u{fffd}' } else { c }
+}

@@ -1,19 +1,27 @@
-//! Dates of three numbers of two digits, whose order the lines of an input tell.
+//! Times whose meaning the lines of an input tell: without a year, or with dates of three numbers of two digits.
 //!
 //! ```text
 //! 30/05/24 INFO  31/05/24 INFO  01/06/24 INFO     file of June 2024
 //! 2030-05-24     2031-05-24     2001-06-24        year first: in the future
 //! 2024-05-30     2024-05-31     2024-06-01        day first
+//!
+//! lines     Nov 30   Dec 31 | Jan  1   Jun  5 | Feb  2     the input was last changed in March 2024
+//! years     2022     2022     2023     2023     2024      from the end to the start
 //! ```
 //!
 //! An order is possible if it reads each line, as a day up to the last change of the input. It is meant if
 //! lines go forth and back by much less in it than in any other. The logs of Hadoop and Spark have the year
 //! first. So that is meant, too, if nothing speaks against it: another order with smaller steps, or the only
-//! one that is close to the last change. Otherwise no time is found. O(lines).
+//! one that is close to the last change. Otherwise no time is found.
+//!
+//! The last time without a year lies in the last year in which it can be. Lines of a log ascend. So a time that would
+//! be more than [`MAX_BACK`] behind the next one lies in the year before. Lines may still be out of order by less than
+//! that, as in logs that were joined in another order.
+//!
+//! O(lines); the lines of an input are held until it ends, up to [`MAX_HELD`].
 
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 
-use super::shown::{MAX_BACK, Shown};
 use super::zones::Zone;
 
 /// Orders of year, month and day, the usual one first.
@@ -128,6 +136,96 @@ pub fn order(dates: impl Iterator<Item = (Short, NaiveDateTime)>, now: NaiveDate
         |reading: &&Reading| reading.order == Order::Year && others(reading).all(|other| reading.is_as_good(other));
     let mut possible = readings.iter().filter(|reading| reading.is_possible && !is_empty);
     possible.find(|reading| is_clear(reading) || is_usual(reading)).map(|reading| reading.order)
+}
+
+/// The most by which the time of a line may be behind that of the next one.
+pub const MAX_BACK: TimeDelta = TimeDelta::days(92);
+
+/// A time of clocks and calendars.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown {
+    /// Year, if it is stated.
+    pub year: Option<i32>,
+    /// Month, from 1.
+    pub month: u32,
+    /// Day of the month, from 1.
+    pub day: u32,
+    /// Time of the day, if it is stated.
+    pub time: Option<NaiveTime>,
+    /// Zone of the clock, if it is stated.
+    pub zone: Option<Zone>,
+}
+
+/// Number of times that are held at most. Those of a longer input are settled without the ones behind them.
+pub const MAX_HELD: usize = 1 << 20;
+
+/// Time of a line.
+#[derive(Debug, Clone, Copy)]
+pub enum LineTime {
+    /// Microseconds since 1970, or none.
+    Known(Option<i64>),
+    /// A time without a year, and the last time that it can mean.
+    Yearless(Shown, NaiveDateTime),
+    /// A time with a date of two digits, and the last time that it can mean.
+    Short(Short, NaiveDateTime),
+}
+
+impl LineTime {
+    /// Returns true if other lines tell the time.
+    pub fn needs_others(&self) -> bool {
+        !matches!(self, Self::Known(_))
+    }
+
+    /// Returns the date of two digits, and the last time that it can mean.
+    pub fn short(&self) -> Option<(Short, NaiveDateTime)> {
+        match self {
+            Self::Short(short, latest) => Some((*short, *latest)),
+            _ => None,
+        }
+    }
+}
+
+/// The next time without a year, and the last one that it could mean.
+#[derive(Clone, Copy)]
+struct Behind {
+    local: NaiveDateTime,
+    latest: NaiveDateTime,
+}
+
+impl Behind {
+    /// Returns the last time that a line before it can mean.
+    fn limit(self) -> NaiveDateTime {
+        self.local.checked_add_signed(MAX_BACK).map_or(self.latest, |limit| limit.min(self.latest))
+    }
+}
+
+/// Returns the times of successive lines. `in_last_year` returns the last time up to a limit that a line can
+/// mean, by its clock, `micros` the instant of a time, and `for_short` that of a date of two digits. Lines
+/// that can mean other last times, as those of another stream of gzip, tell nothing of each other.
+pub fn settled(
+    times: &[LineTime],
+    in_last_year: impl Fn(&Shown, NaiveDateTime) -> Option<NaiveDateTime>,
+    micros: impl Fn(&Shown, NaiveDateTime) -> Option<i64>,
+    for_short: impl Fn(&Short) -> Option<i64>,
+) -> Vec<Option<i64>> {
+    let mut behind: Option<Behind> = None;
+    let mut found = Vec::with_capacity(times.len());
+    for time in times.iter().rev() {
+        found.push(match time {
+            LineTime::Known(micros) => *micros,
+            LineTime::Short(short, _) => for_short(short),
+            LineTime::Yearless(shown, latest) => {
+                let limit = behind.filter(|behind| behind.latest == *latest).map_or(*latest, Behind::limit);
+                let local = in_last_year(shown, limit);
+                if let Some(local) = local {
+                    behind = Some(Behind { local, latest: *latest });
+                }
+                local.and_then(|local| micros(shown, local))
+            }
+        });
+    }
+    found.reverse();
+    found
 }
 
 #[cfg(test)]

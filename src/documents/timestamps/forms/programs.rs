@@ -16,7 +16,7 @@ use memchr::memmem;
 
 use super::{Date, Found, MAX_FIELD_BYTES, Moment, Shown, Stamp, behind_level, epoch, rest_of};
 use crate::timestamps::scan::{DayTime, Scan};
-use crate::timestamps::short::Short;
+use crate::timestamps::told_by_lines::Short;
 use crate::timestamps::zones::Unclear;
 
 /// Reads the stamp of Chromium, month and day before `/`.

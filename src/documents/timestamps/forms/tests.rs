@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDateTime};
 
 use super::*;
-use crate::timestamps::short::Order;
+use crate::timestamps::told_by_lines::Order;
 
 /// Formats a moment: with `Z` if it is an instant, and otherwise with its offset.
 fn shown(line: &str) -> String {

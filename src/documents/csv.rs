@@ -21,9 +21,9 @@ use arrow::error::ArrowError;
 use memchr::{memchr, memchr2};
 
 use crate::csv_rows::{BATCH_ROWS, BadRow, Decoder, Fault, Form};
+use crate::csv_rows::{NO_QUOTE, Quotes};
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
-use crate::quotes::{NO_QUOTE, Quotes};
 use crate::rows::Rows;
 use crate::{BATCH_BYTES, display};
 

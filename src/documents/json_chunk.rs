@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
     use crate::columns::NoColumns;
-    use crate::faults::Faults;
+    use crate::failure::Faults;
     use crate::inputs::{Input, Source};
     use crate::open::{ExpansionLimits, open};
     use crate::{Gather, Nowhere, ReadOptions};

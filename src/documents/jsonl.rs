@@ -22,12 +22,12 @@ use arrow::json::ReaderBuilder;
 
 use crate::charset::MARK;
 use crate::failure::{Failure, Outcome};
-use crate::json_array::ArrayLines;
 use crate::json_chunk::{Chunk, Cutter, Wanted};
 use crate::json_mend::{self, Mended};
+use crate::json_objects::ArrayLines;
 use crate::json_objects::SEPARATOR;
-use crate::json_parts::{self, Joined};
 use crate::json_shape::Shape;
+use crate::log_lines::{JoinedRows, join_rows, may_be_parts};
 use crate::numbers;
 use crate::open::Opened;
 use crate::rows::{self, Rows};
@@ -189,15 +189,15 @@ fn take_chunk(
             chunk.unit
         ))
     })?;
-    let joined = if rows.options.join_partial && json_parts::are_possible(field, &batch.schema()) {
+    let joined = if rows.options.join_partial && may_be_parts(field, &batch.schema()) {
         let ends: Vec<usize> = chunk.rows.iter().map(|(_, end)| *end).collect();
-        json_parts::join(&batch, &ends, place.is_end, rows.options.max_row_bytes)?
+        join_rows(&batch, &ends, place.is_end, rows.options.max_row_bytes)?
     } else {
         None
     };
     let locate = |row_idx: usize| format!("{} {}", chunk.unit, chunk.line(row_idx));
     match joined {
-        Some(Joined { batch, firsts, num_taken }) => {
+        Some(JoinedRows { batch, firsts, num_taken }) => {
             let joined_parts = &rows.sink.joined_parts;
             joined_parts.set(joined_parts.get() + (num_taken - firsts.len()) as u64);
             rows.take(field, &batch, &|row_idx| locate(firsts[row_idx]))?;

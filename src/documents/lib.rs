@@ -61,7 +61,6 @@
     allow(dead_code, unused_imports, reason = "what only the readers of a feature use")
 )]
 
-mod ahead;
 mod archives;
 mod arrow_ipc;
 mod avro;
@@ -72,16 +71,13 @@ mod csv_rows;
 mod decoders;
 pub mod display;
 pub mod failure;
-mod faults;
 #[cfg(any(feature = "mail", feature = "warc"))]
 mod headers;
 mod html;
 mod inputs;
-mod json_array;
 mod json_chunk;
 mod json_mend;
 mod json_objects;
-mod json_parts;
 mod json_shape;
 mod jsonl;
 mod lines;
@@ -94,7 +90,6 @@ mod office;
 mod open;
 mod parquet;
 pub mod pattern;
-mod quotes;
 mod remarks;
 mod rows;
 mod timestamps;
@@ -110,7 +105,6 @@ use std::sync::Arc;
 
 use regex::bytes::Regex;
 
-use self::ahead::Ahead;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::charset::Charset;
@@ -118,7 +112,6 @@ pub use self::columns::ColumnSink;
 use self::columns::NoColumns;
 pub use self::csv::{Dialect, Quote};
 pub use self::failure::{Failure, FailureKind, Outcome};
-use self::faults::Faults;
 pub use self::inputs::{Input, Source, StoredBytes, StoredFile, since_1970};
 use self::log_lines::{JoinedParts, Mended, WithoutColours};
 pub use self::numbers::Numbers;
@@ -128,6 +121,8 @@ use self::remarks::{Judged, Tally, Undecoded, Unsearchable};
 use self::rows::Rows;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
+use crate::failure::Faults;
+use crate::inputs::Ahead;
 
 /// Maximum bytes of text in a batch.
 pub const BATCH_BYTES: usize = 4 << 20;

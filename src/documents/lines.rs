@@ -246,7 +246,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
 mod tests {
     use super::*;
     use crate::columns::NoColumns;
-    use crate::faults::Faults;
+    use crate::failure::Faults;
     use crate::inputs::{Input, Source};
     use crate::{Batch, Gather, ReadOptions, Sink};
 

@@ -28,9 +28,9 @@ use memchr::memchr_iter;
 
 use crate::csv::{self, Table};
 use crate::csv_rows::Form;
+use crate::csv_rows::{NO_QUOTE, Quotes};
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
-use crate::quotes::{NO_QUOTE, Quotes};
 use crate::rows::Rows;
 use crate::timestamps;
 

@@ -12,7 +12,6 @@
 //! documents then. All of its parts together may expand as far as one zip file of this length. A tag or text of a
 //! part, and what is held in memory, may have `--max-row-size` bytes.
 
-mod escaped;
 mod open_document;
 mod open_xml;
 mod rtf;
@@ -28,8 +27,8 @@ use zip::ZipArchive;
 use self::text::Text;
 use self::xml::{Token, TooLong, Xml};
 use crate::display;
+use crate::failure::MemberBytes;
 use crate::failure::{Failure, Outcome};
-use crate::faults::MemberBytes;
 use crate::inputs::Input;
 use crate::open::{Budget, Counters, Opened, limited, open_member};
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Cells have a tab between them, also for cells that are empty. Rows without text are left out. A cell is
-//! one line: line ends in it become blanks. Characters that a text cannot have are [escaped](super::escaped)
+//! one line: line ends in it become blanks. Characters that a text cannot have are [escaped](super::open_xml::unescaped)
 //! in the file. Numbers stand as they are stored, dates, too, which are days since 1900. Formulas give their
 //! value. Comments and text boxes follow the rows of their sheet.
 //!
@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::io::{Read, Seek};
 
-use super::escaped::unescaped;
+use super::open_xml::unescaped;
 use super::open_xml::{self, Comments};
 use super::text::Text;
 use super::xml::{Element, Token, Xml};

@@ -1,4 +1,4 @@
-//! WARC: the responses, resources and conversions of a crawl.
+//! WARC and ARC: the responses, resources and conversions of a crawl.
 //!
 //! ```text
 //! WARC/1.0                                      one record
@@ -15,29 +15,42 @@
 //! ```
 //!
 //! Source: ISO 28500, <https://iipc.github.io/warc-specifications/>. Requests, metadata and revisits are
-//! left out. Of a response of HTTP the text is the body, with the lengths of chunks taken out. A body with
+//! left out. Of a response of HTTP the text is the body, with the lengths of chunks taken out ([`Chunks`]). A body with
 //! a content encoding stays as it is, and with `--html text` it is [`decoded`](coded), and becomes text if it is HTML
-//! ([`html`]). Files of [`arc`] are read, too. Memory does not grow with a record, besides its header lines.
+//! ([`html`]). Memory does not grow with a record, besides its header lines.
 //!
 //! Some programs write wrong lengths. Where no record begins behind one, the bytes up to the next line that begins
 //! one are left out with a warning. A file whose first bytes begin no record is an error.
+//!
+//! ARC has the crawls before WARC:
+//!
+//! ```text
+//! filedesc://a.arc 0.0.0.0 20140216050221 text/plain 75      the first record: version of the file
+//! 1 0 Capture
+//! URL IP-address Archive-date Content-type Archive-length
+//!
+//! http://example.com/ 192.0.2.1 20140216050221 text/html 1591
+//! HTTP/1.1 200 OK                                             1,591 bytes, as in WARC
+//! ```
+//!
+//! Version 2 has `Result-code Checksum Location Offset Filename` before the length. A URL may have blanks, so a line
+//! is read from its end. Source: "Arc File Format" of the Internet Archive,
+//! <https://archive.org/web/researcher/ArcFileFormat.php>.
 
-mod arc;
-mod chunks;
 mod coded;
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use self::chunks::Chunks;
+use chrono::NaiveDateTime;
 
+use self::coded::Chunks;
 use crate::charset::Given;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns, read_head};
-use crate::html;
 use crate::open::Opened;
 use crate::rows::Rows;
-use crate::timestamps;
+use crate::{html, timestamps};
 
 /// Types of records that become documents.
 const KEPT_TYPES: [&str; 3] = ["response", "resource", "conversion"];
@@ -59,7 +72,7 @@ impl Form {
     fn begins(self, line: &[u8]) -> bool {
         match self {
             Self::Warc => line.starts_with(b"WARC/"),
-            Self::Arc => arc::begins(line),
+            Self::Arc => begins_arc(line),
         }
     }
 
@@ -82,7 +95,7 @@ impl Form {
 
 /// Reads the records of one input, which begins with `head`.
 pub fn read(mut opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Outcome {
-    let form = if head.starts_with(arc::START) { Form::Arc } else { Form::Warc };
+    let form = if head.starts_with(ARC_START) { Form::Arc } else { Form::Warc };
     let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
     let failed = |error: io::Error| budget.failed(codec, input, &error);
     let mut columns = RecordColumns::new(["type", "content_type"]);
@@ -228,6 +241,60 @@ impl Record {
     }
 }
 
+/// First bytes of a file of ARC.
+const ARC_START: &[u8] = b"filedesc://";
+/// Fields of a line of ARC behind the URL, in version 1 and 2.
+const ARC_NUM_FIELDS: [usize; 2] = [4, 9];
+/// Places of the date and the type among these fields.
+const ARC_DATE: usize = 1;
+const ARC_TYPE: usize = 2;
+/// Digits of a date: `20140216050221`. Some programs write more.
+const ARC_DATE_DIGITS: usize = 14;
+
+/// Returns true if `line` begins a record.
+fn begins_arc(line: &[u8]) -> bool {
+    Record::from_line(line).is_ok()
+}
+
+impl Record {
+    /// Reads the line in front of a record.
+    ///
+    /// # Errors
+    /// It is none. The text says what was expected.
+    fn from_line(line: &[u8]) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_end();
+        let found = ARC_NUM_FIELDS.into_iter().rev().find_map(|num_fields| Self::from_fields(text, num_fields));
+        found.ok_or_else(|| {
+            let start: String = text.chars().take(60).collect();
+            format!("expected a line of ARC: URL, address, date, type and length; found {start:?}")
+        })
+    }
+
+    /// Reads a line with this number of fields behind the URL.
+    fn from_fields(text: &str, num_fields: usize) -> Option<Self> {
+        let mut fields: Vec<&str> = text.rsplitn(num_fields + 1, ' ').collect();
+        fields.reverse();
+        let (uri, fields) = fields.split_first()?;
+        let date = *fields.get(ARC_DATE)?;
+        let is_date = date.len() >= ARC_DATE_DIGITS && date.bytes().all(|byte| byte.is_ascii_digit());
+        if fields.len() < num_fields || !is_date || !uri.contains(':') {
+            return None;
+        }
+        let len_bytes = fields.last()?.parse().ok()?;
+        let kind = if uri.as_bytes().starts_with(ARC_START) { "filedesc" } else { "response" };
+        let time = NaiveDateTime::parse_from_str(&date[..ARC_DATE_DIGITS], "%Y%m%d%H%M%S").ok();
+        Some(Self {
+            kind: kind.to_owned(),
+            path: Some((*uri).to_owned()),
+            date: time.map(|time| time.and_utc().timestamp_micros()),
+            content_type: Some(fields[ARC_TYPE].to_owned()),
+            is_http: uri.starts_with("http://") || uri.starts_with("https://"),
+            len_bytes,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +316,24 @@ mod tests {
         ] {
             assert_eq!(Record::parse(head.as_bytes()).unwrap_err(), reason);
         }
+    }
+
+    #[test]
+    fn lines_of_both_versions_are_read_from_their_end() {
+        let one = b"http://a/b c?d=e f 192.0.2.1 20140216050221 text/html 1591\r\n";
+        let two = b"http://a/b c?d=e f 192.0.2.1 20140216050221 text/html 200 abc - 0 a.arc 1591\n";
+        for line in [one.as_slice(), two] {
+            let record = Record::from_line(line).unwrap();
+            assert_eq!(record.path.as_deref(), Some("http://a/b c?d=e f"));
+            assert_eq!((record.content_type.as_deref(), record.len_bytes), (Some("text/html"), 1591));
+            assert_eq!((record.date, record.is_http), (Some(1_392_526_941_000_000), true));
+        }
+        let first = Record::from_line(b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 75\n").unwrap();
+        assert_eq!((first.kind.as_str(), first.is_http), ("filedesc", false));
+        for line in ["", "\n", "http://a/", "http://a/ 1.2.3.4 2014 text/html 1", "a 1.2.3.4 20140216050221 t 1"] {
+            assert!(!begins_arc(line.as_bytes()), "{line}");
+        }
+        assert!(!begins_arc(b"http://a/ 1.2.3.4 20140216050221 text/html -1\n"));
+        assert!(!begins_arc("http://a/ 1.2.3.4 2014021605022\u{e9} text/html 1\n".as_bytes()));
     }
 }

@@ -20,8 +20,8 @@ use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
-use crate::listing::Listing;
 use crate::living::Living;
+use crate::ls::Listing;
 use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.

@@ -10,7 +10,6 @@
 mod append;
 mod follow;
 mod job;
-mod left_out;
 mod options;
 
 use std::path::{Path, PathBuf};
@@ -27,8 +26,7 @@ use tadoc_store::RECOMPRESS_RATIO;
 use self::append::{Appending, append};
 pub use self::append::{Shapes, Written, write};
 use self::follow::{Follow, follow};
-pub use self::job::{Job, Machine};
-pub use self::left_out::{Filter as DocumentFilter, LeftOut};
+pub use self::job::{DocumentFilter, Job, LeftOut, Machine};
 use self::options::Html;
 pub use self::options::{Building, Forms, Packed, When};
 use crate::inputs::{self, Filter, Found};

@@ -21,29 +21,27 @@
 //! calibrate measures storage and the link to the GPU
 //! ```
 //!
-//! Each subcommand has its own file. Shared modules are `living` (an open living corpus), `listing` (its documents
-//! by path), `workers` (whose twin `without_workers` is compiled without the feature), `taken` (the paths that it has), `origins` (the files that they came from), `tasks` (its documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
-//! files that commands write). Statements are those of `tadoc_session`, and documents are read by
-//! `tadoc_documents`. The command uses only the public API of the libraries.
+//! Each subcommand has its own file; `history` and `clean-up` share `versions`. Shared modules are `living` (an open
+//! living corpus), `ls` (its documents by path), `without_workers` (what stands for workers in a build that has none),
+//! `taken` (the paths that it has, and the files that they came from), `tasks` (its documents a few at a time), `inputs`
+//! (the files to read), `columns` (the user columns of rows) and `output` (the files that commands write). Statements
+//! are those of `tadoc_session`, and documents are read by `tadoc_documents`. The command uses only the public API of
+//! the libraries.
 //!
 //! The binary calls [`main`]. The wheel of the Python module calls [`run`] for its command `tadoc`.
 
 mod calibrate;
 mod cat;
-mod clean_up;
 mod columns;
 mod demo;
 mod edit;
 mod grep;
-mod history;
 mod info;
 mod ingest;
 mod inputs;
-mod listing;
 mod living;
 mod ls;
 mod optimize;
-mod origins;
 mod output;
 mod plot;
 mod restore;
@@ -52,8 +50,9 @@ mod sync;
 mod taken;
 mod tasks;
 mod verify;
-#[cfg_attr(not(feature = "distributed"), path = "without_workers.rs")]
-mod workers;
+mod versions;
+#[cfg(not(feature = "distributed"))]
+mod without_workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -62,6 +61,16 @@ use std::{env, thread};
 
 use clap::{Parser, Subcommand};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, leave};
+
+#[cfg(not(feature = "distributed"))]
+use self::without_workers as workers;
+
+/// `tadoc worker`, and the arguments of other commands that name workers.
+#[cfg(feature = "distributed")]
+mod workers {
+    pub use tadoc_server::worker::{Arguments as Worker, run};
+    pub use tadoc_server::workers::Arguments as Named;
+}
 
 /// SQL on compressed text.
 ///
@@ -89,8 +98,8 @@ enum Command {
     Sync(sync::Arguments),
     Edit(edit::Arguments),
     Optimize(optimize::Arguments),
-    CleanUp(clean_up::Arguments),
-    History(history::Arguments),
+    CleanUp(versions::CleanUp),
+    History(versions::History),
     Ls(ls::Arguments),
     Cat(cat::Arguments),
     Restore(restore::Arguments),
@@ -164,8 +173,8 @@ fn dispatch(command: Command) -> Outcome {
         Command::Sync(arguments) => sync::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),
         Command::Optimize(arguments) => optimize::run(&arguments),
-        Command::CleanUp(arguments) => clean_up::run(&arguments),
-        Command::History(arguments) => history::run(&arguments),
+        Command::CleanUp(arguments) => versions::clean_up(&arguments),
+        Command::History(arguments) => versions::history(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),

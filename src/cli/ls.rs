@@ -1,18 +1,29 @@
-//! `tadoc ls`: lists the documents of a corpus.
+//! `tadoc ls`: lists the documents of a corpus; and these documents by path, for other commands: which there are, and
+//! which of them are asked for.
 //!
-//! Only the facts of documents are read: no dictionary and no grammar. Documents that share a path,
-//! such as the lines of a file, are listed as one path; `--json` has each of them.
+//! ```text
+//! corpus file    facts of each segment ─▶ documents      (no dictionary, no grammar)
+//! living corpus  one version           ─▶ documents      without the dropped ones
+//! ```
+//!
+//! Ids of documents are those of SQL: they count on from file to file. Documents that share a path, such as the lines
+//! of a file, are listed as one path; `--json` has each of them.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use tadoc::edits::LivingCorpus;
+use tadoc::format::{OpenLimits, SegmentMeta, read_document_facts, read_segment};
+use tadoc::ids::DocId;
+use tadoc::segment::{DocumentFacts, SegmentFacts};
 use tadoc_documents::display::plain;
-use tadoc_session::{BlockingResolver, Outcome};
+use tadoc_documents::pattern::{Pattern, is_glob};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
-use crate::listing::{Globs, Listing};
+use crate::living::Living;
 
 /// List the documents of a corpus
 ///
@@ -81,4 +92,133 @@ pub fn run(arguments: &Arguments) -> Outcome {
     })?;
     out.flush()?;
     if is_empty && !arguments.globs.is_empty() { Err(globs.nothing_chosen(&arguments.corpus)) } else { Ok(()) }
+}
+
+/// A document.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed<'a> {
+    pub doc_id: u64,
+    pub path: &'a str,
+    pub len_bytes: u64,
+    /// Index of its file.
+    pub file_idx: usize,
+}
+
+/// Files, or one version of a living corpus.
+pub enum Listing {
+    Files(Vec<(CorpusFile, DocumentFacts)>),
+    Living(Box<LivingCorpus>),
+}
+
+impl Listing {
+    /// Reads the facts of the documents at `location`.
+    ///
+    /// # Errors
+    /// Nothing is at `location`, it cannot be read, or it is damaged.
+    pub fn read(resolver: &BlockingResolver, location: &Path, version: Option<u64>) -> Outcome<Self> {
+        Ok(match resolver.corpora(location, version)? {
+            Corpora::Living(store) => {
+                let living = Living { store, resolver: resolver.clone() };
+                Self::Living(Box::new(living.corpus(&living.version(version)?)?))
+            }
+            Corpora::Files(files) => {
+                let read = |file: StoredFile| {
+                    let file = file.open()?;
+                    let facts = facts_of(&file)?;
+                    Ok((file, facts))
+                };
+                Self::Files(files.into_iter().map(read).collect::<Outcome<_>>()?)
+            }
+        })
+    }
+
+    /// Calls `visit` with each document, in order of id.
+    ///
+    /// # Errors
+    /// The errors of `visit`, and of documents whose length cannot be read.
+    pub fn for_each(&self, visit: &mut dyn FnMut(Listed<'_>) -> Outcome) -> Outcome {
+        match self {
+            Self::Files(files) => {
+                let mut first_doc_id = 0;
+                for (file_idx, (_, facts)) in files.iter().enumerate() {
+                    for doc in 0..facts.num_docs() {
+                        let (path, length) = (facts.path(doc).unwrap_or_default(), facts.length(doc));
+                        let len_bytes = length.unwrap_or_default().len_bytes;
+                        visit(Listed { doc_id: first_doc_id + doc, path, len_bytes, file_idx })?;
+                    }
+                    first_doc_id += facts.num_docs();
+                }
+            }
+            Self::Living(corpus) => {
+                for doc_id in (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id)) {
+                    if let Some(path) = corpus.path(doc_id) {
+                        let (len_bytes, file_idx) = (corpus.len_bytes(doc_id)?, 0);
+                        visit(Listed { doc_id, path, len_bytes, file_idx })?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the facts of the documents of `file`. No dictionary and no grammar is read, but of files of the first
+/// releases.
+///
+/// # Errors
+/// The file cannot be read, or it is damaged.
+pub fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
+    let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
+    let read = |(segment_idx, meta): (usize, &SegmentMeta)| {
+        if let Some(range) = meta.facts_range() {
+            let bytes = file.read(range)?;
+            return Ok(read_document_facts(name, footer, segment_idx, &bytes, &limits)?);
+        }
+        // A file of the first releases: its grammars have the lengths.
+        let bytes = file.read(meta.byte_range())?;
+        let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
+        let lengths = DocId::range(0..meta.num_docs as usize).map(|doc| segment.dag.doc_length(doc));
+        let (lengths, continues) = (lengths.collect(), segment.continues);
+        Ok(SegmentFacts { paths: segment.paths, lengths, continues })
+    };
+    let facts = footer.segments.iter().enumerate().map(read).collect::<Outcome<_>>()?;
+    Ok(DocumentFacts::new(facts))
+}
+
+/// The globs of a command line, which choose documents by path.
+pub struct Globs(Vec<(String, Pattern)>);
+
+impl Globs {
+    /// Compiles `globs`. Without any, all documents are chosen.
+    ///
+    /// # Errors
+    /// A glob is invalid.
+    pub fn new(globs: &[String]) -> Outcome<Self> {
+        let compile = |glob: &String| match Pattern::new(glob) {
+            Ok(pattern) => Ok((glob.clone(), pattern)),
+            Err(fault) => Err(Failure::usage(fault)),
+        };
+        Ok(Self(globs.iter().map(compile).collect::<Outcome<_>>()?))
+    }
+
+    /// Returns true if the document `path` is chosen: a glob matches it or is equal to it. A glob
+    /// without a slash is compared with the name behind the last slash, too.
+    pub fn choose(&self, path: &str) -> bool {
+        let is_of = |(glob, pattern): &(String, Pattern)| glob == path || pattern.matches(path);
+        self.0.is_empty() || self.0.iter().any(is_of)
+    }
+
+    /// Returns the failure of a command that found no document.
+    pub fn nothing_chosen(&self, location: &Path) -> Failure {
+        let location = location.display();
+        let Some((first, _)) = self.0.first() else {
+            return Failure::new(format!("{location} has no documents"));
+        };
+        let hint = if is_glob(first) {
+            "* matches within one folder, ** across folders"
+        } else {
+            "a glob such as '*.md' or 'docs/**' chooses several"
+        };
+        Failure::new(format!("{location}: no document matches `{first}`; {hint}; `tadoc ls {location}` lists all"))
+    }
 }

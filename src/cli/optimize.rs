@@ -20,10 +20,10 @@ use tadoc_documents::display::{bytes, parse_age, parse_size, percent, plural};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
-use crate::clean_up::told;
 use crate::living::Living;
 use crate::output::{Output, say};
 use crate::tasks::{for_each_chain, path_of};
+use crate::versions::told;
 
 /// Number of bytes of a long document that are decoded at once.
 const PIECE_BYTES: u64 = 64 << 20;

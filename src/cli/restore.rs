@@ -44,7 +44,7 @@ use tadoc_documents::display::{bytes, plain, plural, rate, seconds};
 use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt, note};
 use tadoc_store::staging::LockedFile;
 
-use crate::listing::{Globs, Listing};
+use crate::ls::{Globs, Listing};
 use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
 
 /// Longest name of a file or folder on most systems.

@@ -10,28 +10,27 @@
 //! Each round lists the folder and compares it with what the last one has kept of each file: its size and the time of
 //! its last change. Only files that differ are read, and only documents with other bytes are stored. A killed sync
 //! leaves the version before it, or its own.
+//!
+//! `CALL sync('folder/', 'corpus/', …)` is one round from a statement. A call becomes a command line, so that both refuse
+//! the same values.
 
-mod call;
 mod documents;
 mod folder;
-mod known;
-mod prints;
 mod round;
 
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, Parser};
 use serde_json::json;
 use tadoc::Error;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{Documents, ReadOptions, display};
 use tadoc_session::location::{check_living_location, local_path};
-use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt, note};
+use tadoc_session::{BlockingResolver, CallArgument, CallValue, Failure, Outcome, Procedure, interrupt, note};
 use tadoc_store::{LivingStore, RECOMPRESS_RATIO, StoreOptions};
 
-pub use self::call::PROCEDURE;
 use self::folder::Folder;
 use self::round::{Kind, Report, Round, told};
 use crate::ingest::{Building, Forms, Job, Packed, When};
@@ -299,4 +298,57 @@ impl Arguments {
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let millis = text.strip_suffix("ms").and_then(|number| number.parse().ok());
     millis.map_or_else(|| display::parse_age(text), |millis| Ok(Duration::from_millis(millis)))
+}
+
+/// The procedure.
+pub const PROCEDURE: Procedure = Procedure { name: "sync", usage: CALL_USAGE, run: call };
+const CALL_USAGE: &str = "CALL sync('folder/', 'corpus/', dry_run => true)";
+/// Options of the command alone: a statement runs one round, and its answer is a row.
+const OF_COMMAND: [&str; 8] = ["watch", "interval", "verbose", "json", "quiet", "threads", "blocks_at_once", "device"];
+
+/// A call as a command line.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// Runs one round, and returns its counts.
+fn call(arguments: &[CallArgument]) -> Outcome<Vec<(&'static str, u64)>> {
+    let mut options = vec!["--quiet".to_owned()];
+    let mut places = vec!["--".to_owned()];
+    for CallArgument { name, value } in arguments {
+        match (name, value) {
+            (Some(name), _) if OF_COMMAND.contains(&name.as_str()) => {
+                return Err(Failure::usage(format!("CALL sync has no option {name}; as in {CALL_USAGE}")));
+            }
+            (Some(name), CallValue::Text(text)) => options.push(format!("{}={text}", flag(name))),
+            (Some(name), CallValue::Truth(true)) => options.push(flag(name)),
+            (Some(_), CallValue::Truth(false)) => {}
+            (None, CallValue::Text(text)) => places.push(text.clone()),
+            (None, CallValue::Truth(_)) => {
+                return Err(Failure::usage(format!("CALL sync: expected a folder and a corpus, as in {CALL_USAGE}")));
+            }
+        }
+    }
+    let line = Line::try_parse_from(options.into_iter().chain(places)).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("CALL sync: {first}; expected {CALL_USAGE}"))
+    })?;
+    let report = line.arguments.once()?;
+    let version = report.version.as_ref().map_or(0, |version| version.number);
+    Ok(vec![
+        ("version", version),
+        ("added", report.count(Kind::Added)),
+        ("changed", report.count(Kind::Changed)),
+        ("dropped", report.count(Kind::Dropped)),
+        ("unchanged", report.unchanged),
+    ])
+}
+
+/// Returns the flag of the option `name`.
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
 }

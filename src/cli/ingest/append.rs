@@ -23,8 +23,7 @@ use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version, WrittenPart
 use super::job::{Done, Job};
 use crate::inputs::Found;
 use crate::living::Living;
-use crate::origins::{KnownOrigins, Origins};
-use crate::taken::TakenPaths;
+use crate::taken::{KnownOrigins, Origins, TakenPaths};
 
 /// A bookmark that a commit moves.
 pub struct Moved {

@@ -1,4 +1,4 @@
-//! The documents of a version, and the digests of some of their texts.
+//! The documents of a version, and digests of texts: of some of them, and of files that are read without being stored.
 //!
 //! Paths and lengths are read from the facts of each file, without a grammar. A digest needs the text, so the segments
 //! with these documents are opened, one chain at a time. Only documents with edits that no optimize has merged need
@@ -15,12 +15,16 @@ use tadoc::Corpus;
 use tadoc::edits::Edit;
 use tadoc::format::{OpenLimits, SegmentMeta, read_segment};
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
+use tadoc_documents as documents;
 use tadoc_documents::display::{grouped, plain};
+use tadoc_documents::{Batch, Input, Sink};
 use tadoc_session::{CorpusFile, Failure, Outcome, interrupt};
 use tadoc_store::{Part, Version, VersionEdits};
 
-use crate::listing::facts_of;
+use crate::columns::Columns;
+use crate::ingest::Job;
 use crate::living::Living;
+use crate::ls::facts_of;
 use crate::tasks::{Task, tasks_of};
 
 /// Bytes of a long document that are read at once.
@@ -234,4 +238,53 @@ fn digest_of_pieces(len_bytes: u64, piece: impl Fn(u64) -> Outcome<Vec<u8>>) -> 
         hasher.update(&piece(offset)?);
     }
     Ok(hasher.finalize())
+}
+
+/// A document as its file has it now.
+#[derive(Debug)]
+pub struct Print {
+    pub path: Arc<str>,
+    pub len_bytes: u64,
+    pub digest: Hash,
+}
+
+/// Reads `inputs` as `job` does, and returns the prints of their documents, in order, and the faults of inputs that were
+/// left out from there on.
+///
+/// # Errors
+/// An input cannot be read, or the user has interrupted.
+pub fn prints(inputs: &[Input], job: &Job) -> Outcome<(Vec<Print>, Vec<String>)> {
+    let mut prints = Prints::default();
+    let mut columns = Columns::for_documents(&documents::Documents::Files);
+    let read = documents::read(inputs, &job.division, job.read, &job.archives, &mut columns, &mut prints);
+    if interrupt::is_asked() {
+        return Err(Failure::interrupted());
+    }
+    Ok((prints.done, read?.faults))
+}
+
+#[derive(Default)]
+struct Prints {
+    done: Vec<Print>,
+    /// Hasher and length of the document that goes on.
+    open: Option<(Hasher, u64)>,
+}
+
+impl Sink for Prints {
+    fn take(&mut self, batch: Batch) -> documents::Outcome {
+        if interrupt::is_asked() {
+            return Err(documents::Failure::new("interrupted"));
+        }
+        for (part, (path, _)) in batch.iter().zip(&batch.documents) {
+            let (mut hasher, before) = self.open.take().unwrap_or_default();
+            hasher.update(part.text);
+            let len_bytes = before + part.text.len() as u64;
+            if part.is_last {
+                self.done.push(Print { path: Arc::clone(path), len_bytes, digest: hasher.finalize() });
+            } else {
+                self.open = Some((hasher, len_bytes));
+            }
+        }
+        Ok(())
+    }
 }

@@ -24,11 +24,10 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use super::change::Change;
-use super::manifest::encode_manifest;
 use super::names::{CommitId, VERSIONS, version_name, version_number};
 use super::storage::{Storage, StorageError};
 use super::store::{LivingStore, StoreOptions};
-use super::version::{CommitCounts, CommitKind, Version};
+use super::version::{CommitCounts, CommitKind, Version, encode_manifest};
 use crate::retry::{Attempts, retrying};
 use tadoc::error::{Error, Result};
 use tadoc::format::WRITER;

@@ -41,12 +41,12 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
-//! `staging`, `storage` (the operations at a location), `local`, `object` and `location` (folders
-//! that survive power loss, object stores, and the choice between them), `retry` (also threads),
-//! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
-//! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew, and when
-//! that is due), `clean_up`, `known` (what a program keeps for its next run).
+//! Reading order: `names` (of commits and files), `version` (the value, and its bytes), `staging`,
+//! `storage` (the operations at a location), `local` and `object` (folders that survive power loss,
+//! and object stores), `retry` (also threads), `abandoned` (files without a commit), `store` (the
+//! handle, and the choice of the storage), `part_file`, `change` and `commit` (the next version),
+//! `assemble` (a version as a corpus), `optimize` (parts built anew, and when that is due),
+//! `clean_up`, `known` (what a program keeps for its next run).
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
@@ -57,8 +57,6 @@ mod clean_up;
 mod commit;
 mod known;
 mod local;
-mod location;
-mod manifest;
 mod names;
 mod object;
 mod optimize;
@@ -75,11 +73,9 @@ pub use assemble::{assemble, assemble_documents};
 pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
-pub use location::{storage_at, storage_in};
-pub use manifest::{decode_manifest, encode_manifest};
 pub use names::CommitId;
 pub use object::ObjectPrefix;
 pub use part_file::{PartWriter, WrittenPart};
 pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
-pub use store::{LivingStore, StoreOptions, VersionEdits};
-pub use version::{Bookmark, CommitCounts, CommitKind, Part, Version};
+pub use store::{LivingStore, StoreOptions, VersionEdits, storage_at, storage_in};
+pub use version::{Bookmark, CommitCounts, CommitKind, Part, Version, decode_manifest, encode_manifest};

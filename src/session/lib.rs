@@ -3,8 +3,7 @@
 //! ```text
 //! statements   parsed one by one, planned with parameters, started ─▶ rows
 //!     │
-//! session      DataFusion with all table functions
-//!     ├─ procedures  what CALL runs
+//! session      DataFusion with all table functions, and the procedures that CALL runs
 //!     ├─ memory      the limit of the process, and freed memory that goes back to the system (heap)
 //!     ├─ remote      the stores that statements name (stores)
 //!     └─ leave       the end of a process that is opening a GPU
@@ -39,7 +38,6 @@ pub mod leave;
 pub mod location;
 mod memory;
 mod parameters;
-mod procedures;
 mod remote;
 mod resolver;
 mod session;
@@ -51,7 +49,7 @@ pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
-pub use self::procedures::{CallArgument, CallValue, Procedure};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};
+pub use crate::session::{CallArgument, CallValue, Procedure};

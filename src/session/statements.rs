@@ -28,8 +28,7 @@ use futures::StreamExt;
 use crate::failure::{self, Failure, Outcome};
 use crate::memory::Statement as LimitedStatement;
 use crate::parameters::{Parameters, parameter_names};
-use crate::procedures::call;
-use crate::session::Session;
+use crate::session::{Session, call};
 
 /// The statements of a script, parsed on demand.
 pub struct Statements<'a>(DFParser<'a>);

@@ -9,11 +9,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use url::Url;
 
-use crate::columns::columns_of;
 use crate::exchanges::PlainRowsExec;
 use crate::files::check_no_user;
 use crate::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
-use crate::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
+use crate::scans::{Decoder, Encoder, columns_of, options, options_of, ordering_of, sorted_by};
 use crate::{TravelError, refused};
 use datafusion_tadoc::TadocExec;
 use datafusion_tadoc::travel::{

@@ -19,7 +19,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, display_plan_ascii};
 use datafusion_tadoc::travel::NameParquetFiles;
 
-use crate::windows::filters_windows;
+use crate::proto_gaps::filters_windows;
 
 /// Line above a plan that is not divided.
 const ONE_MACHINE: &str = "one task on this machine:\n";

@@ -17,7 +17,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
 use crate::exchanges::PlainExchanges;
-use crate::windows::{know_windows, name_windows};
+use crate::proto_gaps::{know_windows, name_windows};
 use datafusion_tadoc::travel::{AtWorker, CorpusCache, NameParquetFiles};
 use datafusion_tadoc::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
 

@@ -35,44 +35,39 @@
 //! tables travel by [`TadocLogicalCodec`], and [`EngineHome`] makes the sessions there. The package
 //! `datafusion-tadoc-ballista` puts both together.
 //!
-//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
-//! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `exchanges` (what is
-//! known of rows of several tasks), `explain` (stages in plans), `requests` (tasks end with their statement),
-//! `series` and `windows` (faults of datafusion-proto), `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
+//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived), `codec` (all
+//! nodes), `tasks` (which worker gets which runs), `exchanges` (what is known of rows of several tasks), `proto_gaps`
+//! (what messages of datafusion-proto leave out), `explain` (stages in plans), `connections` (to workers) and `session`;
+//! then `tables` (of logical plans) and `home`.
 //! `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;
-mod columns;
-mod credentials;
+mod connections;
 mod exchanges;
 mod explain;
 mod files;
 mod home;
-mod listings;
-mod lost;
 mod message;
-mod requests;
+mod proto_gaps;
 mod scans;
-mod series;
 mod session;
 mod tables;
 mod tasks;
 mod travelled;
-mod windows;
 
 pub use codec::TadocCodec;
-pub use credentials::Credentials;
+pub use connections::Credentials;
 pub use datafusion_distributed as engine;
 pub use datafusion_proto as proto;
 pub use datafusion_tadoc::with_stores;
 pub use home::EngineHome;
 pub use message::is_message;
+pub use proto_gaps::filters_windows;
 pub use session::{
     WORKER_VERSION, WorkerAccess, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
     worker_routes,
 };
 pub use tables::{TadocLogicalCodec, resolve_tables};
-pub use windows::filters_windows;
 
 use std::fmt;
 

@@ -47,14 +47,11 @@ use tonic::transport::{Endpoint, Server};
 use tower::ServiceExt;
 use url::Url;
 
-use crate::credentials::Credentials;
+use crate::connections::{Credentials, Requests, named, stop_of_request, unreachable};
 use crate::exchanges::PlainExchanges;
 use crate::explain::StagesPlanner;
-use crate::lost::{named, unreachable};
-use crate::requests::{Requests, stop_of_request};
-use crate::series::WholeSeries;
+use crate::proto_gaps::{WholeSeries, know_windows, name_windows};
 use crate::tasks::{desired_tasks, divide, route};
-use crate::windows::{know_windows, name_windows};
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
 use datafusion_tadoc::{

@@ -1,9 +1,8 @@
-//! Window functions that carry what the message of a window leaves out.
+//! What messages of plans leave out in `datafusion-proto` 55.2: windows, and series without columns.
 //!
-//! DataFusion's message of a window (`datafusion-proto` 55.2) has the name and the arguments of a window function. It
-//! leaves out that the function ignores nulls, and that it runs over rows in the reverse order. The planner
-//! reverses a function where its rows are ordered the other way round already. The machine that gets the plan
-//! would compute other values.
+//! The message of a window has the name and the arguments of a window function. It leaves out that the function ignores
+//! nulls, and that it runs over rows in the reverse order. The planner reverses a function where its rows are ordered
+//! the other way round already. The machine that gets the plan would compute other values.
 //!
 //! ```text
 //! lag(x) IGNORE NULLS            tadoc_ignoring_nulls_lag(x)
@@ -13,12 +12,23 @@
 //! So [`NameWindows`] gives the planner functions whose names say both, and sessions that run parts of plans know
 //! functions of these names ([`know_windows`]). The message of an aggregate over a window leaves its `FILTER` out.
 //! Statements with one stay in one process ([`filters_windows`]).
+//!
+//! `SELECT count(*) FROM word_count('c'), generate_series(1, 3)` reads no column of the series, so its plan node has an
+//! empty projection. Its message has the schema behind the projection and not the projection itself, and the other end
+//! fails with "number of columns(1) must match number of fields(0)". The rule [`WholeSeries`] puts the projection into a
+//! node of its own:
+//!
+//! ```text
+//! LazyMemoryExec []   ─▶   ProjectionExec []
+//!                            LazyMemoryExec [value]
+//! ```
 
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction};
@@ -30,6 +40,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::memory::LazyMemoryExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 /// Returns true if `plan`, or a query in it, has an aggregate with a `FILTER` over a window. Such a plan does not
 /// travel: the message of a window leaves the filter out.
@@ -187,4 +201,41 @@ impl WindowUDFImpl for NamedWindow {
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
         self.function.inner().limit_effect(args)
     }
+}
+
+/// The optimizer rule that gives a series its column; see the head of the file.
+#[derive(Debug)]
+pub(super) struct WholeSeries;
+
+impl PhysicalOptimizerRule for WholeSeries {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| match node.downcast_ref().map(whole).transpose()?.flatten() {
+            Some(whole) => Ok(Transformed::yes(whole)),
+            None => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_whole_series"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Returns a projection to no column above the whole of `series`, or `None` if the series has a column or no
+/// rows.
+fn whole(series: &LazyMemoryExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let [generator] = series.generators().as_slice() else { return Ok(None) };
+    if !series.schema().fields().is_empty() {
+        return Ok(None);
+    }
+    // A generator tells its schema by its first rows. Those of a copy are not missed.
+    let copy = generator.read().reset_state();
+    let Some(rows) = copy.write().generate_next_batch()? else { return Ok(None) };
+    let whole = LazyMemoryExec::try_new(rows.schema(), vec![generator.read().reset_state()])?;
+    let projection = ProjectionExec::try_new(Vec::<ProjectionExpr>::new(), Arc::new(whole))?;
+    Ok(Some(Arc::new(projection)))
 }

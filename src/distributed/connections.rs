@@ -1,4 +1,4 @@
-//! Errors of the connections to workers, in the words of users: which worker, what it ran, what to do.
+//! Connections to workers: their credentials, the end of a request, and errors in the words of users.
 //!
 //! ```text
 //! no connection     worker URL: reason; what to do about it
@@ -7,14 +7,33 @@
 //! ```
 //!
 //! The libraries below tell causes by their texts only. A text that is none of these stays as it is.
+//!
+//! ```text
+//! coordinator ══ plan, then nothing until the statement has ended ══▶ Requests ─▶ worker ─▶ session
+//!                                                                       └─ Stop ───────────▶ its joins
+//! ```
+//!
+//! The worker of datafusion-distributed keeps the plan of a task in a cache, which may drop it only at the
+//! next request. A task that was spawned for the plan runs as long. And a join that finds no rows does
+//! not notice that it was dropped. So a sign is set where the body of the request is dropped: the
+//! statement has ended, its command was cancelled, or the connection broke.
 
 use std::error::Error;
+use std::fmt;
+use std::task::{Context, Poll};
 
-use datafusion::common::exec_datafusion_err;
-use datafusion::error::DataFusionError;
-use url::Url;
-
+use datafusion::common::{config_err, exec_datafusion_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion_tadoc::Stop;
 use datafusion_tadoc::travel::shown;
+use http_body_util::BodyExt;
+use tokio::task::futures::TaskLocalFuture;
+use tonic::body::Body;
+use tonic::codegen::http::{HeaderValue, Request};
+use tonic::server::NamedService;
+use tonic::transport::{Certificate, ClientTlsConfig};
+use tower::Service;
+use url::Url;
 
 /// Begin of what is said about a connection that broke. A worker may have said it of another worker.
 const BROKE: &str = "the connection broke while";
@@ -86,6 +105,110 @@ pub(super) fn named(url: &Url, part: &str, error: DataFusionError) -> DataFusion
         );
     }
     if is_typed { error.context(format!("worker {url}")) } else { exec_datafusion_err!("worker {url}: {text}") }
+}
+
+/// The token that is sent to workers, and the certificates that those at `https` URLs may have. Without
+/// certificates the system's authorities are trusted.
+///
+/// ```
+/// use datafusion_tadoc_distributed::{Credentials, WorkerUrls};
+///
+/// let credentials = Credentials::default().with_token("not-for-everybody")?;
+/// let workers: WorkerUrls = "https://one:8816,https://two:8816".parse()?;
+/// let workers = workers.with_credentials(credentials);
+/// assert!(!format!("{workers:?}").contains("not-for-everybody"));
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Credentials {
+    pub(super) token: Option<HeaderValue>,
+    certificates: Option<Certificate>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Sends `token` to the workers, which ask for it.
+    ///
+    /// # Errors
+    /// An error if it has other characters than a header may have.
+    pub fn with_token(self, token: &str) -> Result<Self> {
+        let Ok(mut token) = HeaderValue::try_from(format!("Bearer {token}")) else {
+            return config_err!("the token of the workers: expected visible characters");
+        };
+        token.set_sensitive(true);
+        Ok(Self { token: Some(token), ..self })
+    }
+
+    /// Trusts `certificates` (PEM) and no others: those of the workers, or of an authority that signed
+    /// them.
+    #[must_use]
+    pub fn with_certificates(self, certificates: &str) -> Self {
+        Self { certificates: Some(Certificate::from_pem(certificates)), ..self }
+    }
+
+    /// Returns the settings of connections to `https` URLs.
+    pub(super) fn tls(&self) -> ClientTlsConfig {
+        match &self.certificates {
+            Some(certificates) => ClientTlsConfig::new().ca_certificate(certificates.clone()),
+            None => ClientTlsConfig::new().with_native_roots(),
+        }
+    }
+}
+
+tokio::task_local! {
+    /// Sign of the request that is being answered.
+    static STOP: Stop;
+}
+
+/// Returns the sign that is set when the request that is being answered ends.
+pub(super) fn stop_of_request() -> Stop {
+    STOP.try_with(Stop::clone).unwrap_or_default()
+}
+
+/// A service whose requests have a [`Stop`].
+#[derive(Debug, Clone)]
+pub(super) struct Requests<S> {
+    pub(super) inner: S,
+}
+
+impl<S: NamedService> NamedService for Requests<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S: Service<Request<Body>>> Service<Request<Body>> for Requests<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = TaskLocalFuture<Stop, S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let stop = Stop::default();
+        let at_end = SetAtEnd(stop.clone());
+        let watched = |body: Body| {
+            Body::new(body.map_frame(move |frame| {
+                let _ = &at_end;
+                frame
+            }))
+        };
+        STOP.scope(stop, self.inner.call(request.map(watched)))
+    }
+}
+
+/// Sets the sign when it is dropped.
+struct SetAtEnd(Stop);
+
+impl Drop for SetAtEnd {
+    fn drop(&mut self) {
+        self.0.set();
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
-//! Runs the program `tadoc` in a folder of its own.
+//! Runs programs in processes of their own: `tadoc` in a folder, and one test of a binary again.
+//!
+//! Some faults of a device last as long as the process. The same holds for environment variables
+//! and the working directory. So such a test starts its binary again for one case.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -182,4 +185,32 @@ impl From<Output> for Ran {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+/// Environment variable that names the case of a process that runs only this case.
+const CASE: &str = "TADOC_TEST_CASE";
+
+/// Returns true if this process runs only the test `name`. `name` includes its modules.
+pub fn is_alone(name: &str) -> bool {
+    std::env::var(CASE).is_ok_and(|current| current == name)
+}
+
+/// Runs the test `name` in another process, which `prepare` configures.
+pub fn run_apart(name: &str, prepare: impl FnOnce(&mut Command)) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env(CASE, name);
+    prepare(&mut command);
+    let run = command.output().unwrap();
+    let [out, err] = [&run.stdout, &run.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(run.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", run.status);
+}
+
+/// Waits for a lock that one case of this machine holds at a time, and returns the locked file.
+///
+/// The lock also covers other threads, processes and binaries. It is released when the file is
+/// closed. If one case fills the device, other cases have no memory there.
+pub fn next_turn() -> File {
+    let turn = File::create(std::env::temp_dir().join("tadoc-gpu-faults.turn")).unwrap();
+    turn.lock().unwrap();
+    turn
 }

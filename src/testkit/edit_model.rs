@@ -5,30 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use tadoc::edits::{Answer, Edit, EditMode, Operation};
 use tadoc::text::TokenizerProfile;
 
-use crate::naive;
 use crate::scrambled::PIECES;
+use crate::{naive, random};
 
 /// Upper bound for the number of operations in a batch (exclusive).
 pub const MAX_OPERATIONS: usize = 120;
 
-/// A small deterministic random sequence (SplitMix64).
-pub struct Random(u64);
+/// Random numbers, texts and offsets.
+pub struct Random(random::Random);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xD134_2543_DE82_EF95))
+        Self(random::Random(seed.wrapping_mul(0xD134_2543_DE82_EF95)))
     }
 
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.number()
     }
 
     pub fn below(&mut self, end: usize) -> usize {
-        (self.number() % end as u64) as usize
+        self.0.below(end)
     }
 
     /// Returns a text of fewer than `num_pieces` pieces, rarely with a long run that has no place

@@ -5,30 +5,24 @@
 //! these build without DataFusion.
 //!
 //! ```text
-//! documents, texts, grammars     inputs: real and random text, grammars that a test specifies
-//! scrambled                      random corpora under arbitrary grammars, and their plain text
-//! naive, reading                 the answers, computed in the slow way
-//! edit_model, living             edited texts, and stored versions of them
-//! malformed                      damaged and falsified files
-//! random                         the random numbers of a test case
-//! calls, plans                   calls of every table function, and random statements over them
-//! alone, command, device         processes, the program `tadoc`, and the first device
-//! http_server, s3_server,
-//! azure_server, server_process   servers of files
+//! documents, texts              inputs: real and random text, and files of it
+//! scrambled                     corpora under grammars that no builder makes, and their plain text
+//! naive, reading                the answers, computed in the slow way
+//! edit_model, living            edited texts, and stored versions of them
+//! malformed                     damaged and falsified files
+//! random                        the random numbers of a test case
+//! plans                         calls of every table function, and random statements over them
+//! command, device               processes, the program `tadoc` among them, and the first device
+//! servers                       servers of files
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-pub mod alone;
-pub mod azure_server;
-pub mod calls;
 pub mod command;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod documents;
 pub mod edit_model;
-pub mod grammars;
-pub mod http_server;
 #[cfg(feature = "store")]
 pub mod living;
 pub mod malformed;
@@ -36,9 +30,8 @@ pub mod naive;
 pub mod plans;
 pub mod random;
 pub mod reading;
-pub mod s3_server;
 pub mod scrambled;
-pub mod server_process;
+pub mod servers;
 pub mod texts;
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Random statements whose rows do not depend on the number of partitions or machines that answer
-//! them.
+//! Statements for suites that compare the rows of two ways to answer: calls of every table function ([`CALLS`]), and
+//! random statements over them, whose rows do not depend on the number of partitions or machines.
 //!
 //! ```text
 //! source        search(@, 'scan')                     keys that tell its rows apart
@@ -11,6 +11,60 @@
 //! that are equal are the only ones whose order may differ, and that cannot be seen.
 
 use crate::random::Random;
+
+/// Calls over the corpora `@` (many segments) and `#` (a living one), and over files in the folder
+/// `~`.
+pub const CALLS: &[&str] = &[
+    "documents(@)",
+    "word_count(@)",
+    "word_sort(@, fold => true)",
+    "inverted_index(@)",
+    "inverted_index(@, fold => 'accents,stem:english')",
+    "term_vector(@)",
+    "term_vector(@, top => 3, fold => true)",
+    "tfidf(@)",
+    "tfidf(@, top => 2)",
+    "doc_term_matrix(@)",
+    "tokens(@)",
+    "sequence_count(@, n => 1)",
+    "sequence_count(@, n => 4, fold => true)",
+    "sequence_count(@, n => 2, by_doc => true)",
+    "ranked_inverted_index(@, n => 2)",
+    "cooccurrence(@, window => 3)",
+    "cooccurrence(@, word => 'of', min_count => 2)",
+    "repeated_phrases(@, min_words => 4)",
+    "near_duplicates(@, threshold => 0.1, n => 2)",
+    "log_templates(@)",
+    "log_templates(@, similarity => 1)",
+    "log_templates(@, similarity => 0.6, by_doc => true)",
+    "repeated_spans(@, min_words => 4)",
+    "overlap(@, @, n => 2)",
+    "search(@, '\"the s*\" OR scan')",
+    "search(@, 'the', doc_id => 3)",
+    "search(@, '\"of the\"', exact => true)",
+    "term_count(@, '/(?i)T[ho].*/')",
+    "kwic(@, 'of', width => 2)",
+    "kwic(@, 'of', width => 2, blanks => 'keep')",
+    "grep(@, '(?i)the [a-s]', context => 1)",
+    "grep(@, 'THE', fold => true)",
+    "collocates(@, 'of', left => 2, measure => 'mi')",
+    "keyness(@, #)",
+    "dispersion(@, 'the', parts => 4)",
+    "context(@, 2, before => 1, after => 1)",
+    "rank(@, 'scan OR file', top => 5, k1 => 1.5)",
+    "extract(@, doc_id => 3, byte_offset => 2, byte_len => 25)",
+    "corpus_info(@)",
+    "corpus_verify(@)",
+    "documents(#)",
+    "word_count(#)",
+    "search(#, 'red OR green', version => 2)",
+    "term_vector(#, fold => true)",
+    "corpus_verify(#)",
+    "read_text('~/notes/*.md')",
+    "read_lines('~/notes/*.md')",
+    "ingestion_model(link_gb_per_s => 12)",
+    "tadoc_functions()",
+];
 
 /// A relation with columns of whole numbers.
 struct Source {

@@ -1,6 +1,7 @@
-//! Random corpora for the oracle tests: small hostile texts under arbitrary grammars.
+//! Corpora under grammars that no builder makes: random ones of small hostile texts for the oracle tests, and rules
+//! that a test specifies, with made-up words.
 //!
-//! The grammars do not come from a builder. Pairs, single elements and longer runs at random places
+//! Pairs, single elements and longer runs at random places
 //! become rules. So single-use rules, unit rules, rules of separators only and deep nesting all
 //! occur, more often than in the output of any builder. Texts mix word, separator, multi-byte and
 //! invalid pieces from a tiny alphabet. Documents are cut between segments at any two tokens.
@@ -8,11 +9,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tadoc::Corpus;
 use tadoc::grammar::Grammar;
-use tadoc::segment::{Dag, Paths, Segment};
+use tadoc::segment::{Corpus, Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
+use crate::random::Random;
 use crate::reading::{Plain, PlainWord};
 
 /// Pieces of the texts.
@@ -205,19 +206,6 @@ pub fn bomb() -> Corpus {
     Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }
 
-/// A small deterministic random sequence (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
-}
-
 /// Builds a grammar of random shape for `tokens`. No rule consists only of the `empty` separator.
 pub fn scrambled_grammar(
     tokens: &[u32],
@@ -333,4 +321,37 @@ pub fn doubled(doublings: u32) -> Corpus {
     paths.push("doubled.txt");
     let segment = Segment::new(dictionary, dag, paths, false);
     Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
+}
+
+pub const NUM_SEPARATORS: u32 = 4;
+
+/// Builds a dictionary of `num_words` words of several lengths, then the separators "", "\n", ",",
+/// ", ".
+fn dictionary(num_words: u32) -> Dictionary {
+    let word = |id: u32| format!("w{id:05}{}", "x".repeat(id as usize % 9));
+    let mut tokens: Vec<String> = (0..num_words).map(word).collect();
+    tokens.extend(["", "\n", ",", ", "].map(str::to_owned));
+    let mut offsets = vec![0];
+    tokens.iter().for_each(|token| offsets.push(offsets.last().unwrap() + token.len() as u32));
+    Dictionary::from_parts(num_words, offsets, tokens.concat().into_bytes().into()).unwrap()
+}
+
+/// Builds a segment of `rules`. Rule r is element `num_words + NUM_SEPARATORS + r`. Returns `None`
+/// if an expansion is too long for any corpus.
+pub fn segment(rules: &[Vec<u32>], doc_offsets: Vec<u32>, num_words: u32) -> Option<Arc<Segment>> {
+    let dictionary = dictionary(num_words);
+    let mut rule_offsets = vec![0];
+    rules.iter().for_each(|rule| {
+        rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32);
+    });
+    let num_terminals = num_words + NUM_SEPARATORS;
+    let mut paths = Paths::default();
+    (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("{doc}")));
+    let grammar = Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets };
+    let dag = Dag::new(grammar, num_words, dictionary.lengths()).ok()?;
+    Some(Arc::new(Segment::new(dictionary, dag, paths, false)))
+}
+
+pub fn corpus_of(segment: &Arc<Segment>) -> Corpus {
+    Corpus::new(TokenizerProfile::Word, vec![segment.clone()])
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use testkit::calls::CALLS;
-use testkit::plans::{seeds, statement};
+use testkit::plans::{CALLS, seeds, statement};
 
 use super::cluster::{Cluster, program};
 use super::scene::{Scene, rows, session, sorted};

@@ -1,18 +1,18 @@
 //! Tests of containers of Azure, with azurite.
 
-use testkit::azure_server::{CONTAINER, server};
+use testkit::servers::{CONTAINER, azure_server};
 
 use crate::harness::{Folder, Ran, new_folder};
 
 fn run(folder: &Folder, arguments: &[&str]) -> Ran {
     let mut command = folder.command(arguments);
-    command.envs(server().unwrap().variables());
+    command.envs(azure_server().unwrap().variables());
     Ran::from(command.output().unwrap())
 }
 
 #[test]
 fn a_container_holds_files_and_living_corpora() {
-    if server().is_none() {
+    if azure_server().is_none() {
         return;
     }
     let folder = new_folder();
@@ -49,7 +49,7 @@ fn a_container_holds_files_and_living_corpora() {
 
 #[test]
 fn other_files_of_a_container_are_read_and_written() {
-    if server().is_none() {
+    if azure_server().is_none() {
         return;
     }
     let folder = new_folder();

@@ -24,7 +24,7 @@ use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
 use testkit::living::{self, Ledger, Step, Texts, append, batch, eager, run, texts, workload};
 use testkit::random::Random;
-use testkit::s3_server::{BUCKET, server};
+use testkit::servers::{BUCKET, s3_server};
 
 use self::plan::{Fault, Plan};
 use self::proxy::Proxy;
@@ -65,7 +65,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn the_server_puts_an_object_once() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let store = client(server.address, PATIENT);
     let create = || {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -79,7 +79,7 @@ fn the_server_puts_an_object_once() {
 
 /// Runs all steps through a proxy with `plan`. Each step succeeds and takes effect once.
 fn ride_out(name: &str, plan: Plan, timeout: Duration) -> Option<Proxy> {
-    let server = server()?;
+    let server = s3_server()?;
     let proxy = Proxy::new(server.address, plan);
     let mut ledger = Ledger::default();
     let written = block_on(ledger.write(prefix(proxy.address, timeout, name), &workload()));
@@ -123,7 +123,7 @@ fn short_timeout(address: SocketAddr) -> Duration {
 
 #[test]
 fn requests_that_arrive_after_their_time_out_are_ridden_out() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let timeout = short_timeout(server.address);
     for fault in [Fault::Late, Fault::MuchLater] {
         let proxy = ride_out(&format!("{fault:?}"), Plan::First(fault, 1), timeout).unwrap();
@@ -133,7 +133,7 @@ fn requests_that_arrive_after_their_time_out_are_ridden_out() {
 
 #[test]
 fn any_mix_of_bad_days_is_ridden_out() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let timeout = short_timeout(server.address);
     for seed in 0..2 {
         let plan = Plan::Mixed(seed, RETRIES);
@@ -145,7 +145,7 @@ fn any_mix_of_bad_days_is_ridden_out() {
 #[test]
 fn an_outage_is_reported_and_loses_nothing() {
     let Some(proxy) = ride_out("calm", Plan::Calm, PATIENT) else { return };
-    let (server, num_requests) = (server().unwrap().address, proxy.num_requests());
+    let (server, num_requests) = (s3_server().unwrap().address, proxy.num_requests());
     let mut num_unknown = 0;
     // The first of the lost answers belongs to the commit that creates the corpus.
     let faults = [Fault::SlowDown, Fault::LostAnswer, Fault::Conflict, Fault::Denied, Fault::Expired];
@@ -180,7 +180,7 @@ async fn begin(storage: ObjectPrefix) -> LivingStore {
 #[test]
 fn of_two_writers_one_wins_each_version_and_both_succeed_in_the_end() {
     const NUM_COMMITS: u64 = 6;
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     for plan in [Plan::Calm, Plan::Mixed(7, RETRIES)] {
         let proxy = Proxy::new(server.address, plan);
         let timeout = short_timeout(server.address);
@@ -229,7 +229,7 @@ fn of_two_writers_one_wins_each_version_and_both_succeed_in_the_end() {
 
 #[test]
 fn readers_beside_a_writer_see_whole_versions() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let open = || prefix(server.address, PATIENT, "readers");
     block_on(begin(open()));
     let expected: Mutex<Vec<Texts>> = Mutex::new(vec![vec![], vec![Some(b"x".to_vec())]]);
@@ -267,7 +267,7 @@ fn readers_beside_a_writer_see_whole_versions() {
 
 #[test]
 fn large_files_come_back_from_an_upload_in_parts() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let faults = [Fault::InternalError, Fault::Reset, Fault::LostAnswer, Fault::TornAnswer];
     let mut random = Random(1);
     let chunk: Bytes = (0..1 << 20).map(|_| random.number() as u8).collect();
@@ -297,7 +297,7 @@ fn large_files_come_back_from_an_upload_in_parts() {
 
 #[test]
 fn statements_do_in_s3_what_they_do_on_disks() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = tempfile::tempdir().unwrap();
     let local = folder.path().join("local").display().to_string();
     let expected = block_on(statements::answers(&local, None));
@@ -345,7 +345,7 @@ fn command(address: SocketAddr, folder: &Folder, arguments: &[&str]) -> std::pro
 
 #[test]
 fn sql_reads_a_file_by_its_url() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
@@ -367,7 +367,7 @@ fn sql_reads_a_file_by_its_url() {
 /// A bucket that is not there is found before the input is read.
 #[test]
 fn a_bucket_that_is_not_there_is_found_first() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = new_folder();
     folder.write("a.txt", "no number");
     for options in [
@@ -396,7 +396,7 @@ fn a_bucket_that_is_not_there_is_found_first() {
 
 #[test]
 fn every_command_takes_a_url() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = new_folder();
     let tadoc = |arguments: &[&str]| tadoc(server.address, &folder, arguments).ok();
     let url = "s3://corpora/commands/notes";
@@ -425,7 +425,7 @@ fn every_command_takes_a_url() {
 fn four_machines_ingest_into_one_corpus() {
     const NUM_MACHINES: usize = 4;
     const NUM_INGESTS: usize = 3;
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let url = "s3://corpora/machines/logs";
     let machine = |machine: usize| {
         let folder = new_folder();

@@ -4,8 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harness::{Folder, Ran, gzip, new_folder};
-use testkit::http_server::serve;
-use testkit::s3_server::{BUCKET, server};
+use testkit::servers::{BUCKET, http_server, s3_server};
 
 /// Content of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +37,7 @@ impl Scene {
         folder.ok(&["ingest", "in", "-o", "notes", "--append"]);
         folder.write("files/1.tadoc", std::fs::read(folder.join("c.tadoc")).unwrap());
         folder.write("files/sub/2.tadoc", std::fs::read(folder.join("c.tadoc")).unwrap());
-        let port = serve(&folder, &["c.tadoc"]);
+        let port = http_server(&folder, &["c.tadoc"]);
         let here = folder.path().canonicalize().unwrap().display().to_string();
         let mut locations = vec![
             ("c.tadoc".to_owned(), Holds::File),
@@ -54,7 +53,7 @@ impl Scene {
         let number = NUM_SCENES.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("s3://{BUCKET}/scenes/{number}");
         let scene = Self { folder, port, prefix, locations: Vec::new() };
-        if server().is_some() {
+        if s3_server().is_some() {
             for name in ["c.tadoc", "files/1.tadoc", "files/sub/2.tadoc"] {
                 scene.run(&["ingest", "in", "-o", &scene.at(name)]).ok();
             }
@@ -86,7 +85,7 @@ pub fn with_store(mut command: Command) -> Command {
         ("AWS_ACCESS_KEY_ID", "anybody"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
     ]);
-    if let Some(server) = server() {
+    if let Some(server) = s3_server() {
         command.env("AWS_ENDPOINT", format!("http://{}", server.address));
     }
     command
@@ -197,7 +196,7 @@ fn what_is_not_there_is_said_in_one_line() {
         "http://127.0.0.1:99999/c.tadoc".to_owned(),
         format!("../{}/no.tadoc", scene.folder.path().file_name().unwrap().to_str().unwrap()),
     ];
-    if server().is_some() {
+    if s3_server().is_some() {
         locations.push(scene.at("no.tadoc"));
         locations.push(scene.at("no/such/prefix"));
         locations.push("s3://no-such-bucket/c.tadoc".to_owned());
@@ -267,8 +266,8 @@ fn what_cannot_be_read_is_told_from_damage() {
         "error: 2 of 4 files failed the check; restore from a copy or ingest again; 1 of 4 files could \
          not be read, which says nothing about damage\n"
     );
-    if server().is_some() {
-        let port = serve(&scene.folder, &["bad.tadoc"]);
+    if s3_server().is_some() {
+        let port = http_server(&scene.folder, &["bad.tadoc"]);
         let ran = scene.run(&["verify", &format!("http://127.0.0.1:{port}/bad.tadoc")]);
         let report = String::from_utf8(ran.stdout).unwrap();
         assert!(report.contains("DAMAGED") && report.contains("  damaged: "), "{report}");
@@ -297,7 +296,7 @@ fn corpora_are_written_to_object_stores() {
     let here = scene.folder.path().canonicalize().unwrap().display().to_string();
     scene.run(&["ingest", "in", "-o", &format!("file://{here}/d.tadoc")]).ok();
     assert_eq!(scene.folder.cat("d.tadoc", "a.txt"), b"to be or not to be");
-    if server().is_none() {
+    if s3_server().is_none() {
         return;
     }
     let url = scene.at("written/c.tadoc");
@@ -344,7 +343,7 @@ fn documents_come_from_urls() {
     folder.write("rows.json", std::fs::read(folder.join("rows.jsonl")).unwrap());
     let copy = "COPY (SELECT * FROM 'rows.json') TO 'rows.parquet'";
     folder.ok(&["sql", "-q", "-c", copy]);
-    let port = serve(folder, &["rows.jsonl", "rows.jsonl.gz", "rows.parquet"]);
+    let port = http_server(folder, &["rows.jsonl", "rows.jsonl.gz", "rows.parquet"]);
     for (name, kind) in
         [("rows.jsonl", "jsonl:body"), ("rows.jsonl.gz", "jsonl:body"), ("rows.parquet", "parquet:body")]
     {
@@ -357,7 +356,7 @@ fn documents_come_from_urls() {
     let names: Vec<String> = (0..40).map(|n| format!("{n:02}.txt")).collect();
     names.iter().for_each(|name| folder.write(name, name.repeat(9)));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let together = serve(folder, &names);
+    let together = http_server(folder, &names);
     let url = |name: &&str| format!("http://127.0.0.1:{together}/together/{name}");
     let urls: Vec<String> = names.iter().map(url).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
@@ -371,7 +370,7 @@ fn documents_come_from_urls() {
     assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{}", ran.stderr);
     assert!(ran.stderr.contains(&missing) && !folder.join("none.tadoc").exists());
 
-    if server().is_none() {
+    if s3_server().is_none() {
         return;
     }
     // A corpus of the corpora: their bytes are documents like any others.

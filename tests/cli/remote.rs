@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use testkit::http_server::serve;
+use testkit::servers::http_server;
 
 use crate::harness::{Folder, Ran, new_folder};
 
@@ -10,7 +10,7 @@ fn corpus() -> (Folder, u16) {
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
-    let port = serve(&folder, &["c.tadoc"]);
+    let port = http_server(&folder, &["c.tadoc"]);
     (folder, port)
 }
 
@@ -65,7 +65,7 @@ fn tables() -> (Folder, u16) {
     let copy = "COPY (SELECT 'storm ' || value AS text FROM generate_series(1, 3)) TO 'c.parquet' \
                 STORED AS GSST";
     folder.ok(&["sql", "-q", "-c", copy]);
-    let port = serve(&folder, &["c.csv", "c.parquet"]);
+    let port = http_server(&folder, &["c.csv", "c.parquet"]);
     (folder, port)
 }
 

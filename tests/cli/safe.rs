@@ -14,7 +14,7 @@ use std::os::unix::fs::symlink;
 
 use crate::harness::{Folder, Ran, new_folder};
 #[cfg(feature = "stores")]
-use testkit::http_server::serve;
+use testkit::servers::http_server;
 
 /// Word of the files outside, in the form of the corpora and tables.
 const OUTSIDE: &str = "0utsideW0rd";
@@ -397,7 +397,7 @@ const LOOPBACKS: &[&str] = &[
 #[test]
 fn no_url_leads_to_hosts_that_are_not_public() {
     let folder = scene();
-    let port = serve(&folder, &["inside/c.tadoc", "inside/t.csv"]);
+    let port = http_server(&folder, &["inside/c.tadoc", "inside/t.csv"]);
     for host in LOOPBACKS {
         let server = format!("http://{host}:{port}");
         let sql = format!("SELECT word FROM word_count('{server}/pub/inside/c.tadoc')");
@@ -420,7 +420,7 @@ fn no_url_leads_to_hosts_that_are_not_public() {
 #[test]
 fn no_url_leads_out_of_an_allowed_one() {
     let folder = scene();
-    let port = serve(&folder, &["inside/c.tadoc", "inside/t.csv"]);
+    let port = http_server(&folder, &["inside/c.tadoc", "inside/t.csv"]);
     let allowed = format!("http://127.0.0.1:{port}/pub");
     let corpora = [
         "/private/inside/c.tadoc",
@@ -454,7 +454,7 @@ fn no_url_leads_out_of_an_allowed_one() {
 #[test]
 fn redirects_are_refused() {
     let folder = scene();
-    let port = serve(&folder, &["inside/c.tadoc"]);
+    let port = http_server(&folder, &["inside/c.tadoc"]);
     let url = format!("http://127.0.0.1:{port}/moved/inside/c.tadoc");
     let sql = format!("SELECT * FROM word_count('{url}')");
     let allowed = format!("http://127.0.0.1:{port}/");
@@ -466,7 +466,7 @@ fn redirects_are_refused() {
 #[test]
 fn endpoints_of_stores_are_checked_too() {
     let folder = scene();
-    let port = serve(&folder, &["inside/c.tadoc"]);
+    let port = http_server(&folder, &["inside/c.tadoc"]);
     let sql = "SELECT * FROM word_count('s3://bucket/inside/c.tadoc')";
     let run = |options: &[&str]| {
         let arguments = [&["sql", "-q", "--safe", "--allow", "s3://bucket/"], options, &["-c", sql]];
@@ -487,7 +487,7 @@ fn endpoints_of_stores_are_checked_too() {
 #[test]
 fn no_credential_is_shown() {
     let folder = scene();
-    let port = serve(&folder, &["inside/c.tadoc", "inside/t.csv"]);
+    let port = http_server(&folder, &["inside/c.tadoc", "inside/t.csv"]);
     let (host, secret) = (format!("127.0.0.1:{port}"), "T0pS3cret");
     let allowed = format!("http://{host}/");
     let urls = [

@@ -1,7 +1,7 @@
 //! Tests that no output of `tadoc` contains passwords, keys and tokens of statements.
 
 use crate::harness::new_folder;
-use testkit::http_server::serve;
+use testkit::servers::http_server;
 
 const SECRET: &str = "T0pS3cret";
 
@@ -46,7 +46,7 @@ fn reports_on_urls_have_no_password() {
     let folder = new_folder();
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
-    let port = serve(&folder, &["c.tadoc"]);
+    let port = http_server(&folder, &["c.tadoc"]);
     let url = format!("http://ann:{SECRET}@127.0.0.1:{port}/c.tadoc");
     for command in [&["info"][..], &["info", "--json"], &["verify"]] {
         let text = folder.ok(&[command, &[url.as_str()]].concat());

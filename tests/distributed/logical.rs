@@ -19,7 +19,7 @@ use datafusion_tadoc_distributed::proto::bytes::{
 use datafusion_tadoc_distributed::proto::logical_plan::LogicalExtensionCodec;
 use datafusion_tadoc_distributed::{EngineHome, TadocLogicalCodec, TravelError, is_message, resolve_tables};
 use proptest::prelude::*;
-use testkit::calls::CALLS;
+use testkit::plans::CALLS;
 use tokio::runtime::Runtime;
 
 use super::fixtures::{Scene, arrival, rows, session, sorted};

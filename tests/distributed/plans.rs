@@ -14,8 +14,7 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
-use testkit::calls::CALLS;
-use testkit::plans::{seeds, statement};
+use testkit::plans::{CALLS, seeds, statement};
 
 use super::fixtures::{Cluster, Scene, rows, session, spreading_session};
 

@@ -4,7 +4,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 use datafusion_tadoc_distributed::engine::DistributedExt;
 use datafusion_tadoc_distributed::engine::grpc::DefaultChannelResolver;
-use testkit::calls::CALLS;
+use testkit::plans::CALLS;
 
 use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};
 

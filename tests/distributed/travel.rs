@@ -12,7 +12,7 @@ use datafusion_tadoc_distributed::proto::bytes::{
 use datafusion_tadoc_distributed::proto::physical_plan::DeduplicatingProtoConverter;
 use datafusion_tadoc_distributed::{TadocCodec, TravelError};
 
-use testkit::calls::CALLS;
+use testkit::plans::CALLS;
 
 use super::fixtures::{Scene, arrival, rows, rows_of, session, sorted, spreading_session};
 

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use tadoc::Error;
-use testkit::malformed::busy_time::busy_time;
+use testkit::malformed::busy_time;
 use testkit::malformed::samples::{Sample, samples};
 
 use super::{gsst, living, parquet, sections, statements, strings};

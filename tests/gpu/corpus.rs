@@ -24,7 +24,7 @@ use tadoc_cuda::{
     SequenceRows, WordDocuments, WordOffsets,
 };
 use testkit::device::{POISONS, Random, open_device};
-use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
+use testkit::scrambled::{NUM_SEPARATORS, corpus_of, segment};
 
 /// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 4 << 30;

@@ -20,7 +20,7 @@ use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc_cuda::{CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 use testkit::device::{Random, open_device};
-use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
+use testkit::scrambled::{NUM_SEPARATORS, corpus_of, segment};
 
 /// Sizes of chunks. Words and rules end inside chunks, at their ends and behind them.
 const CHUNK_BYTES: [u32; 3] = [64, 129, 4096];

@@ -17,7 +17,7 @@ use datafusion_tadoc::throughput::Calibration;
 use datafusion_tadoc::throughput::calibration::{DeviceCalibration, StorageRate, StorageSource};
 use tadoc_cuda::GpuError;
 use tempfile::TempDir;
-use testkit::alone::{is_alone, next_turn, run_apart};
+use testkit::command::{is_alone, next_turn, run_apart};
 use testkit::device::open_device;
 
 use super::log;

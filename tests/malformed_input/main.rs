@@ -38,11 +38,10 @@ use tadoc::segment::Paths;
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc::{Corpus, Error};
 use testkit::documents::{corpus_of, options};
-use testkit::malformed::busy_time::busy_time;
 use testkit::malformed::mutations::{Allowed, Mutant, kinds, mutant};
 use testkit::malformed::rewrite::Draft;
 use testkit::malformed::samples::{Sample, content_of, samples};
-use testkit::malformed::{LIMITS, anatomy, answers};
+use testkit::malformed::{LIMITS, anatomy, answers, busy_time};
 use testkit::random::Random;
 
 /// Time limit of a case, for the only thread that works on it.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use datafusion::prelude::SessionContext;
 use sqllogictest::{Runner, strict_column_validator};
-use testkit::alone::{is_alone, run_apart};
+use testkit::command::{is_alone, run_apart};
 
 use self::engine::{Engine, is_expected, normalize};
 use crate::fixtures;

@@ -1,7 +1,6 @@
 //! Every function has the rows of one process.
 
-use testkit::calls::CALLS;
-use testkit::plans::{seeds, statement};
+use testkit::plans::{CALLS, seeds, statement};
 
 use super::cluster::{Worker, corpora, list, needles, sorted, sql};
 use testkit::command::Folder;

@@ -2,7 +2,7 @@
 
 use super::cluster::{Worker, corpora, list, sorted};
 use testkit::command::{Folder, Ran};
-use testkit::{http_server, s3_server};
+use testkit::servers::{BUCKET, http_server, s3_server};
 
 /// Statements of a corpus `@`: a scan, a sum and a join.
 const STATEMENTS: [&str; 3] = [
@@ -42,16 +42,16 @@ fn compare(folder: &Folder, url: &str, local: &str, variables: &[(&str, String)]
 #[test]
 fn corpora_behind_http() {
     let folder = corpora();
-    let port = http_server::serve(&folder, &["many.tadoc"]);
+    let port = http_server(&folder, &["many.tadoc"]);
     compare(&folder, &format!("http://127.0.0.1:{port}/many.tadoc"), "many.tadoc", &[]);
 }
 
 #[test]
 fn corpora_in_s3() {
-    let Some(server) = s3_server::server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = corpora();
     let variables = server.variables();
-    let bucket = format!("s3://{}/workers", s3_server::BUCKET);
+    let bucket = format!("s3://{}/workers", BUCKET);
     let copy = format!(
         "COPY (SELECT path, text FROM documents('many.tadoc') ORDER BY doc_id) TO '{bucket}/many.tadoc' \
          STORED AS TADOC OPTIONS ('tadoc.block_bytes' '20000')"

@@ -5,7 +5,7 @@ use std::process::Child;
 
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use testkit::s3_server::{BUCKET, server};
+use testkit::servers::{BUCKET, s3_server};
 
 use super::{counts, documents, stored};
 use crate::harness::{Folder, Ran, new_folder};
@@ -25,7 +25,7 @@ fn rows(folder: &Folder, corpus: &str) -> Vec<String> {
 
 #[test]
 fn a_corpus_in_a_store_is_kept_in_step() {
-    if server().is_none() {
+    if s3_server().is_none() {
         return;
     }
     let folder = new_folder();
@@ -57,7 +57,7 @@ fn a_corpus_in_a_store_is_kept_in_step() {
 
 #[test]
 fn a_prefix_of_a_store_is_a_folder() {
-    let Some(server) = server() else { return };
+    let Some(server) = s3_server() else { return };
     let folder = new_folder();
     let url = format!("s3://{BUCKET}/synced/in");
     let put = |name: &str, text: &'static str| {

@@ -20,8 +20,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use memchr::{memchr, memchr2};
 
-use crate::csv_rows::{BATCH_ROWS, BadRow, Decoder, Fault, Form};
-use crate::csv_rows::{NO_QUOTE, Quotes};
+use crate::csv_rows::{BATCH_ROWS, BadRow, Decoder, Fault, Form, NO_QUOTE, Quotes};
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
 use crate::rows::Rows;

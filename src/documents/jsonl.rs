@@ -21,14 +21,13 @@ use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 
 use crate::charset::MARK;
+use crate::columns;
 use crate::failure::{Failure, Outcome};
 use crate::json_chunk::{Chunk, Cutter, Wanted};
 use crate::json_mend::{self, Mended};
-use crate::json_objects::ArrayLines;
-use crate::json_objects::SEPARATOR;
+use crate::json_objects::{ArrayLines, SEPARATOR};
 use crate::json_shape::Shape;
 use crate::log_lines::{JoinedRows, join_rows, may_be_parts};
-use crate::numbers;
 use crate::open::Opened;
 use crate::rows::{self, Rows};
 
@@ -175,7 +174,7 @@ fn take_chunk(
     check_field(field, &path, chunk, &shape, place.has_rows, rows)?;
     let schema = Schema::new(shape.columns());
     rows.check_num_columns(&schema)?;
-    let schema = Arc::new(Schema::new(numbers::as_texts(schema.fields())));
+    let schema = Arc::new(Schema::new(columns::as_texts(schema.fields())));
     let mut decoded = decode(&schema, chunk, &shape);
     if decoded.is_err() {
         chunk.mend_all();

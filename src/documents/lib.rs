@@ -84,7 +84,6 @@ mod lines;
 mod log_lines;
 #[cfg(feature = "mail")]
 mod mail;
-mod numbers;
 #[cfg(feature = "office")]
 mod office;
 mod open;
@@ -108,21 +107,20 @@ use regex::bytes::Regex;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::charset::Charset;
-pub use self::columns::ColumnSink;
 use self::columns::NoColumns;
+pub use self::columns::{ColumnSink, Numbers};
 pub use self::csv::{Dialect, Quote};
+use self::failure::Faults;
 pub use self::failure::{Failure, FailureKind, Outcome};
+use self::inputs::Ahead;
 pub use self::inputs::{Input, Source, StoredBytes, StoredFile, since_1970};
 use self::log_lines::{JoinedParts, Mended, WithoutColours};
-pub use self::numbers::Numbers;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
 use self::remarks::{Judged, Tally, Undecoded, Unsearchable};
 use self::rows::Rows;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
-use crate::failure::Faults;
-use crate::inputs::Ahead;
 
 /// Maximum bytes of text in a batch.
 pub const BATCH_BYTES: usize = 4 << 20;

@@ -26,8 +26,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 use crate::charset::{Charset, Damage, Given, Utf8Page};
 use crate::decoders::{self, Bzip2Streams, GzipMembers, Lz4Frames, SkippableFrames, read_up_to};
 use crate::display;
-use crate::failure::{DamagedMember, Faults, RAW};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{DamagedMember, Failure, Faults, Outcome, RAW};
 use crate::inputs::{Input, Source};
 
 const BUFFER_BYTES: usize = 1 << 18;

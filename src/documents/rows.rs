@@ -11,7 +11,7 @@ use crate::columns::{ColumnSink, leaves};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 use crate::timestamps::{self, Clock};
-use crate::{Gather, ReadOptions, display, numbers};
+use crate::{Gather, ReadOptions, columns, display};
 
 /// Name of the column with the path of a row's document.
 pub const PATH_COLUMN: &str = "path";
@@ -141,7 +141,7 @@ impl Rows<'_, '_> {
         let name = self.time_column().map(str::to_owned);
         let (Some(name), Some(clock)) = (name, &mut self.clock) else { return Ok(kept) };
         let times = match column_at(batch, &name) {
-            Some((field, times)) => numbers::without_mark(&field, &times)?,
+            Some((field, times)) => columns::without_mark(&field, &times)?,
             None => new_null_array(&DataType::Null, batch.num_rows()),
         };
         let times = clock.for_column(&times).map_err(|error| {

@@ -27,8 +27,7 @@ use arrow::error::ArrowError;
 use memchr::memchr_iter;
 
 use crate::csv::{self, Table};
-use crate::csv_rows::Form;
-use crate::csv_rows::{NO_QUOTE, Quotes};
+use crate::csv_rows::{Form, NO_QUOTE, Quotes};
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
 use crate::rows::Rows;

@@ -33,8 +33,7 @@ use tadoc::format::path_text;
 
 use self::tar_members::{BoundedHeaders, SparseMember, is_tar};
 use crate::display;
-use crate::failure::{Failure, Outcome};
-use crate::failure::{Faults, RAW};
+use crate::failure::{Failure, Faults, Outcome, RAW};
 use crate::inputs::{Input, Source, since_1970};
 #[cfg(feature = "office")]
 use crate::office::is_rtf;

@@ -23,10 +23,8 @@ use zip::read::{ArchiveOffset, Config, ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
 use zip::{ExtraField, ZipArchive};
 
-use super::{Archives, Kind, Visit, damaged, seekable};
-use super::{END, END_LIST_BYTES, ENTRY, MEMBER, has_at, tail};
-use crate::failure::{Failure, Outcome};
-use crate::failure::{MemberBytes, RAW};
+use super::{Archives, END, END_LIST_BYTES, ENTRY, Kind, MEMBER, Visit, damaged, has_at, seekable, tail};
+use crate::failure::{Failure, MemberBytes, Outcome, RAW};
 use crate::inputs::{Input, since_1970};
 use crate::office::{self, Limits};
 use crate::open::{Budget, Counters, Opened, limited, open_member};

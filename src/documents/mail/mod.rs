@@ -33,8 +33,7 @@ use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use self::headers::{Witness, decoded, in_utf8};
-use self::starts::Place;
-use self::starts::{START, begins_message, has_date};
+use self::starts::{Place, START, begins_message, has_date};
 use crate::charset::MARK;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns};

@@ -27,8 +27,7 @@ use zip::ZipArchive;
 use self::text::Text;
 use self::xml::{Token, TooLong, Xml};
 use crate::display;
-use crate::failure::MemberBytes;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, MemberBytes, Outcome};
 use crate::inputs::Input;
 use crate::open::{Budget, Counters, Opened, limited, open_member};
 

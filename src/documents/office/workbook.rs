@@ -14,8 +14,7 @@
 use std::borrow::Cow;
 use std::io::{Read, Seek};
 
-use super::open_xml::unescaped;
-use super::open_xml::{self, Comments};
+use super::open_xml::{self, Comments, unescaped};
 use super::text::Text;
 use super::xml::{Element, Token, Xml};
 use super::{Fault, Package};

@@ -29,8 +29,7 @@ use super::behind::{
     YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };
 use super::scan::{DayTime, Scan};
-use super::told_by_lines::Short;
-use super::told_by_lines::Shown;
+use super::told_by_lines::{Short, Shown};
 use super::zones::{self, Unclear, Zone};
 
 /// A time as a text states it.

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Each subcommand has its own file; `history` and `clean-up` share `versions`. Shared modules are `living` (an open
-//! living corpus), `ls` (its documents by path), `without_workers` (what stands for workers in a build that has none),
+//! living corpus), `ls` (its documents by path), `workers` (and its twin in a build without them),
 //! `taken` (the paths that it has, and the files that they came from), `tasks` (its documents a few at a time), `inputs`
 //! (the files to read), `columns` (the user columns of rows) and `output` (the files that commands write). Statements
 //! are those of `tadoc_session`, and documents are read by `tadoc_documents`. The command uses only the public API of
@@ -51,8 +51,6 @@ mod taken;
 mod tasks;
 mod verify;
 mod versions;
-#[cfg(not(feature = "distributed"))]
-mod without_workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -62,14 +60,65 @@ use std::{env, thread};
 use clap::{Parser, Subcommand};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, leave};
 
-#[cfg(not(feature = "distributed"))]
-use self::without_workers as workers;
-
 /// `tadoc worker`, and the arguments of other commands that name workers.
 #[cfg(feature = "distributed")]
 mod workers {
     pub use tadoc_server::worker::{Arguments as Worker, run};
     pub use tadoc_server::workers::Arguments as Named;
+}
+
+/// The twin of `workers` in a build without the feature `distributed`: it says what is left out.
+#[cfg(not(feature = "distributed"))]
+mod workers {
+    use std::ffi::OsString;
+
+    use clap::Args;
+    use tadoc_session::{Engine, Failure, Outcome};
+
+    /// Arguments of `tadoc worker`.
+    pub type Worker = LeftOut;
+
+    /// Not in this build: compile it with --features full
+    #[derive(Args)]
+    #[command(disable_help_flag = true)]
+    pub struct LeftOut {
+        /// Arguments of the command, which are not read
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _arguments: Vec<OsString>,
+    }
+
+    impl LeftOut {
+        /// Refuses the command `name`.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn refuse(&self, name: &str) -> Outcome {
+            let problem = format!("this build has no `tadoc {name}`");
+            Err(Failure::usage(format!("{problem}; compile it with `--features full`")))
+        }
+    }
+
+    /// Arguments that name workers: none.
+    #[derive(Args)]
+    pub struct Named {}
+
+    impl Named {
+        /// Returns no engine.
+        ///
+        /// # Errors
+        /// None.
+        pub fn engine(&self) -> Outcome<Option<Box<dyn Engine>>> {
+            Ok(None)
+        }
+    }
+
+    /// Refuses `tadoc worker`.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn run(arguments: &Worker) -> Outcome {
+        arguments.refuse("worker")
+    }
 }
 
 /// SQL on compressed text.

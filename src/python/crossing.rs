@@ -41,8 +41,7 @@ use tadoc_session::{Failure, Outcome};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 
-use crate::plan::Plan;
-use crate::waiting::runtime;
+use crate::waiting::{Plan, runtime};
 
 /// Batches that wait for the host.
 const WAITING_BATCHES: usize = 2;

@@ -26,8 +26,7 @@ use tokio::sync::Semaphore;
 use crate::capsules::{schema_capsule, stream_capsule};
 use crate::gathered::{Gathered, Preview, gather, preview};
 use crate::host::{table_capsule, table_of};
-use crate::plan::Plan;
-use crate::waiting::{LOOK_EVERY, Task, wait};
+use crate::waiting::{LOOK_EVERY, Plan, Task, wait};
 use crate::{Error, error_of};
 
 /// Batches that may wait for the reader of a stream.

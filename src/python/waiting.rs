@@ -2,12 +2,16 @@
 //!
 //! All connections of a process share one runtime, which lives as long as the process. A forked
 //! child has no threads of its parent, so it gets an error instead of a wait without end.
+//!
+//! Deep statements need more stack to be dropped than the threads of Python have. So a [`Plan`] that Python
+//! or another library holds is dropped on a thread of this library, too.
 
 use std::process;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use datafusion::logical_expr::LogicalPlan;
 use datafusion_tadoc::contain_panics_of;
 use pyo3::prelude::*;
 use tadoc_session::Outcome;
@@ -93,4 +97,30 @@ impl<T> Drop for Task<T> {
 /// The errors of [`Task::spawn`] and [`Task::wait`].
 pub fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<T> {
     Task::spawn(work)?.wait(py)
+}
+
+/// A plan that is dropped where there is room for deep statements.
+pub struct Plan(LogicalPlan);
+
+impl Plan {
+    /// Creates the plan.
+    pub fn new(plan: LogicalPlan) -> Self {
+        Self(plan)
+    }
+
+    /// Returns the plan.
+    pub fn get(&self) -> &LogicalPlan {
+        &self.0
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let plan = std::mem::take(&mut self.0);
+        match runtime() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(plan))),
+            // A forked process leaves it where it is.
+            Err(_) => std::mem::forget(plan),
+        }
+    }
 }

@@ -37,19 +37,17 @@
 //! joins by sorting are off, because their rows can be wrong (Ballista 55.0, DataFusion 55.2). The
 //! workers of `datafusion-tadoc` itself (`tadoc sql --workers`) do without, and have less overhead.
 //!
-//! Reading order: `sliced` (scans that Ballista divides), `codec`, `planner` (what runs where), `session`,
-//! `scheduler`, `executor`.
+//! Reading order: `sliced` (scans that Ballista divides), `codec`, `session` (and what runs where),
+//! `processes` (scheduler and executor).
 
 mod codec;
-mod executor;
-mod planner;
-mod scheduler;
+mod processes;
 mod session;
 mod sliced;
 
 pub use codec::{LogicalCodec, PhysicalCodec};
-pub use executor::ExecutorBuilder;
-pub use scheduler::SchedulerBuilder;
+
+pub use processes::{ExecutorBuilder, SchedulerBuilder};
 pub use session::SessionBuilder;
 
 pub use ballista_core;

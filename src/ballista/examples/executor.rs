@@ -7,10 +7,8 @@
 //! The two ports are those of its rows and of its tasks. With roots (folders or URLs), tasks read nothing
 //! else.
 
-#[path = "common/arguments.rs"]
-mod arguments;
-#[path = "common/warnings.rs"]
-mod warnings;
+#[path = "common/process.rs"]
+mod process;
 
 use datafusion::common::config_datafusion_err;
 use datafusion::error::Result;
@@ -19,7 +17,7 @@ use url::Url;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    warnings::print_warnings();
+    process::print_warnings();
     let mut arguments = std::env::args().skip(1);
     let usage = || config_datafusion_err!("usage: executor df://HOST:PORT PORT PORT [ROOT…]");
     let scheduler = arguments.next().and_then(|text| Url::parse(&text).ok()).ok_or_else(usage)?;
@@ -28,13 +26,13 @@ async fn main() -> Result<()> {
     let (rows, tasks) = (next()?, next()?);
     let mut builder = ExecutorBuilder::new(host, port)?
         .with_ports(rows, tasks)
-        .with_silence(arguments::silence())
+        .with_silence(process::silence())
         // Ballista waits so long for a scheduler that starts later.
         .with_settings(|mut settings| {
             settings.scheduler_connect_timeout_seconds = 20;
             settings
         });
-    if let Some(runtime) = arguments::guarded(arguments)? {
+    if let Some(runtime) = process::guarded(arguments)? {
         builder = builder.with_runtime(runtime);
     }
     println!("executor with rows at port {rows} and tasks at port {tasks}");

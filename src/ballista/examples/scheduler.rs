@@ -6,10 +6,8 @@
 //!
 //! With roots (folders or URLs), statements read nothing else.
 
-#[path = "common/arguments.rs"]
-mod arguments;
-#[path = "common/warnings.rs"]
-mod warnings;
+#[path = "common/process.rs"]
+mod process;
 
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
@@ -18,11 +16,11 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    warnings::print_warnings();
+    process::print_warnings();
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:50050".to_owned());
-    let mut builder = SchedulerBuilder::new()?.with_silence(arguments::silence());
-    if let Some(runtime) = arguments::guarded(arguments)? {
+    let mut builder = SchedulerBuilder::new()?.with_silence(process::silence());
+    if let Some(runtime) = process::guarded(arguments)? {
         builder = builder.with_runtime(runtime);
     }
     let listener = TcpListener::bind(&address).await;

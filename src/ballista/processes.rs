@@ -1,4 +1,5 @@
-//! The scheduler: it plans statements of clients and gives their tasks to executors.
+//! The processes of a cluster: the scheduler, which plans statements of clients and gives their tasks to
+//! executors, and the executor, which runs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +7,8 @@ use std::time::Duration;
 use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
+use ballista_core::registry::BallistaFunctionRegistry;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
@@ -17,6 +20,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use datafusion_tadoc_distributed::{EngineHome, with_stores};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::codec::{LogicalCodec, PhysicalCodec};
@@ -117,5 +121,102 @@ impl SchedulerBuilder {
         let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config);
         let scheduler = scheduler.await.map_err(error_of)?;
         start_grpc_service_with_listener(listener, scheduler).await.map_err(error_of)
+    }
+}
+
+/// Builder of an executor.
+///
+/// ```
+/// use datafusion_tadoc_ballista::ExecutorBuilder;
+///
+/// # fn main() -> datafusion::error::Result<()> {
+/// let config = ExecutorBuilder::new("localhost", 50050)?.with_ports(50051, 50052).build();
+/// assert!(config.override_physical_codec.is_some());
+/// # Ok(())
+/// # }
+/// ```
+pub struct ExecutorBuilder {
+    config: ExecutorProcessConfig,
+    runtime: Arc<RuntimeEnv>,
+}
+
+impl ExecutorBuilder {
+    /// Makes a builder for the scheduler at `host` and `port`, with Ballista's settings. Tasks share one
+    /// pool of memory without a limit. Stores are made when a task names them.
+    ///
+    /// # Errors
+    /// The errors of a runtime.
+    pub fn new(host: &str, port: u16) -> Result<Self> {
+        let runtime = with_stores(RuntimeEnvBuilder::new()).build_arc()?;
+        let config = ExecutorProcessConfig {
+            scheduler_host: host.to_owned(),
+            scheduler_port: port,
+            task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
+            grpc_max_decoding_message_size: MAX_MESSAGE_BYTES,
+            grpc_max_encoding_message_size: MAX_MESSAGE_BYTES,
+            // The pool of the runtime, which tasks share with the corpora that are open.
+            memory_pool_size: Some(0),
+            ..ExecutorProcessConfig::default()
+        };
+        Ok(Self { config, runtime }.with_silence(SILENT_FOR))
+    }
+
+    /// Changes settings of Ballista: `change` gets those that are set, and returns others.
+    #[must_use]
+    pub fn with_settings(self, change: impl FnOnce(ExecutorProcessConfig) -> ExecutorProcessConfig) -> Self {
+        Self { config: change(self.config), ..self }
+    }
+
+    /// Sets the ports at which other processes fetch rows, and at which the scheduler sends tasks.
+    #[must_use]
+    pub fn with_ports(mut self, rows: u16, tasks: u16) -> Self {
+        (self.config.port, self.config.grpc_port) = (rows, tasks);
+        self
+    }
+
+    /// Sets the runtime in which tasks run: its stores, its memory and its disk. One of a
+    /// [`Sandbox`](datafusion_tadoc::safety::Sandbox) refuses places that are not allowed.
+    #[must_use]
+    pub fn with_runtime(self, runtime: Arc<RuntimeEnv>) -> Self {
+        Self { runtime, ..self }
+    }
+
+    /// Sets the time after which the scheduler takes this executor for gone if it says nothing.
+    #[must_use]
+    pub fn with_silence(mut self, silent_for: Duration) -> Self {
+        self.config.executor_heartbeat_interval_seconds = (silent_for.as_secs() / 3).max(1);
+        self
+    }
+
+    /// Returns the configuration of an executor for Ballista's own functions.
+    pub fn build(self) -> ExecutorProcessConfig {
+        let home = EngineHome::new(self.runtime);
+        let state = home.executing(SessionStateBuilder::new().with_default_features()).build();
+        let mut functions = BallistaFunctionRegistry::default();
+        let scalars = state.scalar_functions().iter();
+        functions.scalar_functions.extend(scalars.map(|(name, one)| (name.clone(), Arc::clone(one))));
+        let windows = state.window_functions().iter();
+        functions.window_functions.extend(windows.map(|(name, one)| (name.clone(), Arc::clone(one))));
+        let runtime = Arc::clone(home.runtime());
+        ExecutorProcessConfig {
+            override_function_registry: Some(Arc::new(functions)),
+            override_runtime_producer: Some(Arc::new(move |_| Ok(Arc::clone(&runtime)))),
+            override_config_producer: Some(Arc::new(move || home.config(SessionConfig::new_with_ballista()))),
+            override_logical_codec: Some(Arc::<LogicalCodec>::default()),
+            override_physical_codec: Some(Arc::<PhysicalCodec>::default()),
+            ..self.config
+        }
+    }
+
+    /// Runs tasks until the process is asked to end (SIGTERM, Ctrl-C) or the scheduler asks for it. Without
+    /// a folder in the settings, rows are kept in a new one, which is removed then.
+    ///
+    /// # Errors
+    /// An error if there is no scheduler, or if a port is in use.
+    pub async fn run(self) -> Result<()> {
+        let folder = TempDir::with_prefix("ballista-executor-")?;
+        let mut config = self.build();
+        config.work_dir = config.work_dir.or(folder.path().to_str().map(str::to_owned));
+        start_executor_process(Arc::new(config)).await.map_err(error_of)
     }
 }

@@ -21,12 +21,12 @@
 //! calibrate measures storage and the link to the GPU
 //! ```
 //!
-//! Each subcommand has its own file; `history` and `clean-up` share `versions`. Shared modules are `living` (an open
-//! living corpus), `ls` (its documents by path), `workers` (and its twin in a build without them),
-//! `taken` (the paths that it has, and the files that they came from), `tasks` (its documents a few at a time), `inputs`
-//! (the files to read), `columns` (the user columns of rows) and `output` (the files that commands write). Statements
-//! are those of `tadoc_session`, and documents are read by `tadoc_documents`. The command uses only the public API of
-//! the libraries.
+//! Each subcommand has its own file; `history` and `clean-up` share `versions`. Shared modules are `living`
+//! (an open living corpus), `ls` (its documents by path), `workers` (and its twin in a build without them),
+//! `taken` (the paths that it has, and the files that they came from), `tasks` (its documents a few at a
+//! time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the files that
+//! commands write). Statements are those of `tadoc_session`, and documents are read by `tadoc_documents`. The
+//! command uses only the public API of the libraries.
 //!
 //! The binary calls [`main`]. The wheel of the Python module calls [`run`] for its command `tadoc`.
 

@@ -1,13 +1,13 @@
-//! `tadoc ls`: lists the documents of a corpus; and these documents by path, for other commands: which there are, and
-//! which of them are asked for.
+//! `tadoc ls`: lists the documents of a corpus; and these documents by path, for other commands: which there
+//! are, and which of them are asked for.
 //!
 //! ```text
 //! corpus file    facts of each segment ─▶ documents      (no dictionary, no grammar)
 //! living corpus  one version           ─▶ documents      without the dropped ones
 //! ```
 //!
-//! Ids of documents are those of SQL: they count on from file to file. Documents that share a path, such as the lines
-//! of a file, are listed as one path; `--json` has each of them.
+//! Ids of documents are those of SQL: they count on from file to file. Documents that share a path, such as
+//! the lines of a file, are listed as one path; `--json` has each of them.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
@@ -162,8 +162,8 @@ impl Listing {
     }
 }
 
-/// Reads the facts of the documents of `file`. No dictionary and no grammar is read, but of files of the first
-/// releases.
+/// Reads the facts of the documents of `file`. No dictionary and no grammar is read, but of files of the
+/// first releases.
 ///
 /// # Errors
 /// The file cannot be read, or it is damaged.

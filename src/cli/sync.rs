@@ -11,8 +11,8 @@
 //! its last change. Only files that differ are read, and only documents with other bytes are stored. A killed sync
 //! leaves the version before it, or its own.
 //!
-//! `CALL sync('folder/', 'corpus/', …)` is one round from a statement. A call becomes a command line, so that both refuse
-//! the same values.
+//! `CALL sync('folder/', 'corpus/', …)` is one round from a statement. A call becomes a command line, so that
+//! both refuse the same values.
 
 mod documents;
 mod folder;

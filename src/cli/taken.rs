@@ -1,5 +1,5 @@
-//! The paths that a living corpus has already, so that an ingest stores no document twice; and the files that its
-//! documents came from ([`Origins`]), so that another spelling of a path is the same file.
+//! The paths that a living corpus has already, so that an ingest stores no document twice; and the files that
+//! its documents came from ([`Origins`]), so that another spelling of a path is the same file.
 //!
 //! ```text
 //! files of the version ─▶ facts of documents (no grammar) ─┐
@@ -10,16 +10,16 @@
 //!         a.txt  /w/x/a.txt          ""            /w/x/             0..200
 //! ```
 //!
-//! A path names one document, or all lines and rows of one file. A file whose path is there, or that is there under
-//! another spelling of its path, is refused before it is read. Members of archives, and rows with paths of their own,
-//! are refused as they come. What comes through a pipe as lines or rows has no identity, so it is never refused. Memory
-//! is that of all paths.
+//! A path names one document, or all lines and rows of one file. A file whose path is there, or that is there
+//! under another spelling of its path, is refused before it is read. Members of archives, and rows with paths
+//! of their own, are refused as they come. What comes through a pipe as lines or rows has no identity, so it
+//! is never refused. Memory is that of all paths.
 //!
 //! A file is known by its real path, without links, or by its URL. A path alone does not say which file it
-//! is: it may be relative to a folder that was named, or to the working directory. So an append stores with its
-//! commit how its paths lead to real paths. These rules are few, however many files there are, and they lie
-//! beside the bookmarks, under a name that no file has. Documents without rules are known by their paths alone:
-//! those of earlier builds, of `--path`, of edits and of statements.
+//! is: it may be relative to a folder that was named, or to the working directory. So an append stores with
+//! its commit how its paths lead to real paths. These rules are few, however many files there are, and they
+//! lie beside the bookmarks, under a name that no file has. Documents without rules are known by their paths
+//! alone: those of earlier builds, of `--path`, of edits and of statements.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -413,8 +413,8 @@ impl KnownOrigins {
         self.0.get(idx).filter(|(ids, _)| ids.contains(&doc_id)).map(|_| idx)
     }
 
-    /// Returns the path of a document that came from `file`. `has` tells if a path is there under the rules of
-    /// a number.
+    /// Returns the path of a document that came from `file`. `has` tells if a path is there under the rules
+    /// of a number.
     pub fn find(&self, file: &str, has: impl Fn(&str, usize) -> bool) -> Option<String> {
         self.0.iter().enumerate().find_map(|(idx, (_, rules))| rules.paths(file).find(|path| has(path, idx)))
     }

@@ -1,5 +1,5 @@
-//! `tadoc history` and `tadoc clean-up`: the versions of a living corpus, oldest first, and the files that only old
-//! ones need. No command here writes, so they work on a full disk.
+//! `tadoc history` and `tadoc clean-up`: the versions of a living corpus, oldest first, and the files that
+//! only old ones need. No command here writes, so they work on a full disk.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -35,11 +35,11 @@
 //! tables travel by [`TadocLogicalCodec`], and [`EngineHome`] makes the sessions there. The package
 //! `datafusion-tadoc-ballista` puts both together.
 //!
-//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived), `codec` (all
-//! nodes), `tasks` (which worker gets which runs), `exchanges` (what is known of rows of several tasks), `proto_gaps`
-//! (what messages of datafusion-proto leave out), `explain` (stages in plans), `connections` (to workers) and `session`;
-//! then `tables` (of logical plans) and `home`.
-//! `scale.md` says what 10 TB on 100 workers would take.
+//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
+//! `codec` (all nodes), `tasks` (which worker gets which runs), `exchanges` (what is known of rows of several
+//! tasks), `proto_gaps` (what messages of datafusion-proto leave out), `explain` (stages in plans),
+//! `connections` (to workers) and `session`; then `tables` (of logical plans) and `home`. `scale.md` says
+//! what 10 TB on 100 workers would take.
 
 mod codec;
 mod connections;

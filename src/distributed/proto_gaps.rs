@@ -1,22 +1,23 @@
 //! What messages of plans leave out in `datafusion-proto` 55.2: windows, and series without columns.
 //!
-//! The message of a window has the name and the arguments of a window function. It leaves out that the function ignores
-//! nulls, and that it runs over rows in the reverse order. The planner reverses a function where its rows are ordered
-//! the other way round already. The machine that gets the plan would compute other values.
+//! The message of a window has the name and the arguments of a window function. It leaves out that the
+//! function ignores nulls, and that it runs over rows in the reverse order. The planner reverses a function
+//! where its rows are ordered the other way round already. The machine that gets the plan would compute other
+//! values.
 //!
 //! ```text
 //! lag(x) IGNORE NULLS            tadoc_ignoring_nulls_lag(x)
 //! lag(x), rows the other way     tadoc_reversed_lag(x)
 //! ```
 //!
-//! So [`NameWindows`] gives the planner functions whose names say both, and sessions that run parts of plans know
-//! functions of these names ([`know_windows`]). The message of an aggregate over a window leaves its `FILTER` out.
-//! Statements with one stay in one process ([`filters_windows`]).
+//! So [`NameWindows`] gives the planner functions whose names say both, and sessions that run parts of plans
+//! know functions of these names ([`know_windows`]). The message of an aggregate over a window leaves its
+//! `FILTER` out. Statements with one stay in one process ([`filters_windows`]).
 //!
-//! `SELECT count(*) FROM word_count('c'), generate_series(1, 3)` reads no column of the series, so its plan node has an
-//! empty projection. Its message has the schema behind the projection and not the projection itself, and the other end
-//! fails with "number of columns(1) must match number of fields(0)". The rule [`WholeSeries`] puts the projection into a
-//! node of its own:
+//! `SELECT count(*) FROM word_count('c'), generate_series(1, 3)` reads no column of the series, so its plan
+//! node has an empty projection. Its message has the schema behind the projection and not the projection
+//! itself, and the other end fails with "number of columns(1) must match number of fields(0)". The rule
+//! [`WholeSeries`] puts the projection into a node of its own:
 //!
 //! ```text
 //! LazyMemoryExec []   ─▶   ProjectionExec []
@@ -45,8 +46,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::memory::LazyMemoryExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-/// Returns true if `plan`, or a query in it, has an aggregate with a `FILTER` over a window. Such a plan does not
-/// travel: the message of a window leaves the filter out.
+/// Returns true if `plan`, or a query in it, has an aggregate with a `FILTER` over a window. Such a plan does
+/// not travel: the message of a window leaves the filter out.
 ///
 /// # Errors
 /// The errors of DataFusion's walk over a plan.

@@ -4,9 +4,9 @@
 //! compares both functions before the message leaves. So a function whose arguments do not say
 //! everything does not travel as another one.
 //!
-//! The files and the projection of a scan of columns travel in DataFusion's own message of a scan of files, which says
-//! nothing of e-tags. So the versions of the files travel beside it, and a worker refuses other ones. It chooses
-//! between its cores and its devices itself.
+//! The files and the projection of a scan of columns travel in DataFusion's own message of a scan of files,
+//! which says nothing of e-tags. So the versions of the files travel beside it, and a worker refuses other
+//! ones. It chooses between its cores and its devices itself.
 
 use std::sync::Arc;
 

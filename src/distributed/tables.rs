@@ -13,10 +13,10 @@
 //!
 //! Tables that a statement changes, and tables beside a living corpus (`"d$history"`), stay.
 //!
-//! DataFusion has messages of tables of files, but they know only its own formats, and they lose globs.
-//! So tables of Parquet files, with and without GSST columns, travel in messages of this crate ([`ListedTable`]). A
-//! file that changes after the statement was planned is refused where its columns are read, as with any scan of GSST
-//! columns.
+//! DataFusion has messages of tables of files, but they know only its own formats, and they lose globs. So
+//! tables of Parquet files, with and without GSST columns, travel in messages of this crate
+//! ([`ListedTable`]). A file that changes after the statement was planned is refused where its columns are
+//! read, as with any scan of GSST columns.
 
 use std::collections::HashMap;
 use std::fmt::Display;

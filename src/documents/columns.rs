@@ -1,4 +1,5 @@
-//! User columns: their receiver, their names, and numbers of JSON, which keep their text until all rows are known.
+//! User columns: their receiver, their names, and numbers of JSON, which keep their text until all rows are
+//! known.
 //!
 //! ```text
 //! chunk ─▶ floats are decoded as marked texts ─▶ runs ─▶ all rows are known: floats,
@@ -6,9 +7,9 @@
 //!                                                        or a float would round a whole number
 //! ```
 //!
-//! So `1.10` is 1.1 in a column of numbers, and `1.10` in a column of texts, wherever the first text comes. This
-//! holds for the fields of structures and the items of lists, too. Whole numbers of one column may come as integers
-//! in some chunks and as floats in others. Fractions have the nearest float.
+//! So `1.10` is 1.1 in a column of numbers, and `1.10` in a column of texts, wherever the first text comes.
+//! This holds for the fields of structures and the items of lists, too. Whole numbers of one column may come
+//! as integers in some chunks and as floats in others. Fractions have the nearest float.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -13,9 +13,9 @@
 //! 4,"no end     a quote that is not closed takes all rows behind it
 //! ```
 //!
-//! Source: RFC 4180. The crate csv-core finds the cells, and [`Quotes`] has its states. Arrow's decoder finds cells,
-//! too, but it cannot go on behind a row with more cells than columns. Each byte is looked at a constant number of
-//! times. Memory is that of a batch and a row.
+//! Source: RFC 4180. The crate csv-core finds the cells, and [`Quotes`] has its states. Arrow's decoder finds
+//! cells, too, but it cannot go on behind a row with more cells than columns. Each byte is looked at a
+//! constant number of times. Memory is that of a batch and a row.
 
 use std::str;
 use std::sync::Arc;

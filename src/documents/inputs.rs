@@ -5,8 +5,8 @@
 //! requests   a  b  c  d … z           the next begins when a is done
 //! ```
 //!
-//! Inputs are read in their order, and so the first error in this order is the one that is reported. Files are
-//! requested before the reader comes to them, so that many small ones do not wait for one another.
+//! Inputs are read in their order, and so the first error in this order is the one that is reported. Files
+//! are requested before the reader comes to them, so that many small ones do not wait for one another.
 //!
 //! The number of requests at a time begins with [`MIN_REQUESTS`]. It grows by a quarter whenever the reader
 //! has to wait, up to [`MAX_REQUESTS`]. An answer that takes longer than [`SLOW`] halves it, down to the

@@ -1,5 +1,5 @@
-//! Mends logs on their way to a reader: takes colour codes out of lines, and joins the parts of texts that container
-//! runtimes divide.
+//! Mends logs on their way to a reader: takes colour codes out of lines, and joins the parts of texts that
+//! container runtimes divide.
 //!
 //! ```text
 //! ESC[31mERROR ESC[0m: disk full               ERROR : disk full
@@ -13,14 +13,16 @@
 //! {"log":"a line\n",       "stream":"stdout","time":"…3Z"}
 //! ```
 //!
-//! Codes are those of ECMA-48 (section 8.3.117, SGR, and 8.3.41, EL), which terminals take for colours and for the
-//! rest of a line.
+//! Codes are those of ECMA-48 (section 8.3.117, SGR, and 8.3.41, EL), which terminals take for colours and
+//! for the rest of a line.
 //!
-//! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A joined line
-//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are.
+//! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A
+//! joined line has the time of its first part, and stands where its last part was. Parts without an end stay
+//! as they are.
 //!
-//! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream until it ends
-//! with a line end. A document stands in the place of its first part and has the other fields of this part.
+//! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream
+//! until it ends with a line end. A document stands in the place of its first part and has the other fields
+//! of this part.
 //!
 //! Time is linear in the bytes. Memory is the buffer below, and one line of each stream up to the size of a row.
 
@@ -343,9 +345,9 @@ pub fn may_be_parts(field: &str, schema: &Schema) -> bool {
     field == DOCKER_TEXT && is_text(DOCKER_TEXT) && is_text("stream") && is_text("time")
 }
 
-/// Joins the parts in `batch`; `None` if every text is whole. Parts that go on behind the last row are not taken,
-/// unless `is_end`, or the rows from the first of them on have more than `max_bytes`. `ends` are the ends of the bytes
-/// of the rows.
+/// Joins the parts in `batch`; `None` if every text is whole. Parts that go on behind the last row are not
+/// taken, unless `is_end`, or the rows from the first of them on have more than `max_bytes`. `ends` are the
+/// ends of the bytes of the rows.
 pub fn join_rows(batch: &RecordBatch, ends: &[usize], is_end: bool, max_bytes: u64) -> Outcome<Option<JoinedRows>> {
     let texts = rows::texts(DOCKER_TEXT, batch)?;
     let texts = texts.as_binary_view();
@@ -390,7 +392,8 @@ pub fn join_rows(batch: &RecordBatch, ends: &[usize], is_end: bool, max_bytes: u
     Ok(Some(JoinedRows { batch: with_texts(&batch, joined)?, firsts, num_taken }))
 }
 
-/// Returns the number of rows before the first that goes on behind the last row, or that another one goes on in.
+/// Returns the number of rows before the first that goes on behind the last row, or that another one goes on
+/// in.
 fn num_taken<'a>(
     documents: &[Document],
     open: impl Iterator<Item = &'a usize>,

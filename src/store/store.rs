@@ -1,4 +1,5 @@
-//! The handle of a living corpus, which opens it and reads its versions and edits; and the storage at a location.
+//! The handle of a living corpus, which opens it and reads its versions and edits; and the storage at a
+//! location.
 //!
 //! To find the latest version, a handle asks for the version after the last one it has seen. This
 //! takes the same time for any number of versions. Only if it exists, the handle lists the later

@@ -1,5 +1,5 @@
-//! Corpora under grammars that no builder makes: random ones of small hostile texts for the oracle tests, and rules
-//! that a test specifies, with made-up words.
+//! Corpora under grammars that no builder makes: random ones of small hostile texts for the oracle tests, and
+//! rules that a test specifies, with made-up words.
 //!
 //! Pairs, single elements and longer runs at random places
 //! become rules. So single-use rules, unit rules, rules of separators only and deep nesting all

@@ -1,6 +1,8 @@
-//! Servers of files for tests: processes that speak S3 and the protocol of Azure, and one of HTTP in this process.
+//! Servers of files for tests: processes that speak S3 and the protocol of Azure, and one of HTTP in this
+//! process.
 //!
-//! A process listens on a free port, starts once for all tests of a process, and ends with it, even after a crash.
+//! A process listens on a free port, starts once for all tests of a process, and ends with it, even after a
+//! crash.
 //!
 //! | server | program | its place |
 //! | --- | --- | --- |

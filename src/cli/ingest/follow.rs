@@ -10,13 +10,13 @@
 //! └── complete records ┘      with --record-start: the last record may go on
 //! ```
 //!
-//! A commit holds the place up to which the file, and those rotated from it, were read, so each line is stored
-//! once, also after `kill -9`. A file without a place gets one while its first lines wait, so that a restart
-//! finds it if it was renamed meanwhile. Lines of a file come in order; a late line of a file that was rotated
-//! comes when it is seen. Two processes that follow the same file cannot both commit: the bookmark of the
-//! second is not the one that it has seen. A pipe has no places: what was read and not committed is lost by
-//! `kill -9`. The last record goes on until the next one begins, or the text was quiet for the age of a commit and as
-//! long again. Memory is that of the waiting text and of one ingest.
+//! A commit holds the place up to which the file, and those rotated from it, were read, so each line is
+//! stored once, also after `kill -9`. A file without a place gets one while its first lines wait, so that a
+//! restart finds it if it was renamed meanwhile. Lines of a file come in order; a late line of a file that
+//! was rotated comes when it is seen. Two processes that follow the same file cannot both commit: the
+//! bookmark of the second is not the one that it has seen. A pipe has no places: what was read and not
+//! committed is lost by `kill -9`. The last record goes on until the next one begins, or the text was quiet
+//! for the age of a commit and as long again. Memory is that of the waiting text and of one ingest.
 
 mod growing;
 #[cfg(all(test, unix))]

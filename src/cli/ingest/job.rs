@@ -11,8 +11,8 @@
 //! The number of blocks that are built side by side is an option for the machine. The written file does not depend
 //! on it. A progress bar shows on a terminal after two seconds of work.
 //!
-//! Documents that the corpus has already are read and not stored ([`DocumentFilter`]). A document is known by its
-//! path, and by its number among the documents of this path: an archive may have two members of one name.
+//! Documents that the corpus has already are read and not stored ([`DocumentFilter`]). A document is known by
+//! its path, and by its number among the documents of this path: an archive may have two members of one name.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, IsTerminal, Write, stderr};

@@ -1,4 +1,5 @@
-//! The documents of a version, and digests of texts: of some of them, and of files that are read without being stored.
+//! The documents of a version, and digests of texts: of some of them, and of files that are read without
+//! being stored.
 //!
 //! Paths and lengths are read from the facts of each file, without a grammar. A digest needs the text, so the segments
 //! with these documents are opened, one chain at a time. Only documents with edits that no optimize has merged need
@@ -248,8 +249,8 @@ pub struct Print {
     pub digest: Hash,
 }
 
-/// Reads `inputs` as `job` does, and returns the prints of their documents, in order, and the faults of inputs that were
-/// left out from there on.
+/// Reads `inputs` as `job` does, and returns the prints of their documents, in order, and the faults of
+/// inputs that were left out from there on.
 ///
 /// # Errors
 /// An input cannot be read, or the user has interrupted.

@@ -1,5 +1,5 @@
-//! The files of a folder, or below a prefix of a store, with their sizes and times; and the knowledge of a sync: the
-//! files that it has brought into a version.
+//! The files of a folder, or below a prefix of a store, with their sizes and times; and the knowledge of a
+//! sync: the files that it has brought into a version.
 //!
 //! The files are those that `tadoc ingest FOLDER` takes: without hidden files, links and what is no file. Sizes and times
 //! are noted before a file is read. So a file that changes while it is read has another time the next time.
@@ -9,9 +9,9 @@
 //! | files, by path: shared bytes, other bytes | len_bytes | 0, or 1 and the time (zigzag) | num_docs
 //! ```
 //!
-//! All that is known is one frame of zstd (numbers are LEB128, texts have their length) with a CRC32C behind it. A
-//! document of the version with an id below `num_ids`, whose path is that of a file or lies below it, came from this
-//! file. What cannot be read is as if it was not there: all documents are compared.
+//! All that is known is one frame of zstd (numbers are LEB128, texts have their length) with a CRC32C behind
+//! it. A document of the version with an id below `num_ids`, whose path is that of a file or lies below it,
+//! came from this file. What cannot be read is as if it was not there: all documents are compared.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

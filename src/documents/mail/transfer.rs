@@ -7,9 +7,9 @@
 //! a mailing list             ______________      a footer that a list put behind it stays
 //! ```
 //!
-//! Sources: RFC 2045, 6.7 and 6.8, and RFC 2047, 4, for words. mail-parser gives back the whole body as it stands if a sign of it does
-//! not belong there, so bodies are decoded here. Text that is no base64 at all, though it is said to be,
-//! stays. Time is linear in the bytes.
+//! Sources: RFC 2045, 6.7 and 6.8, and RFC 2047, 4, for words. mail-parser gives back the whole body as it
+//! stands if a sign of it does not belong there, so bodies are decoded here. Text that is no base64 at all,
+//! though it is said to be, stays. Time is linear in the bytes.
 
 use std::borrow::Cow;
 
@@ -62,8 +62,8 @@ fn base64(coded: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// Decodes base64, also of texts that were put behind each other, and with too many signs that fill it up. Returns
-/// none if it has other signs, or a text that is not cut ends with a sign that has no byte.
+/// Decodes base64, also of texts that were put behind each other, and with too many signs that fill it up.
+/// Returns none if it has other signs, or a text that is not cut ends with a sign that has no byte.
 fn unpacked(signs: &[u8], is_cut: bool) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(signs.len() / 4 * 3 + 3);
     for part in signs.split(|&sign| sign == b'=') {

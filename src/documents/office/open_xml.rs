@@ -11,11 +11,11 @@
 //! tracked is left out, and so is the mark of a paragraph. A text box follows the line of its paragraph. Elements are
 //! told by their local names, which both dialects (transitional and strict) share.
 //!
-//! In some texts `_xHHHH_` stands for a unit of UTF-16, so two of them may be one character. An underscore that is
-//! written so protects what follows it. U+FFFD stands for half a character.
+//! In some texts `_xHHHH_` stands for a unit of UTF-16, so two of them may be one character. An underscore
+//! that is written so protects what follows it. U+FFFD stands for half a character.
 //!
-//! Source: ECMA-376 (Office Open XML), parts 1 and 4: WordprocessingML, DrawingML, PresentationML; part 1, 22.9.2.19:
-//! ST_Xstring.
+//! Source: ECMA-376 (Office Open XML), parts 1 and 4: WordprocessingML, DrawingML, PresentationML; part 1,
+//! 22.9.2.19: ST_Xstring.
 
 use std::borrow::Cow;
 use std::io::{Read, Seek};

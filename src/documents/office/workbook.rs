@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Cells have a tab between them, also for cells that are empty. Rows without text are left out. A cell is
-//! one line: line ends in it become blanks. Characters that a text cannot have are [escaped](super::open_xml::unescaped)
-//! in the file. Numbers stand as they are stored, dates, too, which are days since 1900. Formulas give their
-//! value. Comments and text boxes follow the rows of their sheet.
+//! one line: line ends in it become blanks. Characters that a text cannot have are
+//! [escaped](super::open_xml::unescaped) in the file. Numbers stand as they are stored, dates, too, which are
+//! days since 1900. Formulas give their value. Comments and text boxes follow the rows of their sheet.
 //!
 //! Source: ECMA-376 (Office Open XML), part 1, 18: SpreadsheetML.
 

@@ -1,4 +1,5 @@
-//! Reads the words of stamps (numbers, names, times of the day, offsets), and values of fields that are numbers.
+//! Reads the words of stamps (numbers, names, times of the day, offsets), and values of fields that are
+//! numbers.
 //!
 //! ```text
 //! 20240506          20240506.0              the day
@@ -7,8 +8,8 @@
 //! 1714979289        1714979289.123          a count from 1970
 //! ```
 //!
-//! A number counts from 1970 unless it has as many digits as a date has and begins with a year. A reader of words that
-//! fails leaves the bytes as they were. Time is linear in the bytes that are looked at.
+//! A number counts from 1970 unless it has as many digits as a date has and begins with a year. A reader of
+//! words that fails leaves the bytes as they were. Time is linear in the bytes that are looked at.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 

@@ -1,5 +1,5 @@
-//! Tests of timestamps: zones, years, forms of strftime, fields and columns; and an oracle that writes known moments
-//! in many forms, and compares what is read with them: the same moment or none.
+//! Tests of timestamps: zones, years, forms of strftime, fields and columns; and an oracle that writes known
+//! moments in many forms, and compares what is read with them: the same moment or none.
 //!
 //! ```text
 //! moment ─▶ date × separator × time × fraction × half × zone × year ─▶ text ─▶ find ─▶ moment, or none

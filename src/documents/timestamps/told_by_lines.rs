@@ -1,4 +1,5 @@
-//! Times whose meaning the lines of an input tell: without a year, or with dates of three numbers of two digits.
+//! Times whose meaning the lines of an input tell: without a year, or with dates of three numbers of two
+//! digits.
 //!
 //! ```text
 //! 30/05/24 INFO  31/05/24 INFO  01/06/24 INFO     file of June 2024
@@ -14,9 +15,9 @@
 //! first. So that is meant, too, if nothing speaks against it: another order with smaller steps, or the only
 //! one that is close to the last change. Otherwise no time is found.
 //!
-//! The last time without a year lies in the last year in which it can be. Lines of a log ascend. So a time that would
-//! be more than [`MAX_BACK`] behind the next one lies in the year before. Lines may still be out of order by less than
-//! that, as in logs that were joined in another order.
+//! The last time without a year lies in the last year in which it can be. Lines of a log ascend. So a time
+//! that would be more than [`MAX_BACK`] behind the next one lies in the year before. Lines may still be out
+//! of order by less than that, as in logs that were joined in another order.
 //!
 //! O(lines); the lines of an input are held until it ends, up to [`MAX_HELD`].
 

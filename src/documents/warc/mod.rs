@@ -14,10 +14,10 @@
 //! <html>…                                       ─▶ text, of any length
 //! ```
 //!
-//! Source: ISO 28500, <https://iipc.github.io/warc-specifications/>. Requests, metadata and revisits are
-//! left out. Of a response of HTTP the text is the body, with the lengths of chunks taken out ([`Chunks`]). A body with
-//! a content encoding stays as it is, and with `--html text` it is [`decoded`](coded), and becomes text if it is HTML
-//! ([`html`]). Memory does not grow with a record, besides its header lines.
+//! Source: ISO 28500, <https://iipc.github.io/warc-specifications/>. Requests, metadata and revisits are left
+//! out. Of a response of HTTP the text is the body, with the lengths of chunks taken out ([`Chunks`]). A body
+//! with a content encoding stays as it is, and with `--html text` it is [`decoded`](coded), and becomes text
+//! if it is HTML ([`html`]). Memory does not grow with a record, besides its header lines.
 //!
 //! Some programs write wrong lengths. Where no record begins behind one, the bytes up to the next line that begins
 //! one are left out with a warning. A file whose first bytes begin no record is an error.
@@ -33,8 +33,8 @@
 //! HTTP/1.1 200 OK                                             1,591 bytes, as in WARC
 //! ```
 //!
-//! Version 2 has `Result-code Checksum Location Offset Filename` before the length. A URL may have blanks, so a line
-//! is read from its end. Source: "Arc File Format" of the Internet Archive,
+//! Version 2 has `Result-code Checksum Location Offset Filename` before the length. A URL may have blanks, so
+//! a line is read from its end. Source: "Arc File Format" of the Internet Archive,
 //! <https://archive.org/web/researcher/ArcFileFormat.php>.
 
 mod coded;

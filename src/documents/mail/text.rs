@@ -352,7 +352,8 @@ mod tests {
     }
 }
 
-#[cfg(all(test, feature = "html"))]
+#[cfg(feature = "html")]
+#[cfg(test)]
 mod page_tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

@@ -249,8 +249,8 @@ pub(super) fn align_up(offset: u64) -> u64 {
 ///
 /// | layout | size over that of `zstd -3 --long=27` | a cold statement (`benches/peers/opening.py`) |
 /// | --- | --- | --- |
-/// | indexed | 0.70 to 1.0 | decodes what its answer needs |
-/// | small | 0.53 to 0.70 | decodes the segments that may have an answer |
+/// | indexed | 0.70 to 1.06 | decodes what its answer needs |
+/// | small | 0.53 to 0.86 | decodes the segments that may have an answer |
 /// | fast | 0.68 to 1.05 | the same, in 0.1 to 0.9 of the time |
 ///
 /// Every reader reads all of them, and one file may have segments of each.

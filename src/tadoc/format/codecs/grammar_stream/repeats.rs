@@ -13,7 +13,8 @@ use super::{Coding, FIRST_USE, MAX_REPEAT_CLASSES};
 const NUM_ROUNDS: usize = 3;
 
 /// Returns for each element of the root its distance to the place in its unit that it repeats, or 0 if
-/// it has a name. `symbols` are the elements as they are written, root first.
+/// it has a name. `symbols` are the elements as they are written, root first. At the begin all that can
+/// be repeats are. An element that gets no name then stays a repeat, whose class exists.
 pub(super) fn choose_repeats(grammar: &Grammar, symbols: &[u32], unit_starts: &[u32]) -> Vec<u32> {
     let mut possible = last_distances(grammar, unit_starts);
     possible.iter_mut().zip(symbols).filter(|(_, element)| **element == FIRST_USE).for_each(|(to, _)| *to = 0);

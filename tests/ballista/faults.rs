@@ -37,12 +37,14 @@ async fn an_executor_killed_in_the_middle_loses_no_rows() {
     // Both are there and have read a corpus.
     let short = scene.call("SELECT count(*) FROM term_vector(@)");
     rows(&together, &short).await.unwrap_or_else(|error| panic!("{error}\n{}", cluster.said()));
-    let before = cluster.executors[1].computed();
+    let before = [0, 1].map(|at| cluster.executors[at].computed());
     let asked = tokio::spawn(async move { rows(&together, &sql).await });
-    let works = || cluster.executors[1].computed() > before + 0.3;
-    assert!(wait_until(BOUND, works).await, "the executor does not work");
+    // One of them may get all tasks.
+    let working = || (0..2).find(|&at| cluster.executors[at].computed() > before[at] + 0.3);
+    assert!(wait_until(BOUND, || working().is_some()).await, "no executor works");
     assert!(!asked.is_finished());
-    cluster.executors[1].kill();
+    let working = working().unwrap_or_default();
+    cluster.executors[working].kill();
     let start = Instant::now();
     let outcome = tokio::time::timeout(BOUND, asked).await.unwrap().unwrap();
     match outcome {

@@ -104,7 +104,7 @@ def tadoc_sections(binary, layout, folder, temp):
     whole = f"tadoc {layout}"
     rows = {whole: os.path.getsize(out)}
     rows.update({f"{whole}: {name.removesuffix('_section_bytes')}": n for name, n in sections.items()})
-    rows[f"{whole}: footer, padding"] = rows[whole] - sum(sections.values())
+    rows[f"{whole}: lists, footer, padding"] = rows[whole] - sum(sections.values())
     return rows
 
 

@@ -1,4 +1,4 @@
-//! What messages of plans leave out in `datafusion-proto` 55.2: windows, and series without columns.
+//! Gaps of the messages of plans in `datafusion-proto` 55.2: windows, and series without columns.
 //!
 //! The message of a window has the name and the arguments of a window function. It leaves out that the
 //! function ignores nulls, and that it runs over rows in the reverse order. The planner reverses a function

@@ -473,8 +473,8 @@ impl CorpusCache {
         self.resize(&opening, peak as usize, keep)?;
         let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
         let load = |&place: &usize| {
-            let absent = file.unopened.get(&place).cloned().unwrap_or_default();
-            open_segment(context, stored, place, absent).boxed()
+            let words = file.unopened.get(&place).map(|absent| absent.words.clone()).unwrap_or_default();
+            open_segment(context, stored, place, words).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
         // In any order, so that no core waits for the slowest segment before it.
@@ -602,15 +602,14 @@ async fn open_dictionary(
     tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
 }
 
-/// Opens the segment at `place`, which is `absent`. Returns the place, too.
+/// Opens the absent segment at `place`, of which `words` are there already. Returns the place, too.
 async fn open_segment(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,
-    absent: AbsentSegment,
+    words: AbsentWords,
 ) -> Result<(usize, Segment)> {
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
-    let words = absent.words;
     let is_unread = matches!(words, AbsentWords::Unread);
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
     let bytes = stored.read(range).await?;

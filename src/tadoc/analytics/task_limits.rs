@@ -1,5 +1,4 @@
-//! What tasks have in common: limits of memory, a caller who may leave, a selection of documents, and
-//! corpora in parts.
+//! Limits of tasks: their memory, a caller who may leave, a selection of documents, and corpora in parts.
 //!
 //! ```text
 //! sequence_count(&corpus, 3, 1 << 30)                   1 GiB; the caller waits for the answer

@@ -1,5 +1,5 @@
-//! What the scheduler and the executor have in common: arguments, and warnings of Ballista on the standard
-//! error, which tells clients less than it logs.
+//! Arguments of the scheduler and the executor, and warnings of Ballista on the standard error, which tells
+//! clients less than it logs.
 
 use std::sync::Arc;
 use std::time::Duration;

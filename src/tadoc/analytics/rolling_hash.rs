@@ -17,6 +17,40 @@ use std::hash::{BuildHasher, RandomState};
 /// Number of elements of the field, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
+/// A class of hashes: those with these first bits, when mixed. Classes follow one another, and one that is
+/// too large is halved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HashClass {
+    number: u64,
+    num_bits: u32,
+}
+
+/// Greatest number of bits that divide hashes into classes.
+const MAX_CLASS_BITS: u32 = 20;
+
+impl HashClass {
+    /// The class of all hashes.
+    pub const ALL: Self = Self { number: 0, num_bits: 0 };
+
+    #[inline]
+    pub fn contains(self, hash: u64) -> bool {
+        let mixed = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.num_bits == 0 || mixed >> (64 - self.num_bits) == self.number
+    }
+
+    /// Returns the class of as many bits behind this one, if there is one.
+    pub fn next(self) -> Option<Self> {
+        let number = self.number + 1;
+        (number >> self.num_bits == 0).then_some(Self { number, ..self })
+    }
+
+    /// Returns the first half of this class, or `None` if it has 20 bits already.
+    pub fn first_half(self) -> Option<Self> {
+        let halved = Self { number: 2 * self.number, num_bits: self.num_bits + 1 };
+        (halved.num_bits <= MAX_CLASS_BITS).then_some(halved)
+    }
+}
+
 /// Random values of words, and a random point.
 #[derive(Debug)]
 pub(super) struct Hashing {

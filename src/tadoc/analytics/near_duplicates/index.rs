@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::SLACK;
 use super::documents::{DocCounts, DocReader, Documents, PartText, Task};
+use crate::analytics::rolling_hash::HashClass;
 use crate::analytics::sequences::entries::{Entry, sorted_buckets};
 use crate::analytics::task_limits::CorpusParts;
 use crate::error::Result;
@@ -28,8 +29,6 @@ const ENTRY_BYTES: u64 = 32;
 const LISTED_BYTES: u64 = 16;
 /// Least number of entries for which there must be room.
 const MIN_ENTRIES: u64 = 64;
-/// Greatest number of bits that divide hashes into classes.
-const MAX_CLASS_BITS: u32 = 20;
 
 /// Documents by the n-grams of their prefixes.
 #[derive(Debug, Default)]
@@ -42,21 +41,6 @@ pub(super) struct Index {
     doc_ends: Vec<usize>,
 }
 
-/// A class of hashes: those with these first bits, when mixed.
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    number: u64,
-    num_bits: u32,
-}
-
-impl Class {
-    #[inline]
-    fn contains(self, hash: u64) -> bool {
-        let mixed = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        self.num_bits == 0 || mixed >> (64 - self.num_bits) == self.number
-    }
-}
-
 impl Index {
     /// Reads the prefixes of `documents`, whose n-grams have `counts`.
     ///
@@ -65,21 +49,19 @@ impl Index {
     /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of the parts.
     pub fn new<P: CorpusParts + Sync>(task: &Task<'_, P>, documents: &Documents, counts: &DocCounts) -> Result<Self> {
         let mut index = Self::default();
-        let mut class = Class { number: 0, num_bits: 0 };
-        while class.number >> class.num_bits == 0 {
+        let mut next_class = Some(HashClass::ALL);
+        while let Some(class) = next_class {
             if let Some(entries) = index.entries_of(task, class, documents, counts)? {
                 index.push_lists(task, entries)?;
                 if u32::try_from(index.ends.len()).is_err() {
                     return Err(task.too_little(task.max_memory_bytes.saturating_mul(2)));
                 }
-                class.number += 1;
+                next_class = class.next();
                 continue;
             }
             // The first half of the class comes next.
-            class = Class { number: 2 * class.number, num_bits: class.num_bits + 1 };
-            if class.num_bits > MAX_CLASS_BITS {
-                return Err(task.too_little(task.max_memory_bytes.saturating_mul(2)));
-            }
+            next_class =
+                Some(class.first_half().ok_or_else(|| task.too_little(task.max_memory_bytes.saturating_mul(2)))?);
         }
         index.listed.shrink_to_fit();
         index.fill_docs(documents.len());
@@ -91,7 +73,7 @@ impl Index {
     fn entries_of<P: CorpusParts + Sync>(
         &self,
         task: &Task<'_, P>,
-        class: Class,
+        class: HashClass,
         documents: &Documents,
         counts: &DocCounts,
     ) -> Result<Option<Vec<Vec<Entry>>>> {

@@ -56,7 +56,7 @@ use std::ops::Range;
 
 use super::task_limits::{CorpusParts, OnePart, WORDS_PER_BYTE, sort_checked};
 use crate::analytics::doc_terms::WordWalk;
-use crate::analytics::rolling_hash::Hashing;
+use crate::analytics::rolling_hash::{HashClass, Hashing};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
@@ -215,8 +215,6 @@ impl RepeatedSpans {
 const CHUNK_WORDS: usize = 1 << 14;
 /// Change of memory that is told to the owner of the parts.
 const TOLD_BYTES: u64 = 1 << 20;
-/// Greatest number of bits that divide windows into classes.
-const MAX_CLASS_BITS: u32 = 20;
 
 /// Finds the runs of `parts`, in order, and the places of their documents. Returns `None` if two
 /// windows that differ had the same hash. Of the values of words `kept_bits` are kept.
@@ -262,21 +260,6 @@ struct Search<'a, P> {
     told_bytes: u64,
 }
 
-/// A class of windows: those whose anchors are repeated and have these first bits, when mixed.
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    number: u64,
-    num_bits: u32,
-}
-
-impl Class {
-    #[inline]
-    fn contains(self, anchor: u64) -> bool {
-        let mixed = anchor.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        self.num_bits == 0 || mixed >> (64 - self.num_bits) == self.number
-    }
-}
-
 impl<P: CorpusParts + Sync> Search<'_, P> {
     /// Finds all runs, in order. Their words are not compared yet.
     fn find(&mut self) -> Result<()> {
@@ -284,19 +267,16 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
         if self.places.max_doc_words() < self.min_words {
             return Ok(());
         }
-        let mut class = Class { number: 0, num_bits: 0 };
-        while class.number >> class.num_bits == 0 {
+        let mut next_class = Some(HashClass::ALL);
+        while let Some(class) = next_class {
             if self.find_in(class, &anchors)? {
                 self.runs.close();
-                class.number += 1;
+                next_class = class.next();
                 continue;
             }
             // The first half of the class comes next.
             self.runs.remove_open();
-            class = Class { number: 2 * class.number, num_bits: class.num_bits + 1 };
-            if class.num_bits > MAX_CLASS_BITS {
-                return Err(self.too_little());
-            }
+            next_class = Some(class.first_half().ok_or_else(|| self.too_little())?);
         }
         self.runs.sort(self.canceller)?;
         self.values = Vec::new();
@@ -338,7 +318,7 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     }
 
     /// Adds the runs of windows of `class`. Returns false if the class is too large.
-    fn find_in(&mut self, class: Class, anchors: &AnchorFilter) -> Result<bool> {
+    fn find_in(&mut self, class: HashClass, anchors: &AnchorFilter) -> Result<bool> {
         let mut first_places = FirstPlaces::new(self.max_memory_bytes / 4);
         let min_words = self.min_words;
         for index in 0..self.parts.num_parts() {

@@ -55,9 +55,9 @@ pub struct Building {
 
     /// Layout of the file: indexed, small (0.6 to 0.9 of the size, for archives), or fast (the one before)
     ///
-    /// An indexed file has the documents of each word, up to 20 percent of the rest: counts and ranks of words
-    /// read these alone, and searches decode the documents that they name. indexed:40 sets another percentage;
-    /// the longest lists are left out. A small file decodes whole segments instead. `tadoc optimize --layout`
+    /// An indexed file has the documents of each word, up to 32 percent of the rest: counts and ranks of words
+    /// read these alone, and searches decode the documents that they name. indexed:40 sets another percentage.
+    /// Under it lists of rare words become shorter, and the longest are left out. A small file decodes whole segments instead. `tadoc optimize --layout`
     /// writes one as the other.
     #[arg(long, default_value = "indexed", value_name = "NAME")]
     pub layout: SegmentLayout,

@@ -10,7 +10,8 @@
 //! Such a corpus answers this query alone and is not kept. The dictionaries and the facts about documents
 //! are kept, as for other statements.
 //!
-//! A budget leaves out the longest lists, and a pattern may match too many words. The segments in which that
+//! Under a budget the lists of words of few documents name documents near them, which are decoded and counted.
+//! The budget leaves out the longest lists, too, and a pattern may match too many words. The segments in which that
 //! is so are opened, and kept as by any search. A file without lists is searched as others are.
 
 use std::sync::Arc;
@@ -23,12 +24,14 @@ use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile}
 use crate::corpora::loading::{consumer_of, segments_at_once};
 use crate::corpora::memory::{positions_memory, text_memory};
 use crate::corpora::sections::Sections;
-use crate::corpora::skipping::{Sought, StoredFile};
+use crate::corpora::skipping::{SomeWords, Sought, StoredFile};
+use crate::corpora::units::{are_few, read_docs};
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
-use tadoc::format::FileFooter;
-use tadoc::query::Query;
-use tadoc::segment::{Segment, SegmentFacts, WordList};
+use tadoc::Corpus;
+use tadoc::format::{FileFooter, PartialSegment};
+use tadoc::query::{Query, SearchOptions, count_by_document};
+use tadoc::segment::{ListedWord, Segment, SegmentFacts, WordList};
 
 /// Most words of a segment whose lists are read.
 const MAX_WORDS: usize = 4096;
@@ -36,16 +39,23 @@ const MAX_WORDS: usize = 4096;
 /// Words of a segment by id, ascending, with their texts.
 type FoundWords = Vec<(u32, String)>;
 
+/// Words of a query in the segments of a file.
+struct WordsOfFile {
+    /// The file with its dictionaries.
+    file: Arc<LoadedFile>,
+    /// Words of each segment, or `None` for one that is open and needs no lists.
+    by_segment: Vec<Option<FoundWords>>,
+}
+
 impl CorpusCache {
     /// Returns a corpus for questions about the number of words of the query that is `sought` in the
-    /// documents of `source`, from word lists, and the number of segments that these stand for. Returns `None` if
-    /// the corpus is loaded, or has no lists.
+    /// documents of `source`, from word lists. Returns `None` if the corpus is loaded, or has no lists.
     pub(crate) async fn load_counted(
         &self,
         context: &LoadContext,
         source: &Source,
         sought: &Sought,
-    ) -> Result<Option<(Arc<LoadedCorpus>, usize)>> {
+    ) -> Result<Option<CountedCorpus>> {
         let Some(query) = sought.query.as_ref().filter(|query| query.is_of_words()) else { return Ok(None) };
         let mut segments = source.corpora().iter().flat_map(|open| &open.footer.segments);
         let has_lists = segments.all(|segment| segment.lists_range().is_some()) && source.has_document_facts();
@@ -61,21 +71,27 @@ impl CorpusCache {
         for open in source.corpora() {
             let mut stored = StoredFile::new(context, open, at_once)?;
             let words = self.find_words(context, &mut stored, &keys, &query, &sought).await?;
-            let are_counted = counted_segments(&open.footer, &words);
+            let are_counted = counted_segments(&open.footer, &words.by_segment);
             words_by_file.push((stored, words, are_counted));
         }
         let places = words_by_file.iter().enumerate().filter(|(_, (_, _, are_counted))| are_counted.contains(&true));
         let places: Vec<usize> = places.map(|(place, _)| place).collect();
         let facts = self.load_facts(context, source, Some(&places)).await?;
-        let (mut files, mut num_listed) = (Vec::with_capacity(source.corpora().len()), 0);
+        let mut files = Vec::with_capacity(source.corpora().len());
+        let (mut num_listed, mut num_units) = (0, 0);
         for (place, (stored, words, are_counted)) in words_by_file.into_iter().enumerate() {
+            let WordsOfFile { file, by_segment } = words;
+            let counting = Counting { context, stored: &stored, file };
             let count = |((segment_idx, words), is_counted)| {
                 let facts = facts.segment(place, segment_idx).filter(|_| is_counted);
-                count_segment(&stored, segment_idx, words, facts).boxed()
+                counting.count_segment(segment_idx, words, facts).boxed()
             };
-            let counts: Vec<_> = words.into_iter().enumerate().zip(are_counted).map(count).collect();
+            let counts: Vec<_> = by_segment.into_iter().enumerate().zip(are_counted).map(count).collect();
             let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
-            let counted: Vec<Option<Arc<Segment>>> = counted.try_collect().await?;
+            let counted: Vec<Option<(Arc<Segment>, usize)>> = counted.try_collect().await?;
+            num_units += counted.iter().flatten().map(|(_, num_units)| num_units).sum::<usize>();
+            let counted: Vec<Option<Arc<Segment>>> =
+                counted.into_iter().map(|counted| counted.map(|(segment, _)| segment)).collect();
             let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
             let whole = self.open_places(context, &stored, left_out.collect(), &keys).await?;
             let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
@@ -89,11 +105,10 @@ impl CorpusCache {
             files.push(Arc::new(LoadedFile::new(segments.collect(), reservation, devices, vec![whole])));
         }
         let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
-        Ok(Some((corpus, num_listed)))
+        Ok(Some(CountedCorpus { corpus, num_listed, num_units }))
     }
 
-    /// Returns the words of `query` in each segment of the file `stored`, or `None` for one that is
-    /// open and needs no lists. The dictionaries are kept.
+    /// Returns the words of `query` in each segment of the file `stored`. The dictionaries are kept.
     async fn find_words(
         &self,
         context: &LoadContext,
@@ -101,7 +116,7 @@ impl CorpusCache {
         keep: &[String],
         query: &Arc<Query>,
         sought: &Arc<Sought>,
-    ) -> Result<Vec<Option<FoundWords>>> {
+    ) -> Result<WordsOfFile> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
@@ -120,9 +135,10 @@ impl CorpusCache {
             file = self.lock().slot(&key).keep(file);
         }
         let query = Arc::clone(query);
-        let find = move || (0..file.segments.len()).map(|place| words_in(&file, place, &query)).collect();
+        let known = Arc::clone(&file);
+        let find = move || (0..known.segments.len()).map(|place| words_in(&known, place, &query)).collect();
         let found: tadoc::Result<Vec<_>> = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-        found.map_err(datafusion_error)
+        Ok(WordsOfFile { file, by_segment: found.map_err(datafusion_error)? })
     }
 }
 
@@ -164,33 +180,101 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Opt
     }
 }
 
-/// Returns the segment at `segment_idx` with the documents of `words`, whose `facts` are there unless all documents lack
-/// the words. Returns `None` if a list is left out, or there are no `words` because the segment is open.
-async fn count_segment(
-    stored: &StoredFile<'_>,
-    segment_idx: usize,
-    words: Option<FoundWords>,
-    facts: Option<&SegmentFacts>,
-) -> Result<Option<Arc<Segment>>> {
-    let Some(words) = words else { return Ok(None) };
-    let meta = &stored.open.footer.segments[segment_idx];
-    let Some(facts) = facts.cloned() else {
-        let absent = Segment::absent(meta.num_docs as usize, meta.continues);
-        return absent.map(|segment| Some(Arc::new(segment))).map_err(datafusion_error);
-    };
-    if words.is_empty() {
-        let counted = Segment::from_lists(&[], facts);
-        return counted.map(|segment| Some(Arc::new(segment))).map_err(datafusion_error);
-    }
-    let Some(range) = meta.lists_range().filter(|_| words.len() <= MAX_WORDS) else { return Ok(None) };
-    let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
-    let (lists, groups) = stored.read_lists(segment_idx, range, &ids).await?;
-    let make = move || -> tadoc::Result<Option<Arc<Segment>>> {
-        let Some(found) = lists.read(&ids, &groups)?.into_iter().collect::<Option<Vec<WordList>>>() else {
+/// A corpus that answers one question about numbers of words.
+pub(crate) struct CountedCorpus {
+    pub(crate) corpus: Arc<LoadedCorpus>,
+    /// Number of segments that are made from word lists.
+    pub(crate) num_listed: usize,
+    /// Number of units that were decoded for words whose lists have no counts.
+    pub(crate) num_units: usize,
+}
+
+/// A file whose segments are made from word lists.
+struct Counting<'a> {
+    context: &'a LoadContext,
+    stored: &'a StoredFile<'a>,
+    /// The file with its dictionaries.
+    file: Arc<LoadedFile>,
+}
+
+impl Counting<'_> {
+    /// Returns the segment at `segment_idx` with the documents of `words`, whose `facts` are there unless all documents
+    /// lack the words, and the number of units that it took. Returns `None` if a list is left out, or there are no `words` because the segment is open.
+    async fn count_segment(
+        &self,
+        segment_idx: usize,
+        words: Option<FoundWords>,
+        facts: Option<&SegmentFacts>,
+    ) -> Result<Option<(Arc<Segment>, usize)>> {
+        let Some(words) = words else { return Ok(None) };
+        let meta = &self.stored.open.footer.segments[segment_idx];
+        let Some(facts) = facts.cloned() else {
+            let absent = Segment::absent(meta.num_docs as usize, meta.continues);
+            return absent.map(|segment| Some((Arc::new(segment), 0))).map_err(datafusion_error);
+        };
+        if words.is_empty() {
+            let counted = Segment::from_lists(&[], facts);
+            return counted.map(|segment| Some((Arc::new(segment), 0))).map_err(datafusion_error);
+        }
+        let Some(range) = meta.lists_range().filter(|_| words.len() <= MAX_WORDS) else { return Ok(None) };
+        let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
+        let (lists, groups) = self.stored.read_lists(segment_idx, range, &ids).await?;
+        let Some(found) = lists.read(&ids, &groups).map_err(datafusion_error)?.into_iter().collect::<Option<Vec<_>>>()
+        else {
             return Ok(None);
         };
-        let words: Vec<(&str, WordList)> = words.iter().map(|(_, word)| &word[..]).zip(found).collect();
-        Segment::from_lists(&words, facts).map(|segment| Some(Arc::new(segment)))
-    };
-    tokio::task::spawn_blocking(make).await.map_err(task_error)?.map_err(datafusion_error)
+        let (mut decoded, mut num_units) = (None, 0);
+        if found.iter().any(is_near) {
+            let Some(part) = self.read_near(segment_idx, &found).await? else { return Ok(None) };
+            num_units = part.num_decoded;
+            decoded = Some(Corpus::new(self.stored.open.footer.profile, vec![Arc::new(part.segment)]));
+        }
+        let make = move || -> tadoc::Result<Arc<Segment>> {
+            let mut lists = Vec::with_capacity(words.len());
+            for ((_, word), list) in words.iter().zip(found) {
+                let list = match (list, &decoded) {
+                    (ListedWord::Counted(list), _) => list,
+                    (ListedWord::Near(_), Some(decoded)) => list_from_text(decoded, word)?,
+                    (ListedWord::Near(_), None) => WordList::default(),
+                };
+                lists.push((&word[..], list));
+            }
+            Segment::from_lists(&lists, facts).map(Arc::new)
+        };
+        let made = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
+        made.map(|segment| Some((segment, num_units))).map_err(datafusion_error)
+    }
+
+    /// Returns the segment at `segment_idx` with the text of the documents that the lists `found` name without counts, or
+    /// `None` if it is better opened whole.
+    async fn read_near(&self, segment_idx: usize, found: &[ListedWord]) -> Result<Option<PartialSegment>> {
+        let mut docs: Vec<u32> =
+            found.iter().filter(|list| is_near(list)).flat_map(ListedWord::docs).copied().collect();
+        docs.sort_unstable();
+        docs.dedup();
+        let absent = self.file.unopened.get(&segment_idx).cloned().unwrap_or_default();
+        let num_docs = self.stored.open.footer.segments[segment_idx].num_docs;
+        if absent.units.are_many() || !are_few(&docs, num_docs) {
+            return Ok(None);
+        }
+        let words = match absent.words {
+            AbsentWords::Decoded(dictionary) => SomeWords::Decoded(dictionary),
+            AbsentWords::Stored { dictionary, .. } => SomeWords::Stored(dictionary),
+            AbsentWords::Unread => return Ok(None),
+        };
+        let part = read_docs(self.context, self.stored, segment_idx, words, docs).await?;
+        absent.units.note(part.num_decoded, part.num_units);
+        Ok(Some(part))
+    }
+}
+
+fn is_near(list: &ListedWord) -> bool {
+    matches!(list, ListedWord::Near(_))
+}
+
+/// Returns the documents of `word` in a corpus of one segment, by their text.
+fn list_from_text(corpus: &Corpus, word: &str) -> tadoc::Result<WordList> {
+    let found = count_by_document(corpus, &Query::for_word(word), &SearchOptions::default())?;
+    let (docs, counts) = found.iter().map(|row| (row.doc_id as u32, row.count as u32)).unzip();
+    Ok(WordList { docs, counts })
 }

@@ -33,6 +33,7 @@ mod units;
 
 pub use cache::CorpusCache;
 pub(crate) use facts::FactTable;
+pub(crate) use listed::CountedCorpus;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};
 pub use location::made_store;
 pub use memory::is_memory_of_corpora;

@@ -24,7 +24,7 @@ use crate::corpora::skipping::{FilePart, SomeWords, Sought, StoredFile};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
 use tadoc::query::WordCondition;
-use tadoc::segment::{Segment, WordList};
+use tadoc::segment::{ListedWord, Segment};
 
 /// A needed segment as far as a statement needs it.
 enum Part {
@@ -122,13 +122,32 @@ async fn read_part(
     let (words, condition) = found.map_err(datafusion_error)?;
     let found = documents_from_lists(stored, place, condition, sought.num_hits).await?;
     let docs = sought.docs_in(&stored.open.footer, place, first_doc_id, found);
-    let Some(docs) = docs.filter(|docs| 2 * (docs.len() as u64) < meta.num_docs.max(2)) else {
-        return Ok(Part::Whole);
-    };
-    if docs.is_empty() {
-        return Ok(Part::Nothing);
+    match docs {
+        Some(docs) if docs.is_empty() => Ok(Part::Nothing),
+        Some(docs) if are_few(&docs, meta.num_docs) => {
+            let PartialSegment { segment, num_decoded, num_units } =
+                read_docs(context, stored, place, words, docs).await?;
+            absent.units.note(num_decoded, num_units);
+            Ok(Part::Units(Arc::new(segment), num_decoded))
+        }
+        _ => Ok(Part::Whole),
     }
-    let bytes = stored.read(meta.rest_range()).await?;
+}
+
+/// Returns true if `docs` are so few of `num_docs` documents that the others are not decoded.
+pub(super) fn are_few(docs: &[u32], num_docs: u64) -> bool {
+    2 * (docs.len() as u64) < num_docs.max(2)
+}
+
+/// Reads the documents `docs`, which ascend, of the segment at `place` with these `words`.
+pub(super) async fn read_docs(
+    context: &LoadContext,
+    stored: &StoredFile<'_>,
+    place: usize,
+    words: SomeWords,
+    docs: Vec<u32>,
+) -> Result<PartialSegment> {
+    let bytes = stored.read(stored.open.footer.segments[place].rest_range()).await?;
     let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
     let limits = context.options.open_limits();
     let decode = move || {
@@ -136,9 +155,7 @@ async fn read_part(
         read_documents_with(&path, &footer, place, &bytes, tokens, &docs, &limits)
     };
     let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
-    let PartialSegment { segment, num_decoded, num_units } = decoded.map_err(datafusion_error)?;
-    absent.units.note(num_decoded, num_units);
-    Ok(Part::Units(Arc::new(segment), num_decoded))
+    decoded.map_err(datafusion_error)
 }
 
 /// Returns the documents of the segment at `place` that meet `condition` by the lists of its words, or `None` if it
@@ -155,7 +172,7 @@ async fn documents_from_lists(
     };
     let (lists, groups) = stored.read_lists(place, range, &ids).await?;
     let find = move || -> tadoc::Result<Option<Vec<u32>>> {
-        let found: Vec<Option<WordList>> = lists.read(&ids, &groups)?;
+        let found: Vec<Option<ListedWord>> = lists.read(&ids, &groups)?;
         let list = |word: u32| found[ids.binary_search(&word).ok()?].as_ref();
         Ok(match num_hits {
             Some(num_hits) => condition.first_documents(&list, num_hits),

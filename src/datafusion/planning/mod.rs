@@ -67,7 +67,7 @@ use tokio::sync::OnceCell;
 use crate::corpora::living::LivingView;
 use crate::corpora::location::SourceFile;
 use crate::corpora::open_file::RowSource;
-use crate::corpora::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
+use crate::corpora::{CorpusCache, CountedCorpus, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::planning::filter::{Filters, Stage, project_schema};
@@ -402,9 +402,14 @@ impl Execution {
             let _timer = time.timer();
             self.cache.load_counted(&self.load_context(), &self.scan.source, &sought).await?
         };
-        let Some((counted, num_listed)) = counted else { return self.load_sought(sought).await };
-        let counted = Arc::clone(self.loaded.get_or_init(|| counted));
+        let Some(CountedCorpus { corpus, num_listed, num_units }) = counted else {
+            return self.load_sought(sought).await;
+        };
+        let counted = Arc::clone(self.loaded.get_or_init(|| corpus));
         self.counter("segments_listed").add(num_listed);
+        if num_units > 0 {
+            self.counter("units_decoded").add(num_units);
+        }
         self.skipped_segments();
         Ok(counted)
     }

@@ -263,8 +263,9 @@ pub enum SegmentLayout {
     /// Static codes of which parts of the text are decoded alone, and the documents of each word, which
     /// are read alone.
     Indexed {
-        /// Greatest size of the lists of documents, in percent of the rest of a segment. The longest
-        /// lists are left out.
+        /// Greatest size of the lists of documents, in percent of the rest of a segment, and two
+        /// thirds of it where a segment has less than 8 MiB of text. Lists of the words of few
+        /// documents become shorter, and then the longest lists are left out.
         max_lists_percent: u16,
     },
 }
@@ -277,8 +278,8 @@ impl Default for SegmentLayout {
 
 impl SegmentLayout {
     /// The layout `indexed` with the usual room for lists. Texts whose documents are files need 2 to
-    /// 40 percent for all lists. With 20 percent a file is at most as large as one of zstd.
-    pub const INDEXED: Self = Self::Indexed { max_lists_percent: 20 };
+    /// 40 percent for all lists. With 32 percent a file is at most as large as one of zstd.
+    pub const INDEXED: Self = Self::Indexed { max_lists_percent: 32 };
 
     /// Returns the name in options and messages.
     pub fn as_str(self) -> &'static str {

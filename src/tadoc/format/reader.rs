@@ -216,7 +216,7 @@ impl<'a> StoredSegment<'a> {
             return Ok(());
         }
         let (section, bytes) = self.section(SectionKind::WordLists)?;
-        check_codec(self.file, section, codecs::word_lists::CODEC)?;
+        check_lists_codec(self.file, section)?;
         let (directory_section, directory) = self.section(SectionKind::ListDirectory)?;
         let directory = list_directory(self.file, directory_section, directory, self.meta)?;
         let place = section.origin(self.file);
@@ -233,9 +233,21 @@ pub(super) fn list_directory(
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<ListDirectory> {
-    check_codec(file, section, codecs::word_lists::CODEC)?;
+    check_lists_codec(file, section)?;
     let lists = section_for(file, meta, SectionKind::WordLists)?;
-    ListDirectory::read(section.origin(file), bytes, meta, lists.len)
+    if lists.codec != section.codec {
+        let reason = format!("expected word lists of codec {}, got {}", section.codec, lists.codec);
+        return Err(section.origin(file).fault(0, reason));
+    }
+    ListDirectory::read(section.origin(file), section.codec, bytes, meta, lists.len)
+}
+
+/// Refuses word lists of an unknown codec.
+pub(super) fn check_lists_codec(file: &str, section: &SectionMeta) -> Result<()> {
+    if codecs::word_lists::is_known(section.codec) {
+        return Ok(());
+    }
+    check_codec(file, section, codecs::word_lists::CODEC)
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of words

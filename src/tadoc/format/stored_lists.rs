@@ -10,17 +10,18 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::format::codecs::word_lists::{CODEC, EntriesLeft, ListDirectory};
+use crate::format::codecs::word_lists::{EntriesLeft, ListDirectory};
 use crate::format::framing::{SectionKind, SectionMeta};
 use crate::format::layout::FileFooter;
-use crate::format::reader::{check_codec, check_range, list_directory, section_bytes, section_for, segment_meta};
-use crate::segment::WordList;
+use crate::format::reader::{check_lists_codec, check_range, list_directory, section_bytes, section_for, segment_meta};
+use crate::segment::ListedWord;
 
 /// Directory of the word lists of a segment. Segments of the layout `indexed` have one.
 ///
 /// ```
 /// use tadoc::build::{CorpusBuilder, IngestOptions};
 /// use tadoc::format::{FileFooter, FooterOutcome, OpenLimits, SegmentLayout, StoredLists};
+/// use tadoc::segment::ListedWord;
 ///
 /// # fn main() -> tadoc::Result<()> {
 /// let options = IngestOptions { layout: SegmentLayout::INDEXED, ..IngestOptions::default() };
@@ -40,7 +41,7 @@ use crate::segment::WordList;
 /// let ranges = lists.ranges(&[0, 5]);
 /// let groups: Vec<&[u8]> = ranges.into_iter().map(part).collect();
 /// let found = lists.read(&[0, 5], &groups)?;
-/// let be = found[0].as_ref().expect("a short list is stored");
+/// let Some(ListedWord::Counted(be)) = &found[0] else { panic!("a short list is stored") };
 /// assert_eq!((&be.docs[..], &be.counts[..]), (&[0, 1][..], &[2, 1][..]));
 /// # Ok(())
 /// # }
@@ -73,7 +74,7 @@ impl StoredLists {
         let directory = section_bytes(file, directory_section, bytes, range.start)?;
         let directory = list_directory(file, directory_section, directory, meta)?;
         let section = section_for(file, meta, SectionKind::WordLists)?;
-        check_codec(file, section, CODEC)?;
+        check_lists_codec(file, section)?;
         Ok(Self { file: file.to_owned(), section: section.clone(), directory, num_words: meta.num_words })
     }
 
@@ -96,12 +97,13 @@ impl StoredLists {
     }
 
     /// Returns the documents of each of `words`, which ascend and are words of the segment; `None`
-    /// for a word whose list is left out, or after 2^23 entries. `groups` are the bytes of their [`ranges`](Self::ranges).
+    /// for a word whose list is left out, or after 2^23 entries. `groups` are the bytes of their
+    /// [`ranges`](Self::ranges).
     ///
     /// # Errors
     /// [`Error::Checksum`] and [`Error::Format`] for other bytes, [`Error::InvalidArgument`] for
     /// other numbers of them.
-    pub fn read(&self, words: &[u32], groups: &[impl AsRef<[u8]>]) -> Result<Vec<Option<WordList>>> {
+    pub fn read(&self, words: &[u32], groups: &[impl AsRef<[u8]>]) -> Result<Vec<Option<ListedWord>>> {
         let mut lists = Vec::with_capacity(words.len());
         let mut bytes = groups.iter();
         let mut left = EntriesLeft::default();

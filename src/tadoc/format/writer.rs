@@ -11,7 +11,7 @@ use crate::format::codecs;
 use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::codecs::grammar_stream::cut_units;
-use crate::format::codecs::word_lists::WordDocuments;
+use crate::format::codecs::word_lists::{Regions, WordDocuments};
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
 use crate::grammar::Grammar;
@@ -24,6 +24,8 @@ pub const WRITER: &str = "datafusion-tadoc 55.0.0";
 
 /// Length of document lengths that are always written.
 const MAX_LENGTHS_BYTES: usize = 1024;
+/// Text of a segment that is decoded in some milliseconds. Lists save little there.
+const SMALL_TEXT_BYTES: u64 = 8 << 20;
 
 /// Writer of the header, segments and footer of one file.
 #[derive(Debug)]
@@ -177,10 +179,13 @@ impl EncodedSegment {
                 Some(Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?.0)
             }
         };
+        let unit_starts = match &dag {
+            Some(dag) => cut_units(grammar, |element| dag.len_bytes(element)),
+            None => Vec::new(),
+        };
         let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
             || match (&dag, layout) {
-                (Some(dag), _) => {
-                    let unit_starts = cut_units(grammar, |element| dag.len_bytes(element));
+                (Some(_), _) => {
                     let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
                     Ok((codecs::grammar_stream::CODEC, section))
                 }
@@ -236,9 +241,11 @@ impl EncodedSegment {
         if let SegmentLayout::Indexed { max_lists_percent } = layout
             && let Some(documents) = dag.as_ref().and_then(WordDocuments::from_dag)
         {
+            let regions = Regions::from_units(grammar, &unit_starts);
             let len_bytes: usize = sections.iter().map(|(_, _, bytes)| bytes.len()).sum();
-            let (directory, lists) =
-                codecs::word_lists::encode(&documents, len_bytes * usize::from(max_lists_percent) / 100);
+            let max_bytes = len_bytes * usize::from(max_lists_percent) / 100;
+            let max_bytes = if parts.len_bytes < SMALL_TEXT_BYTES { 2 * max_bytes / 3 } else { max_bytes };
+            let (directory, lists) = codecs::word_lists::encode(&documents, &regions, max_bytes);
             let codec = codecs::word_lists::CODEC;
             let lists = [(SectionKind::ListDirectory, codec, directory), (SectionKind::WordLists, codec, lists)];
             sections.splice(0..0, lists);

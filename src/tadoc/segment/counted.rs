@@ -28,6 +28,33 @@ pub struct WordList {
     pub counts: Vec<u32>,
 }
 
+/// A word and its documents, as a list of a file has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListedWord {
+    /// The documents that have it.
+    Counted(WordList),
+    /// Numbers of documents in the segment, ascending. Some of them have the word, and no others.
+    Near(Vec<u32>),
+}
+
+impl ListedWord {
+    /// Returns the documents that may have the word, ascending.
+    pub fn docs(&self) -> &[u32] {
+        match self {
+            Self::Counted(list) => &list.docs,
+            Self::Near(docs) => docs,
+        }
+    }
+
+    /// Returns the occurrences of the word in document `doc`, as far as they are known.
+    pub fn least_count(&self, doc: u32) -> u32 {
+        match self {
+            Self::Counted(list) => list.docs.binary_search(&doc).map_or(0, |at| list.counts[at]),
+            Self::Near(_) => 0,
+        }
+    }
+}
+
 impl Segment {
     /// Creates a segment in which the documents of `facts` have the words of `words`, strictly
     /// ascending in bytes, each as often as its list says. See the module's description. It needs

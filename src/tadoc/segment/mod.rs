@@ -28,7 +28,7 @@ mod counted;
 pub(crate) mod dag;
 pub(crate) mod facts;
 
-pub use counted::WordList;
+pub use counted::{ListedWord, WordList};
 pub(crate) use dag::{Cursor, ELEMENT_TEXT_SLACK, ElementTexts, Len, Next, Place, TEXT_SLACK, TextRuns};
 pub use dag::{Dag, DocWords, EdgeWords, Inverse, Measure, Occurrence, PrefixSums};
 pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};

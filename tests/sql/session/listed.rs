@@ -82,6 +82,40 @@ async fn rows_from_lists_are_those_of_the_grammar() {
 }
 
 #[tokio::test]
+async fn words_of_few_documents_are_counted_in_their_units() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(11);
+    let text = |random: &mut Random| {
+        let word = |_| format!("w{}", random.below(4_000).min(random.below(4_000)).min(random.below(4_000)));
+        (0..4_000).map(word).collect::<Vec<_>>().join(" ")
+    };
+    let documents: Vec<(String, String)> = (0..150).map(|doc| (format!("{doc}.txt"), text(&mut random))).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let write = |name: &str, layout: SegmentLayout| {
+        let path = dir.path().join(name);
+        fixtures::write_corpus(&path, IngestOptions { layout, ..IngestOptions::default() }, &borrowed);
+        path.display().to_string()
+    };
+    let plain = write("plain.tadoc", SegmentLayout::Small);
+    let (mut num_listed, mut num_units) = (0, 0);
+    for max_lists_percent in [17, 20, 21] {
+        let indexed = write(&format!("{max_lists_percent}.tadoc"), SegmentLayout::Indexed { max_lists_percent });
+        for word in [0, 7, 2_500, 3_500, 3_900, 3_950] {
+            for call in ["term_count('@', 'w0W')", "rank('@', 'w0W OR w3', top => 5)", "term_count('@', 'w0W AND w1')"]
+            {
+                let sql = format!("SELECT * FROM {}", call.replace("0W", &word.to_string()));
+                let expected = table(&session(), &sql.replace('@', &plain)).await;
+                let from_lists = sql.replace('@', &indexed);
+                assert_eq!(table(&session(), &from_lists).await, expected, "{sql}");
+                num_listed += counter(&session(), &from_lists, "segments_listed").await;
+                num_units += counter(&session(), &from_lists, "units_decoded").await;
+            }
+        }
+    }
+    assert!(num_listed > 20 && num_units > 15, "{num_listed} {num_units}");
+}
+
+#[tokio::test]
 async fn questions_about_places_open_segments() {
     let dir = tempfile::tempdir().unwrap();
     let indexed = write(&dir.path().join("a.tadoc"), 5, SegmentLayout::INDEXED);

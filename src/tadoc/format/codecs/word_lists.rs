@@ -1,7 +1,8 @@
 //! Codec of word lists: the documents of each word of a segment, with its occurrences in each.
 //!
 //! ```text
-//! directory  used contexts, a bit each | code of each: lengths of 33 classes
+//! directory  number of regions LEB128 | documents of each LEB128
+//!            | used contexts, a bit each | code of each: lengths of 33 classes
 //!            | of each group: bytes LEB128, crc32c u32
 //! lists      group 0: words 0 .. 64 │ group 1: words 64 .. 128 │ …       each decodes alone
 //! word       df or 0 if it is not listed | form of the counts
@@ -12,6 +13,7 @@
 //! counts     1 1 1 1      form 0: all are 1
 //!            4 4 4 4      form 1: all are 4
 //!            1 2 9 1      forms 2 to 9, by the mean: each less one
+//! regions    0 2          form 10: regions in which some documents have the word, without counts
 //! ```
 //!
 //! All numbers are in static prefix codes (`prefix_code`), with one code for each context: the
@@ -24,19 +26,34 @@
 //! checksum. Decoding takes some nanoseconds for each document of the words of a group up to the
 //! last one asked for; lists of 256 documents or more are skipped.
 //!
-//! Under a budget the longest lists are left out. Their words stand in the directory as not listed,
-//! and questions about them read the grammar.
+//! A *region* is a run of documents that are decoded together: units of the grammar section. Under a
+//! budget the words of few documents have lists of regions, which take half of the bits. A question
+//! about them decodes these regions, and one about other words reads their lists alone. If that does
+//! not suffice, the longest lists are left out. Their words stand in the directory as not listed, and
+//! questions about them read the grammar.
+//!
+//! Codec 1 has no regions.
 
+mod encode;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin, push_varint};
-use crate::format::entropy::prefix_code::{BitWriter, Class, Code, Stream, Table, classes_by_len};
+use crate::format::entropy::prefix_code::{Stream, Table, classes_by_len};
 use crate::format::layout::SegmentMeta;
-use crate::segment::{Dag, DocWords, WordList};
+use crate::grammar::Grammar;
+use crate::segment::{Dag, DocWords, ListedWord, WordList};
+
+pub(in crate::format) use encode::encode;
 
 /// Number of the codec of both sections in the footer.
-pub(in crate::format) const CODEC: u16 = 1;
+pub(in crate::format) const CODEC: u16 = 2;
+/// The same codec without regions, which is read and not written.
+const WITHOUT_REGIONS: u16 = 1;
 
 /// Number of words of a group, of which the last one may have fewer.
 const GROUP_WORDS: u32 = 64;
@@ -63,12 +80,85 @@ const NUM_DENSITIES: usize = 32;
 const COUNTS: usize = GAPS + 2 * NUM_DENSITIES;
 const NUM_MEANS: usize = 8;
 const NUM_BEFORE: usize = 4;
-const NUM_CONTEXTS: usize = COUNTS + NUM_MEANS * NUM_BEFORE;
+const REGION_GAPS: usize = COUNTS + NUM_MEANS * NUM_BEFORE;
+const NUM_CONTEXTS: usize = REGION_GAPS + 2 * NUM_DENSITIES;
 const USED_BYTES: usize = NUM_CONTEXTS.div_ceil(8);
 
 const ALL_ONES: u32 = 0;
 const ALL_EQUAL: u32 = 1;
 const FIRST_MEAN: u32 = 2;
+const REGIONS: u32 = FIRST_MEAN + NUM_MEANS as u32;
+
+/// Returns true if this build reads sections of `codec`.
+pub(in crate::format) fn is_known(codec: u16) -> bool {
+    matches!(codec, CODEC | WITHOUT_REGIONS)
+}
+
+/// Runs of documents that are decoded together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::format) struct Regions {
+    /// First document of each, and the end of the last.
+    starts: Vec<u32>,
+}
+
+impl Regions {
+    /// Returns the runs of documents of the units of `grammar`, which begin at `unit_starts` of its root.
+    pub fn from_units(grammar: &Grammar, unit_starts: &[u32]) -> Self {
+        let num_docs = grammar.num_docs() as u32;
+        let offsets = &grammar.doc_offsets[..num_docs as usize];
+        let mut starts = vec![0];
+        for &unit_start in unit_starts {
+            let doc = offsets.partition_point(|&offset| offset < unit_start);
+            if offsets.get(doc) == Some(&unit_start) && doc > 0 {
+                starts.push(doc as u32);
+            }
+        }
+        starts.push(num_docs);
+        starts.dedup();
+        Self { starts }
+    }
+
+    /// Reads what [`push`](Self::push) writes, for `num_docs` documents.
+    fn read(cursor: &mut Cursor<'_>, num_docs: u32) -> Result<Self> {
+        let at = cursor.clone();
+        let num_regions = cursor.varint()?;
+        let mut starts = vec![0];
+        let mut end = 0u32;
+        for _ in 0..num_regions {
+            let len = u32::try_from(cursor.varint()?).ok().filter(|&len| len > 0);
+            let next = len.and_then(|len| end.checked_add(len)).filter(|&end| end <= num_docs);
+            end = next.ok_or_else(|| at.fault("expected regions of the documents"))?;
+            starts.push(end);
+        }
+        if end < num_docs {
+            return Err(at.fault(format!("expected regions of {num_docs} documents, got {end}")));
+        }
+        Ok(Self { starts })
+    }
+
+    fn push(&self, out: &mut Vec<u8>) {
+        push_varint(out, u64::from(self.len()));
+        for ends in self.starts.windows(2) {
+            push_varint(out, u64::from(ends[1] - ends[0]));
+        }
+    }
+
+    fn len(&self) -> u32 {
+        self.starts.len().saturating_sub(1) as u32
+    }
+
+    /// Returns the regions that have some of `docs`, which ascend.
+    fn with_docs(&self, docs: &[u32]) -> Vec<u32> {
+        let region = |&doc: &u32| self.starts.partition_point(|&start| start <= doc) as u32 - 1;
+        let mut regions: Vec<u32> = docs.iter().map(region).collect();
+        regions.dedup();
+        regions
+    }
+
+    fn docs(&self, region: u32) -> Range<u32> {
+        self.starts[region as usize]..self.starts[region as usize + 1]
+    }
+}
 
 /// Documents of each word of a segment, word by word.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,167 +215,9 @@ impl WordDocuments {
     }
 }
 
-/// Receiver of numbers in their contexts.
-trait Sink {
-    fn put(&mut self, context: usize, number: u32);
-}
-
-/// Counts the classes of the numbers of each context.
-struct ClassCounts(Vec<[u64; NUM_CLASSES]>);
-
-impl Sink for ClassCounts {
-    fn put(&mut self, context: usize, number: u32) {
-        self.0[context][usize::from(class_of(number))] += 1;
-    }
-}
-
-/// Adds up the bits of numbers.
-struct BitCount<'a> {
-    codes: &'a [Code<'a>],
-    num_bits: u64,
-}
-
-impl Sink for BitCount<'_> {
-    fn put(&mut self, context: usize, number: u32) {
-        self.num_bits += self.codes[context].num_bits(class_of(number));
-    }
-}
-
-/// Writes numbers.
-struct Writer<'a> {
-    codes: &'a [Code<'a>],
-    classes: &'a [Class],
-    bits: BitWriter,
-}
-
-impl Sink for Writer<'_> {
-    #[inline]
-    fn put(&mut self, context: usize, number: u32) {
-        let class_idx = class_of(number);
-        let place = number - self.classes[usize::from(class_idx)].start;
-        self.codes[context].push(&mut self.bits, class_idx, place);
-    }
-}
-
 /// Returns the index of the class of `number`: its length in bits.
 fn class_of(number: u32) -> u8 {
     (u32::BITS - number.leading_zeros()) as u8
-}
-
-/// Returns the bytes of the directory and of the lists of `documents`. If the lists take more than
-/// `max_bytes`, the longest are left out.
-pub(in crate::format) fn encode(documents: &WordDocuments, max_bytes: usize) -> (Vec<u8>, Vec<u8>) {
-    let classes = classes_by_len();
-    let mut counted = ClassCounts(vec![[0; NUM_CLASSES]; NUM_CONTEXTS]);
-    for word in 0..documents.num_words() {
-        put_head(&mut counted, documents, word);
-        put_body(&mut counted, documents, word);
-    }
-    // A word that is not listed has the number 0.
-    counted.0[DF][0] += 1;
-    let codes: Vec<Code<'_>> = counted.0.iter().map(|counts| Code::for_counts(&classes, counts)).collect();
-    let mut directory = vec![0; USED_BYTES];
-    for (context, counts) in counted.0.iter().enumerate() {
-        if counts.iter().any(|&count| count > 0) {
-            directory[context / 8] |= 1 << (context % 8);
-            codes[context].push_lens(&mut directory);
-        }
-    }
-    let listed = listed_words(documents, &codes, max_bytes);
-    let mut lists = Vec::new();
-    for first in (0..documents.num_words()).step_by(GROUP_WORDS as usize) {
-        let mut writer = Writer { codes: &codes, classes: &classes, bits: BitWriter::default() };
-        for word in first..documents.num_words().min(first + GROUP_WORDS) {
-            if let Some(body_bits) = listed[word as usize] {
-                put_word(&mut writer, documents, word, body_bits);
-            } else {
-                writer.put(DF, 0);
-            }
-        }
-        let group = writer.bits.finish();
-        push_varint(&mut directory, group.len() as u64);
-        directory.extend(crc32c::crc32c(&group).to_le_bytes());
-        lists.extend(group);
-    }
-    (directory, lists)
-}
-
-/// Returns the bits of the body of each word, or `None` for words that are left out.
-fn listed_words(documents: &WordDocuments, codes: &[Code<'_>], max_bytes: usize) -> Vec<Option<u64>> {
-    let body_bits = |word: u32| {
-        let mut count = BitCount { codes, num_bits: 0 };
-        put_body(&mut count, documents, word);
-        count.num_bits
-    };
-    let body_bits: Vec<u64> = (0..documents.num_words()).map(body_bits).collect();
-    let mut num_bits: u64 = body_bits.iter().sum();
-    let max_bits = 8 * max_bytes as u64;
-    let mut listed: Vec<Option<u64>> = body_bits.iter().copied().map(Some).collect();
-    if num_bits <= max_bits {
-        return listed;
-    }
-    let mut longest: Vec<usize> = (0..body_bits.len()).collect();
-    longest.sort_by_key(|&word| std::cmp::Reverse(body_bits[word]));
-    for word in longest {
-        if num_bits <= max_bits {
-            break;
-        }
-        num_bits -= body_bits[word];
-        listed[word] = None;
-    }
-    listed
-}
-
-/// Writes a word whose body has `body_bits` bits.
-fn put_word(writer: &mut Writer<'_>, documents: &WordDocuments, word: u32, body_bits: u64) {
-    put_head(writer, documents, word);
-    if documents.list(word).0.len() as u32 >= MIN_SKIPPED_DOCS {
-        let width = (u64::BITS - body_bits.leading_zeros()) as u8;
-        writer.bits.push(u32::from(width), WIDTH_BITS);
-        writer.bits.push(body_bits as u32, width);
-    }
-    put_body(writer, documents, word);
-}
-
-fn put_head(sink: &mut impl Sink, documents: &WordDocuments, word: u32) {
-    let (docs, counts) = documents.list(word);
-    sink.put(DF, docs.len() as u32);
-    sink.put(FORM, form_of(counts));
-}
-
-/// Returns the form of the counts of a word.
-fn form_of(counts: &[u32]) -> u32 {
-    let first = counts.first().copied().unwrap_or(1);
-    if counts.iter().all(|&count| count == first) {
-        return if first == 1 { ALL_ONES } else { ALL_EQUAL };
-    }
-    let sum: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-    // Twice the mean, so that means between 1 and 2 have forms of their own.
-    let mean = (2 * sum / counts.len() as u64).ilog2();
-    FIRST_MEAN + (mean - 1).min(NUM_MEANS as u32 - 1)
-}
-
-fn put_body(sink: &mut impl Sink, documents: &WordDocuments, word: u32) {
-    let (docs, counts) = documents.list(word);
-    let num_docs = documents.num_docs;
-    if lists_others(docs.len() as u32, num_docs) {
-        let mut present = docs.iter().copied().peekable();
-        let others = (0..num_docs).filter(|doc| present.next_if_eq(doc).is_none());
-        put_ascending(sink, others, num_docs - docs.len() as u32, num_docs);
-    } else {
-        put_ascending(sink, docs.iter().copied(), docs.len() as u32, num_docs);
-    }
-    match form_of(counts) {
-        ALL_ONES => {}
-        ALL_EQUAL => sink.put(EQUAL_COUNT, counts.first().copied().unwrap_or(1)),
-        form => {
-            let mut context = CountContext::new(form);
-            for &count in counts {
-                sink.put(context.index(), count - 1);
-                context.follow(count - 1);
-            }
-        }
-    }
 }
 
 /// Returns true if a word of `df` documents has the others listed.
@@ -293,30 +225,29 @@ fn lists_others(df: u32, num_docs: u32) -> bool {
     df > num_docs / 2
 }
 
-fn put_ascending(sink: &mut impl Sink, docs: impl Iterator<Item = u32>, len: u32, num_docs: u32) {
-    let mut context = GapContext::new(len, num_docs);
-    let mut next = 0;
-    for doc in docs {
-        sink.put(context.index(), doc - next);
-        context.follow(doc - next);
-        next = doc + 1;
-    }
-}
-
 /// Context of the next gap of a list.
 struct GapContext {
-    density: usize,
+    /// The first one of its density.
+    first: usize,
     is_beside: bool,
 }
 
+/// Returns the log2 of the mean distance of `len` of `num` numbers.
+fn density(len: u32, num: u32) -> usize {
+    num.checked_div(len).and_then(u32::checked_ilog2).unwrap_or(0) as usize
+}
+
 impl GapContext {
-    fn new(len: u32, num_docs: u32) -> Self {
-        let density = num_docs.checked_div(len).and_then(u32::checked_ilog2).unwrap_or(0);
-        Self { density: density as usize, is_beside: false }
+    fn for_docs(len: u32, num_docs: u32) -> Self {
+        Self { first: GAPS + 2 * density(len, num_docs), is_beside: false }
+    }
+
+    fn for_regions(len: u32, num_regions: u32) -> Self {
+        Self { first: REGION_GAPS + 2 * density(len, num_regions), is_beside: false }
     }
 
     fn index(&self) -> usize {
-        GAPS + 2 * self.density + usize::from(self.is_beside)
+        self.first + usize::from(self.is_beside)
     }
 
     fn follow(&mut self, gap: u32) {
@@ -358,6 +289,8 @@ struct StoredCode {
 pub(in crate::format) struct ListDirectory {
     num_words: u32,
     num_docs: u32,
+    /// None in sections without regions.
+    regions: Regions,
     codes: Vec<Option<StoredCode>>,
     /// End of each group in the section of lists, and its checksum.
     groups: Vec<(u64, u32)>,
@@ -368,12 +301,15 @@ impl ListDirectory {
     ///
     /// # Errors
     /// [`Error::Format`] if the bytes are not such a directory.
-    pub fn read(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta, lists_len: u64) -> Result<Self> {
+    pub fn read(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, lists_len: u64) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let num_docs = u32::try_from(meta.num_docs).map_err(|_| cursor.fault("expected fewer than 2^32 documents"))?;
-        let used = cursor.take(USED_BYTES)?;
-        let mut codes = Vec::with_capacity(NUM_CONTEXTS);
-        for context in 0..NUM_CONTEXTS {
+        let has_regions = codec != WITHOUT_REGIONS;
+        let regions = if has_regions { Regions::read(&mut cursor, num_docs)? } else { Regions::default() };
+        let num_contexts = if has_regions { NUM_CONTEXTS } else { REGION_GAPS };
+        let used = cursor.take(num_contexts.div_ceil(8))?;
+        let mut codes = Vec::with_capacity(num_contexts);
+        for context in 0..num_contexts {
             let is_used = used[context / 8] >> (context % 8) & 1 == 1;
             codes.push(if is_used { Some(stored_code(&mut cursor)?) } else { None });
         }
@@ -392,7 +328,7 @@ impl ListDirectory {
             return Err(cursor.fault(format!("expected lists of {lists_len} bytes, got {end}")));
         }
         cursor.finish()?;
-        Ok(Self { num_words: meta.num_words, num_docs, codes, groups })
+        Ok(Self { num_words: meta.num_words, num_docs, regions, codes, groups })
     }
 
     /// Returns the index of the group of `word`, which must exist.
@@ -424,7 +360,7 @@ impl ListDirectory {
         bytes: &[u8],
         words: &[u32],
         left: &mut EntriesLeft,
-    ) -> Result<Vec<Option<WordList>>> {
+    ) -> Result<Vec<Option<ListedWord>>> {
         place.verify(bytes, self.groups[group].1)?;
         let first = group as u32 * GROUP_WORDS;
         let end = self.num_words.min(first + GROUP_WORDS);
@@ -459,7 +395,11 @@ impl ListDirectory {
             for word in first..self.num_words.min(first + GROUP_WORDS) {
                 let Some(list) = reader.word(true, &mut EntriesLeft(usize::MAX))? else { continue };
                 let (docs, counts) = documents.list(word);
-                if list.docs != docs || list.counts != counts {
+                let is_right = match &list {
+                    ListedWord::Counted(list) => list.docs == docs && list.counts == counts,
+                    ListedWord::Near(near) => *near == self.near_docs(&self.regions.with_docs(docs)),
+                };
+                if !is_right {
                     let reason = format!("expected the {} documents of word {word}, got others", docs.len());
                     return Err(place.fault(range.start as usize, reason));
                 }
@@ -471,10 +411,18 @@ impl ListDirectory {
         Ok(())
     }
 
+    /// Returns the documents of `regions`, which ascend.
+    fn near_docs(&self, regions: &[u32]) -> Vec<u32> {
+        regions.iter().flat_map(|&region| self.regions.docs(region)).collect()
+    }
+
     /// Returns the bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         let tables = self.codes.iter().flatten().filter(|code| code.table.get().is_some()).count();
-        size_of_val(&self.codes[..]) + size_of_val(&self.groups[..]) + tables * Table::MEMORY_BYTES
+        size_of_val(&self.codes[..])
+            + size_of_val(&self.groups[..])
+            + size_of_val(&self.regions.starts[..])
+            + tables * Table::MEMORY_BYTES
     }
 }
 
@@ -539,14 +487,17 @@ impl GroupReader<'_> {
 
     /// Reads the next word. Returns `None` if it is not listed or its entries are more than are
     /// `left`; if it is not wanted the list may be empty.
-    fn word(&mut self, is_wanted: bool, left: &mut EntriesLeft) -> Result<Option<WordList>> {
+    fn word(&mut self, is_wanted: bool, left: &mut EntriesLeft) -> Result<Option<ListedWord>> {
         let df = self.number(DF)?;
         if df == 0 {
             return if self.stream.is_behind_end() { Err(self.fault()) } else { Ok(None) };
         }
         let num_docs = self.directory.num_docs;
         let form = self.number(FORM)?;
-        if df > num_docs || form >= FIRST_MEAN + NUM_MEANS as u32 {
+        if form == REGIONS {
+            return self.near(df, is_wanted, left);
+        }
+        if df > num_docs || form > REGIONS {
             return Err(self.fault());
         }
         if df >= MIN_SKIPPED_DOCS {
@@ -555,34 +506,52 @@ impl GroupReader<'_> {
             let is_left_out = is_wanted && !left.take(df);
             if !is_wanted || is_left_out {
                 self.stream.skip(body_bits as usize);
-                let list = (!is_left_out).then(WordList::default);
+                let list = (!is_left_out).then(|| ListedWord::Counted(WordList::default()));
                 return if self.stream.is_behind_end() { Err(self.fault()) } else { Ok(list) };
             }
         }
         let docs = if lists_others(df, num_docs) {
-            let others = self.ascending(num_docs - df)?;
+            let num_others = num_docs - df;
+            let others = self.ascending(num_others, num_docs, GapContext::for_docs(num_others, num_docs))?;
             let mut others = others.into_iter().peekable();
             (0..num_docs).filter(|doc| others.next_if_eq(doc).is_none()).collect()
         } else {
-            self.ascending(df)?
+            self.ascending(df, num_docs, GapContext::for_docs(df, num_docs))?
         };
         let counts = self.counts(df, form)?;
-        if self.stream.is_behind_end() { Err(self.fault()) } else { Ok(Some(WordList { docs, counts })) }
+        let list = ListedWord::Counted(WordList { docs, counts });
+        if self.stream.is_behind_end() { Err(self.fault()) } else { Ok(Some(list)) }
     }
 
-    fn ascending(&mut self, len: u32) -> Result<Vec<u32>> {
-        let num_docs = self.directory.num_docs;
-        let mut context = GapContext::new(len, num_docs);
-        let mut docs = Vec::with_capacity(len as usize);
+    /// Reads the list of a word in `num_near` regions.
+    fn near(&mut self, num_near: u32, is_wanted: bool, left: &mut EntriesLeft) -> Result<Option<ListedWord>> {
+        let num_regions = self.directory.regions.len();
+        if num_near > num_regions {
+            return Err(self.fault());
+        }
+        let regions = self.ascending(num_near, num_regions, GapContext::for_regions(num_near, num_regions))?;
+        if self.stream.is_behind_end() {
+            return Err(self.fault());
+        }
+        if !is_wanted {
+            return Ok(Some(ListedWord::Near(Vec::new())));
+        }
+        let num_docs = regions.iter().map(|&region| self.directory.regions.docs(region).len() as u32).sum();
+        Ok(left.take(num_docs).then(|| ListedWord::Near(self.directory.near_docs(&regions))))
+    }
+
+    /// Reads `len` numbers below `end`, ascending.
+    fn ascending(&mut self, len: u32, end: u32, mut context: GapContext) -> Result<Vec<u32>> {
+        let mut numbers = Vec::with_capacity(len as usize);
         let mut next = 0u32;
         for _ in 0..len {
             let gap = self.number(context.index())?;
             context.follow(gap);
-            let doc = next.checked_add(gap).filter(|&doc| doc < num_docs).ok_or_else(|| self.fault())?;
-            docs.push(doc);
-            next = doc + 1;
+            let number = next.checked_add(gap).filter(|&number| number < end).ok_or_else(|| self.fault())?;
+            numbers.push(number);
+            next = number + 1;
         }
-        Ok(docs)
+        Ok(numbers)
     }
 
     fn counts(&mut self, df: u32, form: u32) -> Result<Vec<u32>> {
@@ -605,6 +574,3 @@ impl GroupReader<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

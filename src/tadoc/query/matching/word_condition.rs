@@ -12,7 +12,7 @@
 use crate::error::Result;
 use crate::query::language::Expression;
 use crate::query::language::query::Query;
-use crate::segment::WordList;
+use crate::segment::ListedWord;
 use crate::text::{Dictionary, TokenizerProfile};
 
 use super::candidates::{TextPattern, words_of_text};
@@ -38,14 +38,16 @@ impl WordCondition {
     ///
     /// ```
     /// use tadoc::query::{Query, WordCondition};
-    /// use tadoc::segment::WordList;
+    /// use tadoc::segment::{ListedWord, WordList};
     /// use tadoc::text::{Dictionary, TokenizerProfile};
     ///
     /// let dictionary = Dictionary::from_parts(3, vec![0, 4, 8, 12], "lossmainpump".into())?;
     /// let query = Query::parse(TokenizerProfile::Word, "\"main pump\" NOT loss")?;
     /// let condition = WordCondition::for_query(&query, &dictionary);
     /// assert_eq!(condition.words(), [1, 2]);
-    /// let list = |docs: &[u32]| WordList { docs: docs.to_vec(), counts: vec![1; docs.len()] };
+    /// let list = |docs: &[u32]| {
+    ///     ListedWord::Counted(WordList { docs: docs.to_vec(), counts: vec![1; docs.len()] })
+    /// };
     /// let lists = [list(&[]), list(&[0, 3, 4]), list(&[3, 4, 5])];
     /// assert_eq!(condition.documents(&|word| lists.get(word as usize)), Some(vec![3, 4]));
     /// # Ok::<(), tadoc::Error>(())
@@ -155,11 +157,11 @@ impl WordCondition {
 
     /// Returns the documents that meet the condition, ascending, or `None` if it leaves out none. `list` returns the
     /// documents of a word, or `None` if they are not known.
-    pub fn documents<'l>(&self, list: &impl Fn(u32) -> Option<&'l WordList>) -> Option<Vec<u32>> {
+    pub fn documents<'l>(&self, list: &impl Fn(u32) -> Option<&'l ListedWord>) -> Option<Vec<u32>> {
         match self {
             Self::Any => None,
             Self::OneOf(words) => {
-                let lists = words.iter().map(|&word| list(word).map(|list| &list.docs[..]));
+                let lists = words.iter().map(|&word| list(word).map(ListedWord::docs));
                 lists.collect::<Option<Vec<_>>>().map(|lists| sorted(lists.concat()))
             }
             Self::All(parts) => {
@@ -175,15 +177,15 @@ impl WordCondition {
 
     /// Variant of [`documents`](Self::documents) for a search whose hits are all occurrences of the words of the
     /// condition: returns only the first documents, with `num_hits` occurrences if there are as many.
-    pub fn first_documents<'l>(&self, list: &impl Fn(u32) -> Option<&'l WordList>, num_hits: u64) -> Option<Vec<u32>> {
+    pub fn first_documents<'l>(
+        &self,
+        list: &impl Fn(u32) -> Option<&'l ListedWord>,
+        num_hits: u64,
+    ) -> Option<Vec<u32>> {
         let docs = self.documents(list)?;
         let Self::OneOf(words) = self else { return Some(docs) };
         let count_in = |doc: u32| {
-            let counts = words.iter().filter_map(|&word| {
-                let list = list(word)?;
-                let at = list.docs.binary_search(&doc).ok()?;
-                Some(u64::from(list.counts[at]))
-            });
+            let counts = words.iter().filter_map(|&word| list(word).map(|list| u64::from(list.least_count(doc))));
             counts.sum::<u64>()
         };
         let mut num_before = 0;
@@ -219,7 +221,7 @@ mod tests {
     use crate::build::{CorpusBuilder, IngestOptions};
     use crate::format::OpenLimits;
     use crate::query::{SearchOptions, count_by_document};
-    use crate::segment::Segment;
+    use crate::segment::{Segment, WordList};
 
     fn segment(texts: &[String]) -> (TokenizerProfile, Arc<Segment>) {
         let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
@@ -231,16 +233,16 @@ mod tests {
 
     /// Returns the documents that meet `condition` by the words of each, some of whose lists are not known.
     fn documents(condition: &WordCondition, texts: &[String], dictionary: &Dictionary, unknown: u32) -> Vec<u32> {
-        let list = |word: u32| -> WordList {
+        let list = |word: u32| -> ListedWord {
             let text = dictionary.word(word.into());
             let has_word = |doc: &u32| {
                 let mut words = texts[*doc as usize].split(|c: char| !c.is_alphanumeric());
                 words.any(|word| word == text)
             };
             let docs: Vec<u32> = (0..texts.len() as u32).filter(has_word).collect();
-            WordList { counts: vec![1; docs.len()], docs }
+            ListedWord::Counted(WordList { counts: vec![1; docs.len()], docs })
         };
-        let lists: Vec<WordList> = (0..dictionary.num_words()).map(list).collect();
+        let lists: Vec<ListedWord> = (0..dictionary.num_words()).map(list).collect();
         let found = condition.documents(&|word| (word != unknown).then(|| &lists[word as usize]));
         found.unwrap_or_else(|| (0..texts.len() as u32).collect())
     }
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn the_first_documents_have_as_many_occurrences_as_are_asked_for() {
         let lists = [(vec![1, 4, 9], vec![2, 1, 5]), (vec![4, 7], vec![3, 1])];
-        let lists = lists.map(|(docs, counts)| WordList { docs, counts });
+        let lists = lists.map(|(docs, counts)| ListedWord::Counted(WordList { docs, counts }));
         let first = |words: &[u32], num_hits| {
             let condition = WordCondition::OneOf(words.to_vec());
             condition.first_documents(&|word| lists.get(word as usize), num_hits)

@@ -29,12 +29,21 @@ fn documents(num_docs: u32, num_words: u32, seed: u32) -> WordDocuments {
     documents
 }
 
+/// Regions of 1 to 40 documents.
+fn regions(num_docs: u32, seed: u32) -> Regions {
+    let mut starts = vec![0];
+    while let Some(&start) = starts.last().filter(|&&start| start < num_docs) {
+        starts.push(num_docs.min(start + 1 + (start ^ seed).wrapping_mul(0x9E37_79B1) % 40));
+    }
+    Regions { starts }
+}
+
 fn meta_for(documents: &WordDocuments) -> SegmentMeta {
     SegmentMeta { num_docs: documents.num_docs.into(), num_words: documents.num_words(), ..SegmentMeta::default() }
 }
 
 /// Reads the lists of `words` from their groups alone.
-fn read(directory: &ListDirectory, lists: &[u8], words: &[u32]) -> Result<Vec<Option<WordList>>> {
+fn read(directory: &ListDirectory, lists: &[u8], words: &[u32]) -> Result<Vec<Option<ListedWord>>> {
     let mut found = Vec::new();
     for words in words.chunk_by(|&a, &b| directory.group_of(a) == directory.group_of(b)) {
         let group = directory.group_of(words[0]);
@@ -50,11 +59,13 @@ fn lists_of_a_text_are_those_of_its_documents() {
     let texts: Vec<String> = (0..700).map(|at| format!("a {} b b {}", at % 3, "c ".repeat(at % 40))).collect();
     let corpus = corpus_from_texts(1 << 20, &texts);
     let documents = WordDocuments::from_dag(&corpus.segments()[0].dag).unwrap();
-    let (directory, lists) = encode(&documents, usize::MAX / 8);
-    let directory = ListDirectory::read(PLACE, &directory, &meta_for(&documents), lists.len() as u64).unwrap();
+    let (directory, lists) = encode(&documents, &regions(700, 1), usize::MAX / 8);
+    let directory = ListDirectory::read(PLACE, CODEC, &directory, &meta_for(&documents), lists.len() as u64).unwrap();
     directory.check(PLACE, &lists, &documents).unwrap();
     for (word, text) in [(3, "a"), (4, "b"), (5, "c")] {
-        let list = read(&directory, &lists, &[word]).unwrap().remove(0).unwrap();
+        let Some(ListedWord::Counted(list)) = read(&directory, &lists, &[word]).unwrap().remove(0) else {
+            panic!("all lists fit");
+        };
         let found = corpus.term_count(text).unwrap();
         assert!(found.iter().map(|row| row.doc_id as u32).eq(list.docs.iter().copied()), "{text}");
         assert!(found.iter().map(|row| row.count as u32).eq(list.counts.iter().copied()), "{text}");
@@ -69,18 +80,27 @@ proptest! {
         words in proptest::collection::btree_set(0u32..200, 0..20),
     ) {
         let documents = documents(num_docs, num_words, seed);
-        let (_, all) = encode(&documents, usize::MAX / 8);
-        let (directory, lists) = encode(&documents, all.len() * percent / 100);
+        let regions = regions(num_docs, seed);
+        let (_, all) = encode(&documents, &regions, usize::MAX / 8);
+        let (directory, lists) = encode(&documents, &regions, all.len() * percent / 100);
         let meta = meta_for(&documents);
-        let directory = ListDirectory::read(PLACE, &directory, &meta, lists.len() as u64).unwrap();
+        let directory = ListDirectory::read(PLACE, CODEC, &directory, &meta, lists.len() as u64).unwrap();
         directory.check(PLACE, &lists, &documents).unwrap();
         let words: Vec<u32> = words.into_iter().filter(|&word| word < num_words).collect();
         for (&word, list) in words.iter().zip(read(&directory, &lists, &words).unwrap()) {
             let (docs, counts) = documents.list(word);
-            if let Some(list) = &list {
-                prop_assert_eq!((&list.docs[..], &list.counts[..]), (docs, counts));
+            match list {
+                None => prop_assert!(percent < 100),
+                Some(ListedWord::Counted(list)) => {
+                    prop_assert_eq!((&list.docs[..], &list.counts[..]), (docs, counts));
+                }
+                Some(ListedWord::Near(near)) => {
+                    prop_assert!(percent < 100 && docs.len() < 64);
+                    let region = |&doc: &u32| regions.starts.partition_point(|&start| start <= doc);
+                    let is_near = |doc: &u32| docs.iter().any(|other| region(other) == region(doc));
+                    prop_assert_eq!(near, (0..num_docs).filter(is_near).collect::<Vec<_>>());
+                }
             }
-            prop_assert!(list.is_some() || percent < 100);
         }
     }
 
@@ -89,7 +109,10 @@ proptest! {
         seed: u32, at in any::<proptest::sample::Index>(), change in 1u8..,
     ) {
         let documents = documents(300, 70, seed);
-        let (mut directory_bytes, mut lists) = encode(&documents, usize::MAX / 8);
+        let regions = regions(300, seed);
+        let (_, all) = encode(&documents, &regions, usize::MAX / 8);
+        let max_bytes = if seed.is_multiple_of(2) { usize::MAX / 8 } else { all.len() * 3 / 4 };
+        let (mut directory_bytes, mut lists) = encode(&documents, &regions, max_bytes);
         let at = at.index(directory_bytes.len() + lists.len());
         let is_in_lists = at >= directory_bytes.len();
         if is_in_lists {
@@ -99,7 +122,7 @@ proptest! {
         }
         let meta = meta_for(&documents);
         let words: Vec<u32> = (0..70).collect();
-        if let Ok(mut directory) = ListDirectory::read(PLACE, &directory_bytes, &meta, lists.len() as u64) {
+        if let Ok(mut directory) = ListDirectory::read(PLACE, CODEC, &directory_bytes, &meta, lists.len() as u64) {
             prop_assert!(!is_in_lists || directory.check(PLACE, &lists, &documents).is_err());
             // As if the checksums were right.
             for group in 0..directory.num_groups() {
@@ -107,8 +130,11 @@ proptest! {
                 directory.groups[group].1 = crc32c::crc32c(&lists[range.start as usize..range.end as usize]);
             }
             for list in read(&directory, &lists, &words).unwrap_or_default().into_iter().flatten() {
-                prop_assert!(list.docs.is_sorted_by(|a, b| a < b) && list.docs.iter().all(|&doc| doc < 300));
-                prop_assert_eq!(list.docs.len(), list.counts.len());
+                let docs = list.docs();
+                prop_assert!(docs.is_sorted_by(|a, b| a < b) && docs.iter().all(|&doc| doc < 300));
+                if let ListedWord::Counted(list) = &list {
+                    prop_assert_eq!(list.docs.len(), list.counts.len());
+                }
             }
         }
     }

@@ -12,7 +12,8 @@
 //!
 //! Under a budget the lists of words of few documents name documents near them, which are decoded and counted.
 //! The budget leaves out the longest lists, too, and a pattern may match too many words. The segments in which that
-//! is so are opened, and kept as by any search. A file without lists is searched as others are.
+//! is so are opened, and kept as by any search. So are segments without lists: texts that repeat so much that their
+//! grammar is shorter than lists. Files without any lists are searched as others are.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ struct WordsOfFile {
 
 impl CorpusCache {
     /// Returns a corpus for questions about the number of words of the query that is `sought` in the
-    /// documents of `source`, from word lists. Returns `None` if the corpus is loaded, or has no lists.
+    /// documents of `source`, from word lists. Returns `None` if the corpus is loaded, or has no lists at all.
     pub(crate) async fn load_counted(
         &self,
         context: &LoadContext,
@@ -58,7 +59,7 @@ impl CorpusCache {
     ) -> Result<Option<CountedCorpus>> {
         let Some(query) = sought.query.as_ref().filter(|query| query.is_of_words()) else { return Ok(None) };
         let mut segments = source.corpora().iter().flat_map(|open| &open.footer.segments);
-        let has_lists = segments.all(|segment| segment.lists_range().is_some()) && source.has_document_facts();
+        let has_lists = segments.any(|segment| segment.lists_range().is_some()) && source.has_document_facts();
         if !has_lists || self.loaded(source).is_some() {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tadoc::build::IngestOptions;
-use tadoc::format::SegmentLayout;
+use tadoc::format::{OpenLimits, SegmentLayout};
 use testkit::random::Random;
 
 use super::skipping::counter;
@@ -98,7 +98,7 @@ async fn words_of_few_documents_are_counted_in_their_units() {
     };
     let plain = write("plain.tadoc", SegmentLayout::Small);
     let (mut num_listed, mut num_units) = (0, 0);
-    for max_lists_percent in [17, 20, 21] {
+    for max_lists_percent in [20, 21, 22, 23] {
         let indexed = write(&format!("{max_lists_percent}.tadoc"), SegmentLayout::Indexed { max_lists_percent });
         for word in [0, 7, 2_500, 3_500, 3_900, 3_950] {
             for call in ["term_count('@', 'w0W')", "rank('@', 'w0W OR w3', top => 5)", "term_count('@', 'w0W AND w1')"]
@@ -113,6 +113,37 @@ async fn words_of_few_documents_are_counted_in_their_units() {
         }
     }
     assert!(num_listed > 20 && num_units > 15, "{num_listed} {num_units}");
+}
+
+#[tokio::test]
+async fn a_segment_without_lists_leaves_the_others_theirs() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = |of: &str, num: usize| (0..num).map(|at| format!("{of}{at}")).collect::<Vec<_>>().join(" ");
+    // Lists of documents that repeat each other would be longer than their grammar.
+    let repeated = words("same", 800);
+    let mut texts = vec![repeated; 1_500];
+    texts.extend((0..40).map(|doc| format!("{} same7", words(&format!("w{doc}x"), 3_000))));
+    let documents: Vec<(String, &[u8])> =
+        texts.iter().enumerate().map(|(doc, text)| (format!("{doc}.txt"), text.as_bytes())).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let path = dir.path().join("a.tadoc");
+    let options = IngestOptions { block_bytes: repeated_bytes(&texts), ..IngestOptions::default() };
+    fixtures::write_corpus(&path, options, &borrowed);
+    let (footer, _) = tadoc::Corpus::open(&path, &OpenLimits::default()).unwrap();
+    let has_lists: Vec<bool> = footer.segments.iter().map(|segment| segment.lists_range().is_some()).collect();
+    assert!(has_lists.contains(&true) && has_lists.contains(&false), "{has_lists:?}");
+    let sql = |word: &str| format!("SELECT count(*), sum(count) FROM term_count('{}', '{word}')", path.display());
+    for (word, rows, num_listed) in [("same7", 1_540, 1), ("same8", 1_500, 0), ("w3x9", 1, 0)] {
+        let found = table(&session(), &sql(word)).await;
+        assert!(found.contains(&format!("| {rows} ")), "{word}: {found}");
+        let listed = counter(&session(), &sql(word), "segments_listed").await;
+        assert!(listed >= num_listed, "{word}: {listed}");
+    }
+}
+
+/// Returns the length of the documents that are equal to the first one.
+fn repeated_bytes(texts: &[String]) -> usize {
+    texts.iter().take_while(|text| **text == texts[0]).map(String::len).sum()
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ use super::{
 
 /// Classes of the numbers of documents for which words may have lists of regions: up to 63 documents.
 const MAX_NEAR_CLASS: u8 = 6;
+/// Greatest part of the documents of a segment that such a word has. More are soon all regions.
+const MAX_NEAR_PART: u32 = 8;
 
 /// Returns the bytes of the directory and of the lists of `documents`, which take at most `max_bytes`:
 /// words of few documents have lists of `regions`, and the longest lists are left out, as far as it
@@ -168,19 +170,18 @@ impl Lists<'_> {
     fn near_class_within(&self, classes: &[Class], bits: &[u64], max_bits: u64) -> u8 {
         let near = Lists { near_class: MAX_NEAR_CLASS, ..*self };
         let near_bits = near.bits(&codes_for(classes, &near.class_counts()));
-        let mut num_bits = [0i128; MAX_NEAR_CLASS as usize + 1];
+        let mut saved_bits = [0i128; MAX_NEAR_CLASS as usize + 1];
         for word in 0..self.documents.num_words() {
-            let class = self.class_for(word);
-            if class <= MAX_NEAR_CLASS {
-                let (full, near) = (bits[word as usize], near_bits[word as usize]);
-                num_bits[usize::from(class)] += i128::from(full) - i128::from(near);
+            if near.is_near(word) {
+                let saved = i128::from(bits[word as usize]) - i128::from(near_bits[word as usize]);
+                saved_bits[usize::from(self.class_for(word))] += saved;
             }
         }
         let mut left = i128::from(bits.iter().sum::<u64>());
         let mut class = 0;
         while class < MAX_NEAR_CLASS && left > i128::from(max_bits) {
             class += 1;
-            left -= num_bits[usize::from(class)];
+            left -= saved_bits[usize::from(class)];
         }
         class
     }
@@ -190,7 +191,8 @@ impl Lists<'_> {
     }
 
     fn is_near(&self, word: u32) -> bool {
-        self.class_for(word) <= self.near_class
+        let num_docs = self.documents.list(word).0.len() as u32;
+        self.class_for(word) <= self.near_class && num_docs <= self.documents.num_docs / MAX_NEAR_PART
     }
 
     /// Writes the list of `word`.

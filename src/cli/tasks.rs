@@ -210,5 +210,6 @@ fn documents_from_lists(
     let groups: Vec<Bytes> = groups.collect::<Outcome<_>>()?;
     let found = lists.read(&ids, &groups)?;
     let docs = condition.documents(&|word| found[ids.binary_search(&word).ok()?].as_ref());
-    Ok(docs.filter(|docs| 2 * (docs.len() as u64) < meta.num_docs))
+    let are_few = |num: u64| 8 * num < meta.num_docs.max(16) && 2 * num < meta.num_docs;
+    Ok(docs.filter(|docs| are_few(docs.len() as u64)))
 }

@@ -168,16 +168,18 @@ mod tests {
 
     #[test]
     fn words_of_a_large_dictionary_are_read_alone() {
-        let text = |doc: u32| (0..3_000).map(|at| format!("word{:07} ", 3_000 * doc + at)).collect();
+        let text = |doc: u32| {
+            (0..3_000).map(|at| format!("a_word_whose_length_is_36_bytes_{:07} ", 3_000 * doc + at)).collect()
+        };
         let texts: Vec<String> = (0..40).map(text).collect();
         let (footer, file) = file_in(SegmentLayout::INDEXED, &texts);
         let part = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
         let (meta, limits) = (&footer.segments[0], OpenLimits::default());
         let words = StoredDictionary::new("a", &footer, 0, part(meta.dictionary_range()).to_vec().into()).unwrap();
-        assert_eq!(words.word_id("word0011999").unwrap(), Some(Some(11_999)));
-        assert_eq!(words.word_id("word0120000").unwrap(), Some(None));
+        assert_eq!(words.word_id("a_word_whose_length_is_36_bytes_0011999").unwrap(), Some(Some(11_999)));
+        assert_eq!(words.word_id("a_word_whose_length_is_36_bytes_0120000").unwrap(), Some(None));
         let all = words.decode(&limits).unwrap();
-        assert_eq!((all.num_words(), all.word(70_000.into())), (120_000, "word0070000"));
+        assert_eq!((all.num_words(), all.word(70_000.into())), (120_000, "a_word_whose_length_is_36_bytes_0070000"));
         let mut num_read = 0;
         let tokens = |ids: Option<&[u32]>| {
             num_read = ids.unwrap().len();

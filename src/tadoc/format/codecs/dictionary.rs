@@ -77,7 +77,7 @@ const MAX_PARTS: u64 = 4;
 const MIN_BLOCKS_BYTES: usize = 1 << 20;
 /// Least number of token bytes for which the layout `indexed` has tokens that are read alone. Smaller
 /// dictionaries are decoded in a few milliseconds, and the tables of all contexts take about as much memory.
-const MIN_CODED_BYTES: usize = 1 << 20;
+const MIN_CODED_BYTES: usize = 4 << 20;
 /// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
 /// Memory for the distributions of a part.

@@ -179,6 +179,20 @@ impl<'a> Cursor<'a> {
         Ok(raw)
     }
 
+    /// Leaves out a stream written by [`pack`].
+    pub fn skip_packed(&mut self) -> Result<()> {
+        let _raw_len = self.varint()?;
+        let packed_len = self.varint()?;
+        self.take(usize::try_from(packed_len).unwrap_or(usize::MAX)).map(drop)
+    }
+
+    /// Returns the bytes that `pass` leaves behind.
+    pub fn behind(&mut self, pass: impl FnOnce(&mut Self) -> Result<()>) -> Result<&'a [u8]> {
+        let start = self.position;
+        pass(self)?;
+        Ok(&self.bytes[start..self.position])
+    }
+
     /// Checks that all bytes were read.
     pub fn finish(self) -> Result<()> {
         match self.remaining() {

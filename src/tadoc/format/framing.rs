@@ -153,6 +153,9 @@ pub enum SectionKind {
     /// Documents of each word of a segment, with the occurrences in each, so that words are found
     /// and counted without the grammar. Segments of the layout `indexed` have them.
     WordLists,
+    /// Codes, first tokens, places and checksums of the groups of a dictionary, so that a word is found by
+    /// the head and one group. Segments of the layout `indexed` have one unless their dictionary is small.
+    DictionaryHead,
     /// List of the sections that were written together. Files of earlier versions have no such
     /// section.
     Ties,
@@ -172,6 +175,7 @@ impl SectionKind {
             7 => Self::DocumentLengths,
             8 => Self::ListDirectory,
             9 => Self::WordLists,
+            10 => Self::DictionaryHead,
             other => Self::Unknown(other),
         }
     }
@@ -187,6 +191,7 @@ impl SectionKind {
             Self::DocumentLengths => 7,
             Self::ListDirectory => 8,
             Self::WordLists => 9,
+            Self::DictionaryHead => 10,
             Self::Unknown(kind) => kind,
         }
     }
@@ -194,6 +199,11 @@ impl SectionKind {
     /// Returns true for the sections of word lists, which are read alone.
     pub(super) fn is_list(self) -> bool {
         matches!(self, Self::ListDirectory | Self::WordLists)
+    }
+
+    /// Returns true for the sections of the dictionary, which is read before the rest.
+    pub(super) fn is_dictionary(self) -> bool {
+        matches!(self, Self::DictionaryHead | Self::Dictionary)
     }
 
     /// Returns the name for error messages and `corpus_verify`.
@@ -208,6 +218,7 @@ impl SectionKind {
             Self::DocumentLengths => "document lengths",
             Self::ListDirectory => "list directory",
             Self::WordLists => "word lists",
+            Self::DictionaryHead => "dictionary head",
             Self::Unknown(_) => "unknown",
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (list directory, word lists, dictionary, word counts, grammar,
-//!                  documents, document lengths, ties), then of segment 1, …, then of the file
-//!                  (columns, ties); zeros follow each, up to a multiple of 64
+//! 64   sections    of segment 0 (list directory, word lists, dictionary head, dictionary, word
+//!                  counts, grammar, documents, document lengths, ties), then of segment 1, …,
+//!                  then of the file (columns, ties); zeros follow each, up to a multiple of 64
 //!      footer      list of the sections and their sizes
 //!      postscript  40 bytes, layout never changes
 //!
@@ -125,7 +125,9 @@ impl SegmentMeta {
     /// `None` if the segment has no word counts tied to its grammar, because others must be
     /// compared with it.
     pub fn words_range(&self) -> Option<Range<u64>> {
-        self.tied_range(SectionKind::Dictionary, SectionKind::WordCounts)
+        let (range, dictionary) =
+            (self.tied_range(SectionKind::Dictionary, SectionKind::WordCounts)?, self.dictionary_range());
+        Some(range.start.min(dictionary.start)..range.end.max(dictionary.end))
     }
 
     /// Returns the range of the file that
@@ -147,8 +149,17 @@ impl SegmentMeta {
     /// Returns the range of the file that [`StoredDictionary`](crate::format::StoredDictionary)
     /// needs. It is empty if there is no such section.
     pub fn dictionary_range(&self) -> Range<u64> {
-        let section = self.section(SectionKind::Dictionary);
-        section.map_or(0..0, |section| section.offset..section.padded_end())
+        let sections = || self.sections.iter().filter(|section| section.kind.is_dictionary());
+        let (start, end) = (sections().map(|s| s.offset).min(), sections().map(SectionMeta::padded_end).max());
+        start.unwrap_or_default()..end.unwrap_or_default()
+    }
+
+    /// Returns the range of the file that [`DictionaryHead`](crate::format::DictionaryHead) needs to be
+    /// opened. Returns `None` if the dictionary has no head.
+    pub fn head_range(&self) -> Option<Range<u64>> {
+        self.section(SectionKind::Dictionary).filter(|section| codecs::dictionary::has_head(section.codec))?;
+        let head = self.section(SectionKind::DictionaryHead)?;
+        Some(head.offset..head.padded_end())
     }
 
     /// Returns the range of the file that [`read_segment_with`](crate::format::read_segment_with)
@@ -594,7 +605,9 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
             return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
         }
     }
-    for kind in [SectionKind::WordCounts, SectionKind::DocumentLengths, SectionKind::Ties] {
+    let optional =
+        [SectionKind::DictionaryHead, SectionKind::WordCounts, SectionKind::DocumentLengths, SectionKind::Ties];
+    for kind in optional {
         if sections.iter().filter(|section| section.kind == kind).count() > 1 {
             let name = kind.name();
             return Err(cursor.fault(format!("expected at most one section {name} a segment")));

@@ -59,6 +59,6 @@ pub use reader::{
     read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_with, read_words,
     verify_segment,
 };
-pub use stored_dictionary::StoredDictionary;
+pub use stored_dictionary::{DictionaryHead, StoredDictionary};
 pub use stored_lists::StoredLists;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

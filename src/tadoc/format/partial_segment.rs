@@ -118,10 +118,9 @@ fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(Gram
 impl StoredSegment<'_> {
     /// Returns the dictionary of the tokens `ids`, which ascend.
     fn tokens(&self, ids: &[u32]) -> Result<Dictionary> {
-        let (section, bytes) = self.section(SectionKind::Dictionary)?;
-        let place = section.origin(self.file);
-        let dictionary = codecs::dictionary::subset(place, section.codec, bytes, self.meta, ids)?;
-        check_words(place, self.profile, &dictionary)?;
+        let bytes = self.dictionary_bytes()?;
+        let dictionary = bytes.subset(self.meta, ids)?;
+        check_words(bytes.place, self.profile, &dictionary)?;
         Ok(dictionary)
     }
 

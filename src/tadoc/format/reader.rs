@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
+use crate::format::codecs::dictionary::DictionaryBytes;
 use crate::format::codecs::grammar_stream::GrammarStream;
 use crate::format::codecs::word_lists::{ListDirectory, WordDocuments};
 use crate::format::cursor::Origin;
@@ -67,6 +68,7 @@ pub fn verify_segment(
     stored.check_sections(|_| true)?;
     let segment = stored.decode()?;
     stored.check_numbers(&segment)?;
+    stored.check_groups()?;
     stored.check_lists(&segment)?;
     stored.check_entrances(limits)?;
     Ok(segment)
@@ -126,7 +128,7 @@ impl<'a> StoredSegment<'a> {
     ) -> Result<Self> {
         let stored = Self::new(file, footer, segment_idx, bytes, SegmentMeta::rest_range)?;
         limits.check_memory(stored.meta.memory_bytes())?;
-        stored.check_sections(|kind| kind != SectionKind::Dictionary && !kind.is_list())?;
+        stored.check_sections(|kind| !kind.is_dictionary() && !kind.is_list())?;
         Ok(stored)
     }
 
@@ -142,8 +144,11 @@ impl<'a> StoredSegment<'a> {
     }
 
     pub(super) fn dictionary(&self) -> Result<Dictionary> {
-        let (section, bytes) = self.section(SectionKind::Dictionary)?;
-        decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
+        decode_checked_dictionary(&self.dictionary_bytes()?, self.meta, self.profile)
+    }
+
+    pub(super) fn dictionary_bytes(&self) -> Result<DictionaryBytes<'a>> {
+        dictionary_bytes(self.file, self.meta, self.bytes, self.start)
     }
 
     /// Decodes the grammar and checks it.
@@ -199,6 +204,12 @@ impl<'a> StoredSegment<'a> {
             check_word_counts(section.origin(file), &counts, weights)?;
         }
         Ok(())
+    }
+
+    /// Checks the groups of the dictionary, if it has any.
+    fn check_groups(&self) -> Result<()> {
+        let bytes = self.dictionary_bytes()?;
+        bytes.index(self.meta)?.map_or(Ok(()), |index| index.check_groups(bytes.place, bytes.section))
     }
 
     /// Checks the places at which parts of the grammar are read, if there are any.
@@ -269,9 +280,7 @@ pub fn read_words(
     let (range, section) = tied(meta, segment_idx, meta.words_range(), SectionKind::WordCounts)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.words_memory_bytes())?;
-    let dictionary_section = section_for(file, meta, SectionKind::Dictionary)?;
-    let dictionary = section_bytes(file, dictionary_section, bytes, range.start)?;
-    let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
+    let dictionary = dictionary_bytes(file, meta, bytes, range.start)?.decode(meta)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
     Segment::from_words(dictionary, &counts).map_err(|e| section.origin(file).fault(0, e.to_string()))
@@ -279,19 +288,28 @@ pub fn read_words(
 
 /// Decodes a dictionary and checks its words.
 pub(super) fn decode_checked_dictionary(
-    file: &str,
-    section: &SectionMeta,
-    bytes: &[u8],
+    bytes: &DictionaryBytes<'_>,
     meta: &SegmentMeta,
     profile: TokenizerProfile,
 ) -> Result<Dictionary> {
-    let dictionary = decode_dictionary(file, section, bytes, meta)?;
-    check_words(section.origin(file), profile, &dictionary)?;
+    let dictionary = bytes.decode(meta)?;
+    check_words(bytes.place, profile, &dictionary)?;
     Ok(dictionary)
 }
 
-fn decode_dictionary(file: &str, section: &SectionMeta, bytes: &[u8], meta: &SegmentMeta) -> Result<Dictionary> {
-    codecs::dictionary::decode(section.origin(file), section.codec, bytes, meta)
+/// Returns the checked bytes of the dictionary of the segment `meta`. Its sections lie in `bytes`, the part of the
+/// file from `start` on.
+pub(super) fn dictionary_bytes<'a>(
+    file: &'a str,
+    meta: &SegmentMeta,
+    bytes: &'a [u8],
+    start: u64,
+) -> Result<DictionaryBytes<'a>> {
+    let section = section_for(file, meta, SectionKind::Dictionary)?;
+    let head = meta.head_range().and_then(|_| meta.section(SectionKind::DictionaryHead));
+    let head = head.map(|head| Ok((head.origin(file), section_bytes(file, head, bytes, start)?))).transpose()?;
+    let (codec, place) = (section.codec, section.origin(file));
+    Ok(DictionaryBytes { codec, head, place, section: section_bytes(file, section, bytes, start)? })
 }
 
 fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {

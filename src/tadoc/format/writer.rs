@@ -8,6 +8,7 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
+use crate::format::codecs::dictionary::EncodedDictionary;
 use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::codecs::grammar_stream::cut_units;
@@ -210,7 +211,7 @@ impl EncodedSegment {
             },
         );
         let (lengths_section, documents_section) = others;
-        let (dictionary_codec, dictionary_section) = dictionary_section?;
+        let EncodedDictionary { codec: dictionary_codec, head, section: dictionary_section } = dictionary_section?;
         let (grammar_codec, grammar_section): (u16, Vec<u8>) = grammar_section?;
         let (documents_codec, documents) = documents_section?;
         let meta = SegmentMeta {
@@ -233,6 +234,9 @@ impl EncodedSegment {
             (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
         ];
+        if let Some(head) = head {
+            sections.insert(0, (SectionKind::DictionaryHead, dictionary_codec, head));
+        }
         let lengths_section = lengths_section?;
         if is_worth_its_bytes(&lengths_section, &sections, layout) {
             let codec = codecs::documents::LENGTHS;

@@ -5,13 +5,17 @@
 //! codec 1   one list
 //! codec 2   number of parts | of each: tokens, bytes of tokens, bytes of list | the lists
 //! codec 3   front-coded strings in zstd (see `strings`)
-//! codec 4   blocks of these (see below)
+//! codec 4   blocks of these (see `blocks`)
 //! codec 5   tokens that are read alone (see `coded_tokens`)
+//! codec 6   codec 4 with its directory in a section of its own, the head
+//! codec 7   codec 5 with its codes and first tokens in a head, and with groups of tokens
 //! ```
 //!
-//! Large dictionaries of the layout `indexed` have codec 5, because few of their tokens are needed at a
-//! time. The layout `fast` has codec 4, and so have large dictionaries of the layout `small`. Blocks are
-//! decoded several times as fast as a list, and a word is found in one block.
+//! Dictionaries of the layout `indexed` have a head, unless they are small: for one word the head and a block
+//! or a group are read and nothing else. The head has the place and the checksum of each. Large ones have
+//! codec 7, because few of their tokens are needed at a time, and the others codec 6. The layout `fast` has
+//! codec 4, and so have large dictionaries of the layout `small`. Blocks are decoded several times as fast as
+//! a list, and a word is found in one block.
 //!
 //! See [`strings`] for a list. Numbers are LEB128. Decoding a list waits
 //! for its next model in memory, so only other lists can be decoded at the same time. Therefore a
@@ -21,29 +25,8 @@
 //!
 //! The footer contains the number of tokens and of their bytes. [`Dictionary`] checks that tokens
 //! ascend and that words are UTF-8.
-//!
-//! # Blocks
-//!
-//! Blocks of a dictionary, of which one is decoded to find a word.
-//!
-//! ```text
-//! section   tokens of a block | of each block: bytes of tokens, bytes of list, length and bytes of the
-//!           first token | lists
-//! list      front-coded strings in zstd (see `front_coded`)
-//!
-//! "plant"   … │ pink … plaid │ planet … plum │ plural … │ …     the last block that begins at or before it
-//! ```
-//!
-//! Numbers are LEB128. Only the last block may have fewer tokens. A look-up decodes one block, 40
-//! ns a token.
-//!
-//! | layout | tokens of a block | level of zstd | size of a file of 272 MB of sources, against adaptive lists |
-//! | --- | ---: | ---: | ---: |
-//! | fast | 4,096 | 9 | + 1.7 % |
-//! | small | 16,384 | 15 | + 0.6 %; at level 9 1.3 %, at 19 0.6 % |
-//!
-//! In the layout `fast` a cold phrase looks up each word in many segments, which takes longer
-//! with larger blocks.
+
+mod blocks;
 
 use std::ops::Range;
 
@@ -52,20 +35,24 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs::coded_tokens::{self, CodedTokens};
+use crate::format::codecs::token_groups::Places;
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::Encoder;
 use crate::format::framing::SegmentLayout;
 use crate::format::layout::SegmentMeta;
-use crate::format::strings;
 use crate::format::strings::{List, StringModels, Tokens};
 use crate::text::Dictionary;
+
+use blocks::Directory;
 
 /// Numbers of the codecs in the footer.
 const LIST: u16 = 1;
 const PARTS: u16 = 2;
 const ZSTD: u16 = 3;
-pub(in crate::format) const BLOCKS: u16 = 4;
-pub(in crate::format) const CODED: u16 = 5;
+const BLOCKS: u16 = 4;
+const CODED: u16 = 5;
+const HEADED_BLOCKS: u16 = 6;
+const HEADED_CODED: u16 = 7;
 
 /// Least number of token bytes in a part, decoded in about a millisecond, and greatest number of
 /// parts that are written. With 16 parts f-dbtext, whose dictionary is two fifths of the file, was
@@ -78,6 +65,9 @@ const MIN_BLOCKS_BYTES: usize = 1 << 20;
 /// Least number of token bytes for which the layout `indexed` has tokens that are read alone. Smaller
 /// dictionaries are decoded in a few milliseconds, and the tables of all contexts take about as much memory.
 const MIN_CODED_BYTES: usize = 4 << 20;
+/// Least number of token bytes for which the layout `indexed` has a head. Smaller dictionaries take about as many
+/// bytes as a block of a larger one.
+const MIN_HEADED_BYTES: usize = 1 << 16;
 /// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
 /// Memory for the distributions of a part.
@@ -98,21 +88,41 @@ pub(in crate::format) fn decoding_bytes(dictionary_bytes: u64) -> u64 {
     }
 }
 
-/// Returns the codec of the section, and its bytes for `dictionary` in the layout `layout`.
+/// Returns true if a section of `codec` has a head.
+pub(in crate::format) fn has_head(codec: u16) -> bool {
+    matches!(codec, HEADED_BLOCKS | HEADED_CODED)
+}
+
+/// A dictionary as it is written.
+#[derive(Debug)]
+pub(in crate::format) struct EncodedDictionary {
+    pub codec: u16,
+    /// Bytes of the head, if there is one.
+    pub head: Option<Vec<u8>>,
+    pub section: Vec<u8>,
+}
+
+/// Encodes `dictionary` in the layout `layout`.
 ///
 /// # Errors
 /// [`Error::Io`] if zstd cannot allocate memory.
-pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) -> Result<(u16, Vec<u8>)> {
-    match layout {
-        SegmentLayout::Small if dictionary.bytes().len() < MIN_BLOCKS_BYTES => {
-            let num_parts = num_parts(dictionary.bytes().len() as u64);
-            Ok(encode_parts(dictionary, num_parts as usize))
-        }
-        SegmentLayout::Indexed { .. } if dictionary.bytes().len() >= MIN_CODED_BYTES => {
-            Ok((CODED, coded_tokens::encode(dictionary)?))
-        }
-        _ => Ok((BLOCKS, encode_blocks(dictionary, layout)?)),
+pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) -> Result<EncodedDictionary> {
+    let len = dictionary.bytes().len();
+    let is_indexed = matches!(layout, SegmentLayout::Indexed { .. });
+    if is_indexed && len >= MIN_HEADED_BYTES {
+        let (codec, (head, section)) = if len >= MIN_CODED_BYTES {
+            (HEADED_CODED, coded_tokens::encode_with_head(dictionary)?)
+        } else {
+            (HEADED_BLOCKS, blocks::encode_with_head(dictionary, layout)?)
+        };
+        return Ok(EncodedDictionary { codec, head: Some(head), section });
     }
+    let (codec, section) = if layout == SegmentLayout::Small && len < MIN_BLOCKS_BYTES {
+        encode_parts(dictionary, num_parts(len as u64) as usize)
+    } else {
+        (BLOCKS, blocks::encode_blocks(dictionary, layout)?)
+    };
+    Ok(EncodedDictionary { codec, head: None, section })
 }
 
 /// Encodes `dictionary` in at most `num_parts` parts.
@@ -150,47 +160,72 @@ fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
     out
 }
 
-/// Decodes the dictionary of the segment `meta` from its section, which is encoded by `codec`.
-///
-/// # Errors
-/// [`Error::Format`] if the section does not contain exactly the tokens that `meta` declares,
-/// [`Error::Version`] for an unknown codec.
-pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta) -> Result<Dictionary> {
-    let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
-    let whole = List { num_tokens, len: meta.dictionary_bytes, bytes };
-    let tokens = match codec {
-        LIST => decode_lists(place, &[whole])?,
-        PARTS => decode_lists(place, &parts(place, &whole)?)?,
-        ZSTD => whole.decode_front_coded(place)?,
-        BLOCKS => directory(place, bytes, meta)?.decode(place, bytes)?,
-        CODED => CodedTokens::read(place, bytes, meta)?.decode(place, bytes)?,
-        codec => {
-            let (expected, got) = ("dictionary codec 1 to 5".into(), format!("dictionary codec {codec}"));
-            return Err(Error::Version { file: place.file.into(), expected, got });
-        }
-    };
-    Dictionary::from_parts(meta.num_words, tokens.offsets, Bytes::from(tokens.arena))
-        .map_err(|e| place.fault(0, e.to_string()))
+/// Bytes of a dictionary, whose checksums are right.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::format) struct DictionaryBytes<'a> {
+    pub codec: u16,
+    /// The head and its place, if the codec has one.
+    pub head: Option<(Origin<'a>, &'a [u8])>,
+    /// Place of the section.
+    pub place: Origin<'a>,
+    pub section: &'a [u8],
 }
 
-/// Returns the dictionary of the tokens `ids`, which ascend, of the segment `meta`.
-///
-/// # Errors
-/// Same as [`decode`], and [`Error::OutOfRange`] for an id that does not exist.
-pub(in crate::format) fn subset(
-    place: Origin<'_>,
-    codec: u16,
-    bytes: &[u8],
-    meta: &SegmentMeta,
-    ids: &[u32],
-) -> Result<Dictionary> {
-    match codec {
-        CODED => CodedTokens::read(place, bytes, meta)?.subset(place, bytes, ids),
-        codec => decode(place, codec, bytes, meta)?.subset(ids),
+impl<'a> DictionaryBytes<'a> {
+    /// Decodes the dictionary of the segment `meta`.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if it does not contain exactly the tokens that `meta` declares,
+    /// [`Error::Version`] for an unknown codec.
+    pub fn decode(&self, meta: &SegmentMeta) -> Result<Dictionary> {
+        let &Self { place, section, .. } = self;
+        let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
+        let whole = List { num_tokens, len: meta.dictionary_bytes, bytes: section };
+        let tokens = match self.index(meta)? {
+            Some(TokenIndex::Blocks(directory)) => directory.decode(place, section)?,
+            Some(TokenIndex::Coded(coded)) => coded.decode(place, section)?,
+            None if self.codec == PARTS => decode_lists(place, &parts(place, &whole)?)?,
+            None if self.codec == ZSTD => whole.decode_front_coded(place)?,
+            None => decode_lists(place, &[whole])?,
+        };
+        Dictionary::from_parts(meta.num_words, tokens.offsets, Bytes::from(tokens.arena))
+            .map_err(|e| place.fault(0, e.to_string()))
+    }
+
+    /// Returns the dictionary of the tokens `ids`, which ascend, of the segment `meta`.
+    ///
+    /// # Errors
+    /// Same as [`decode`](Self::decode), and [`Error::OutOfRange`] for an id that does not exist.
+    pub fn subset(&self, meta: &SegmentMeta, ids: &[u32]) -> Result<Dictionary> {
+        match self.index(meta)? {
+            Some(TokenIndex::Coded(coded)) => coded.subset(self.place, self.section, ids),
+            _ => self.decode(meta)?.subset(ids),
+        }
+    }
+
+    /// Reads the index of the segment `meta`. Returns `None` if only all tokens can be decoded.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if the bytes are no such index, [`Error::Version`] for an unknown codec.
+    pub fn index(&self, meta: &SegmentMeta) -> Result<Option<TokenIndex>> {
+        let &Self { place, section, .. } = self;
+        match (self.codec, self.head) {
+            (BLOCKS, _) => Directory::read(place, section, meta).map(TokenIndex::Blocks).map(Some),
+            (CODED, _) => CodedTokens::read(place, section, meta).map(TokenIndex::Coded).map(Some),
+            (codec, Some((at, head))) => TokenIndex::from_head(at, codec, head, meta, section.len() as u64).map(Some),
+            (LIST | PARTS | ZSTD, None) => Ok(None),
+            (codec, None) if has_head(codec) => Err(place.fault(0, "expected a head of the dictionary")),
+            (codec, None) => Err(unknown_codec(place, codec)),
+        }
     }
 }
 
-/// The parts of a dictionary section in which tokens are found before all are decoded.
+fn unknown_codec(place: Origin<'_>, codec: u16) -> Error {
+    let (expected, got) = ("dictionary codec 1 to 7".into(), format!("dictionary codec {codec}"));
+    Error::Version { file: place.file.into(), expected, got }
+}
+
+/// The parts of a dictionary in which tokens are found before all are decoded.
 #[derive(Debug)]
 pub(in crate::format) enum TokenIndex {
     Blocks(Directory),
@@ -198,33 +233,81 @@ pub(in crate::format) enum TokenIndex {
 }
 
 impl TokenIndex {
-    /// Reads the index of the segment `meta` from its section, which is encoded by `codec`. Returns `None` if only
-    /// all tokens can be decoded.
+    /// Reads the index of the segment `meta` from its head at `place`, whose section is encoded by `codec` and has
+    /// `section_len` bytes.
     ///
     /// # Errors
-    /// [`Error::Format`] if `bytes` are no such section.
-    pub(in crate::format) fn read(
+    /// [`Error::Format`] if `head` is no such head, [`Error::Version`] for a codec without one.
+    pub(in crate::format) fn from_head(
         place: Origin<'_>,
         codec: u16,
-        bytes: &[u8],
+        head: &[u8],
         meta: &SegmentMeta,
-    ) -> Result<Option<Self>> {
+        section_len: u64,
+    ) -> Result<Self> {
         match codec {
-            BLOCKS => directory(place, bytes, meta).map(Self::Blocks).map(Some),
-            CODED => CodedTokens::read(place, bytes, meta).map(Self::Coded).map(Some),
-            _ => Ok(None),
+            HEADED_BLOCKS => Directory::read_head(place, head, meta, section_len).map(Self::Blocks),
+            HEADED_CODED => CodedTokens::read_head(place, head, meta, section_len).map(Self::Coded),
+            codec => Err(unknown_codec(place, codec)),
         }
     }
 
-    /// Returns the id of `word`, if it is one of the words.
+    /// Returns the only group of tokens that can have `word`.
+    pub(in crate::format) fn group_of(&self, word: &[u8]) -> Option<usize> {
+        match self {
+            Self::Blocks(directory) => directory.group_of(word),
+            Self::Coded(coded) => coded.group_of(word),
+        }
+    }
+
+    /// Returns the bytes of `group` in the section, or `None` if all of it are needed.
+    pub(in crate::format) fn range(&self, group: usize) -> Option<Range<u64>> {
+        self.places().map(|places| places.range(group))
+    }
+
+    fn places(&self) -> Option<&Places> {
+        match self {
+            Self::Blocks(directory) => Some(directory.places()),
+            Self::Coded(coded) => coded.places(),
+        }
+    }
+
+    /// Returns the id of `word`, if it is one of the words of `group`, from the `bytes` of the group at `place`,
+    /// which are checked.
     ///
     /// # Errors
-    /// [`Error::Format`] if the tokens near it are not as declared.
-    pub(in crate::format) fn word_id(&self, place: Origin<'_>, bytes: &[u8], word: &[u8]) -> Result<Option<u32>> {
+    /// [`Error::Checksum`] for other bytes, [`Error::Format`] if the tokens near the word are not as declared.
+    pub(in crate::format) fn word_id_in(
+        &self,
+        place: Origin<'_>,
+        group: usize,
+        bytes: &[u8],
+        word: &[u8],
+    ) -> Result<Option<u32>> {
+        self.places().map_or(Ok(()), |places| places.verify(place, group, bytes))?;
         match self {
-            Self::Blocks(directory) => directory.word_id(place, bytes, word),
-            Self::Coded(coded) => coded.word_id(place, bytes, word),
+            Self::Blocks(directory) => directory.word_id(place, group, bytes, word),
+            Self::Coded(coded) => coded.word_id(place, group, bytes, word),
         }
+    }
+
+    /// Returns the id of `word`, if it is one of the words, from the bytes of the `section` at `place`.
+    ///
+    /// # Errors
+    /// Same as [`word_id_in`](Self::word_id_in).
+    pub(in crate::format) fn word_id(&self, place: Origin<'_>, section: &[u8], word: &[u8]) -> Result<Option<u32>> {
+        let Some(group) = self.group_of(word) else { return Ok(None) };
+        let bytes = self.places().map_or(Ok(section), |places| places.part(place, section, group))?;
+        self.word_id_in(place, group, bytes, word)
+    }
+
+    /// Checks each group of the `section` at `place` by its own checksum.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`] for another one.
+    pub(in crate::format) fn check_groups(&self, place: Origin<'_>, section: &[u8]) -> Result<()> {
+        let Some(places) = self.places() else { return Ok(()) };
+        (0..places.len()).try_for_each(|group| places.verify(place, group, places.part(place, section, group)?))
     }
 
     /// Returns the number of bytes of main memory in use.
@@ -234,12 +317,6 @@ impl TokenIndex {
             Self::Coded(coded) => coded.memory_bytes(),
         }
     }
-}
-
-/// Reads the directory of the blocks of the segment `meta`, whose section has the codec [`BLOCKS`].
-fn directory(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Directory> {
-    let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
-    Directory::read(place, bytes, (meta.num_words, num_tokens), meta.dictionary_bytes)
 }
 
 fn decode_lists(place: Origin<'_>, lists: &[List<'_>]) -> Result<Tokens> {
@@ -278,180 +355,8 @@ fn parts<'a>(place: Origin<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
     Ok(lists)
 }
 
-/// Sizes of blocks that are written.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    tokens_per_block: u32,
-    /// Level of zstd.
-    level: i32,
-}
-
-impl Shape {
-    fn from_layout(layout: SegmentLayout) -> Self {
-        match layout {
-            SegmentLayout::Small => Self { tokens_per_block: 1 << 14, level: 15 },
-            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => Self { tokens_per_block: 1 << 12, level: 9 },
-        }
-    }
-}
-
-/// Places of the blocks in their section.
-#[derive(Debug, Clone)]
-pub(in crate::format) struct Directory {
-    num_words: u32,
-    tokens_per_block: u64,
-    num_blocks_of_words: usize,
-    blocks: Vec<Block>,
-}
-
-#[derive(Debug, Clone)]
-struct Block {
-    num_tokens: u64,
-    /// Length of its tokens in bytes.
-    len: u64,
-    /// The first token, as a range of the section.
-    first: Range<usize>,
-    /// The list, as a range of the section.
-    list: Range<usize>,
-}
-
-/// Returns the section's bytes for `dictionary` in the layout `layout`.
-///
-/// # Errors
-/// [`Error::Io`] if zstd cannot allocate memory.
-pub(in crate::format) fn encode_blocks(dictionary: &Dictionary, layout: SegmentLayout) -> Result<Vec<u8>> {
-    encode_with(dictionary, Shape::from_layout(layout))
-}
-
-fn encode_with(dictionary: &Dictionary, shape: Shape) -> Result<Vec<u8>> {
-    let Shape { tokens_per_block, level } = shape;
-    let starts: Vec<u32> = (0..dictionary.len()).step_by(tokens_per_block as usize).collect();
-    let tokens_of = |&start: &u32| start..dictionary.len().min(start + tokens_per_block);
-    let list_of = |start: &u32| -> Result<Vec<u8>> {
-        let mut list = Vec::new();
-        let tokens = tokens_of(start).map(|id| dictionary.get(id));
-        strings::encode(&mut list, tokens, |_| level)?;
-        Ok(list)
-    };
-    let lists = starts.par_iter().map(list_of).collect::<Result<Vec<_>>>()?;
-    let mut out = Vec::new();
-    push_varint(&mut out, tokens_per_block.into());
-    for (start, list) in starts.iter().zip(&lists) {
-        let tokens = tokens_of(start);
-        let offset = |id: u32| u64::from(dictionary.offsets()[id as usize]);
-        let first = dictionary.get(tokens.start);
-        push_varint(&mut out, offset(tokens.end) - offset(tokens.start));
-        push_varint(&mut out, list.len() as u64);
-        push_varint(&mut out, first.len() as u64);
-        out.extend_from_slice(first);
-    }
-    out.extend(lists.iter().flatten());
-    Ok(out)
-}
-
-impl Directory {
-    /// Reads the directory of a section of `num_tokens` tokens with `len` bytes, of which the first
-    /// `num_words` are words.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if `bytes` are no such section.
-    pub(in crate::format) fn read(
-        place: Origin<'_>,
-        bytes: &[u8],
-        (num_words, num_tokens): (u32, u64),
-        len: u64,
-    ) -> Result<Self> {
-        let mut cursor = Cursor::new(place, bytes);
-        let tokens_per_block = cursor.varint()?;
-        if tokens_per_block == 0 {
-            return Err(cursor.fault("expected blocks of one token or more"));
-        }
-        let mut blocks: Vec<Block> = Vec::new();
-        let (mut tokens_left, mut len_left) = (num_tokens, len);
-        while tokens_left > 0 {
-            let at = cursor.clone();
-            let (len, list_len, first_len) = (cursor.varint()?, cursor.varint()?, cursor.varint()?);
-            let first_at = bytes.len() - cursor.remaining();
-            let first = cursor.take(usize::try_from(first_len).unwrap_or(usize::MAX))?;
-            let list_len = usize::try_from(list_len).unwrap_or(usize::MAX);
-            len_left = len_left
-                .checked_sub(len)
-                .filter(|_| list_len <= bytes.len())
-                .ok_or_else(|| at.fault("expected a block within the section"))?;
-            let num_tokens = tokens_left.min(tokens_per_block);
-            tokens_left -= num_tokens;
-            // The lists begin where the directory ends, which is not known yet.
-            let list = 0..list_len;
-            blocks.push(Block { num_tokens, len, first: first_at..first_at + first.len(), list });
-        }
-        for block in &mut blocks {
-            let start = bytes.len() - cursor.remaining();
-            cursor.take(block.list.len())?;
-            block.list = start..start + block.list.len();
-        }
-        cursor.finish()?;
-        let num_blocks_of_words = u64::from(num_words).div_ceil(tokens_per_block) as usize;
-        let firsts = blocks.iter().take(num_blocks_of_words).map(|block| &bytes[block.first.clone()]);
-        if !firsts.is_sorted_by(|a, b| a < b) {
-            return Err(place.fault(0, "expected blocks of words in ascending order"));
-        }
-        if len_left > 0 {
-            let reason = format!("expected blocks of {len} bytes of tokens, {len_left} are left");
-            return Err(place.fault(0, reason));
-        }
-        Ok(Self { num_words, tokens_per_block, num_blocks_of_words, blocks })
-    }
-
-    /// Returns the number of bytes of main memory in use.
-    pub(in crate::format) fn memory_bytes(&self) -> usize {
-        self.blocks.len() * size_of::<Block>()
-    }
-
-    /// Decodes all blocks.
-    ///
-    /// # Errors
-    /// [`Error::Format`] for a block that is not as declared.
-    pub(in crate::format) fn decode(&self, place: Origin<'_>, bytes: &[u8]) -> Result<Tokens> {
-        let decoded = self.blocks.par_iter().map(|block| block.decode(place, bytes));
-        Ok(Tokens::joined(&decoded.collect::<Result<Vec<_>>>()?))
-    }
-
-    /// Returns the id of `word`, if it is one of the words. Decodes one block.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if this block is not as declared, or not in order.
-    pub(in crate::format) fn word_id(&self, place: Origin<'_>, bytes: &[u8], word: &[u8]) -> Result<Option<u32>> {
-        let from_words = &self.blocks[..self.num_blocks_of_words];
-        let behind = from_words.partition_point(|block| bytes[block.first.clone()] <= *word);
-        let Some(block_idx) = behind.checked_sub(1) else { return Ok(None) };
-        let tokens = from_words[block_idx].decode(place, bytes)?;
-        let before = block_idx as u64 * self.tokens_per_block;
-        let num_words = (u64::from(self.num_words) - before).min(self.tokens_per_block) as u32;
-        let Tokens { arena, offsets } = tokens;
-        let words = Dictionary::from_parts(num_words, offsets, Bytes::from(arena))
-            .map_err(|e| place.fault(0, e.to_string()))?;
-        // The words of a segment have ids of 32 bits.
-        Ok(words.word_id(word).map(|id| before as u32 + u32::from(id)))
-    }
-}
-
-impl Block {
-    fn decode(&self, place: Origin<'_>, bytes: &[u8]) -> Result<Tokens> {
-        let (num_tokens, len) = (self.num_tokens, self.len);
-        let list = List { num_tokens, len, bytes: &bytes[self.list.clone()] };
-        let tokens = list.decode_front_coded(place)?;
-        if tokens.first() == &bytes[self.first.clone()] {
-            Ok(tokens)
-        } else {
-            Err(place.fault(self.first.start, "expected the first token of the block"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -483,23 +388,38 @@ mod tests {
     }
 
     fn check(dictionary: &Dictionary, num_parts: usize) {
-        check_encoded(dictionary, encode_parts(dictionary, num_parts));
-        check_encoded(dictionary, encode(dictionary, SegmentLayout::Fast).unwrap());
+        let (codec, section) = encode_parts(dictionary, num_parts);
+        check_encoded(dictionary, &EncodedDictionary { codec, head: None, section });
+        check_encoded(dictionary, &encode(dictionary, SegmentLayout::Fast).unwrap());
+        for (codec, parts) in [
+            (HEADED_BLOCKS, blocks::encode_with_head(dictionary, SegmentLayout::INDEXED).unwrap()),
+            (HEADED_CODED, coded_tokens::encode_with_head(dictionary).unwrap()),
+        ] {
+            check_encoded(dictionary, &EncodedDictionary { codec, head: Some(parts.0), section: parts.1 });
+        }
     }
 
-    fn check_encoded(dictionary: &Dictionary, (codec, bytes): (u16, Vec<u8>)) {
+    fn decode(codec: u16, head: Option<&[u8]>, section: &[u8], meta: &SegmentMeta) -> Result<Dictionary> {
+        DictionaryBytes { codec, head: head.map(|head| (PLACE, head)), place: PLACE, section }.decode(meta)
+    }
+
+    fn check_encoded(dictionary: &Dictionary, encoded: &EncodedDictionary) {
+        let EncodedDictionary { codec, head, section } = encoded;
         let meta = meta(dictionary);
-        let decoded = decode(PLACE, codec, &bytes, &meta).unwrap();
+        let decode = |codec: u16, section: &[u8], meta: &SegmentMeta| decode(codec, head.as_deref(), section, meta);
+        let decoded = decode(*codec, section, &meta).unwrap();
         assert_eq!(decoded.offsets(), dictionary.offsets());
         assert_eq!(decoded.bytes(), dictionary.bytes());
         // Another codec, a byte more or less, and other totals are each refused.
-        assert!(matches!(decode(PLACE, 6, &bytes, &meta), Err(Error::Version { .. })));
-        assert!(decode(PLACE, codec, &[&bytes[..], &[0]].concat(), &meta).is_err());
-        assert!(decode(PLACE, codec, &bytes[..bytes.len() - 1], &meta).is_err());
+        assert!(matches!(decode(8, section, &meta), Err(Error::Version { .. })));
+        assert!(decode(*codec, &[&section[..], &[0]].concat(), &meta).is_err());
+        if let Some((_, less)) = section.split_last() {
+            assert!(decode(*codec, less, &meta).is_err());
+        }
         let more = SegmentMeta { num_separators: meta.num_separators + 1, ..meta.clone() };
-        assert!(decode(PLACE, codec, &bytes, &more).is_err());
+        assert!(decode(*codec, section, &more).is_err());
         let longer = SegmentMeta { dictionary_bytes: meta.dictionary_bytes + 1, ..meta };
-        assert!(decode(PLACE, codec, &bytes, &longer).is_err());
+        assert!(decode(*codec, section, &longer).is_err());
     }
 
     proptest! {
@@ -516,11 +436,12 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_decoded(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
-            codec in LIST..=BLOCKS,
+            head in prop::collection::vec(any::<u8>(), 0..60),
+            codec in LIST..=HEADED_CODED,
         ) {
             let words: Vec<String> = ["a", "ab", "b"].map(String::from).into();
             let dictionary = dictionary(&words, 2);
-            drop(decode(PLACE, codec, &bytes, &meta(&dictionary)));
+            drop(decode(codec, has_head(codec).then_some(&head[..]), &bytes, &meta(&dictionary)));
         }
     }
 
@@ -529,8 +450,8 @@ mod tests {
         let words: Vec<String> = (0..20_000).map(|i| format!("word{i:06}")).collect();
         let dictionary = dictionary(&words, 3);
         assert_eq!(dictionary.bytes().len(), 200_006);
-        let (codec, bytes) = encode(&dictionary, SegmentLayout::Small).unwrap();
-        assert_eq!((codec, bytes[0]), (PARTS, 4));
+        let EncodedDictionary { codec, section, .. } = encode(&dictionary, SegmentLayout::Small).unwrap();
+        assert_eq!((codec, section[0]), (PARTS, 4));
         assert_eq!(encode_parts(&dictionary, 1).0, LIST);
         for num_parts in [1, 2, 3, 16] {
             check(&dictionary, num_parts);
@@ -538,14 +459,15 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_dictionaries_have_blocks_in_both_layouts() {
+    fn the_largest_dictionaries_have_groups() {
         let words: Vec<String> = (0..110_000).map(|i| format!("word{i:06}")).collect();
         let dictionary = dictionary(&words, 3);
         assert!(dictionary.bytes().len() >= MIN_BLOCKS_BYTES);
-        for layout in [SegmentLayout::Small, SegmentLayout::Fast] {
-            let (codec, bytes) = encode(&dictionary, layout).unwrap();
-            assert_eq!(codec, BLOCKS);
-            check_encoded(&dictionary, (codec, bytes));
+        let layouts = [SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED];
+        for (layout, codec) in layouts.into_iter().zip([BLOCKS, BLOCKS, HEADED_CODED]) {
+            let encoded = encode(&dictionary, layout).unwrap();
+            assert_eq!(encoded.codec, codec);
+            check_encoded(&dictionary, &encoded);
         }
     }
 
@@ -557,7 +479,7 @@ mod tests {
         let refused = |numbers: &[u64]| {
             let mut bytes = Vec::new();
             numbers.iter().for_each(|&number| push_varint(&mut bytes, number));
-            matches!(decode(PLACE, PARTS, &bytes, &meta), Err(Error::Format { .. }))
+            matches!(decode(PARTS, None, &bytes, &meta), Err(Error::Format { .. }))
         };
         assert!(refused(&[]));
         assert!(refused(&[0]));
@@ -566,91 +488,5 @@ mod tests {
         assert!(refused(&[1, 40, 120, 0]));
         assert!(refused(&[2, u64::MAX, 120, 0, 41, 0, 0]));
         assert!(refused(&[1, 40, 120, u64::MAX]));
-    }
-
-    const BLOCKS_PLACE: Origin<'static> = Origin { file: "f", section: "dictionary", offset: 0 };
-
-    /// Builds a dictionary of `words`, which ascend, and of separators.
-    fn dictionary_of_words<'a>(words: impl Iterator<Item = &'a String>, num_separators: usize) -> Dictionary {
-        let mut offsets = vec![0u32];
-        let mut arena = String::new();
-        words.for_each(|word| {
-            arena.push_str(word);
-            offsets.push(arena.len() as u32);
-        });
-        let num_words = offsets.len() as u32 - 1;
-        for len in 1..=num_separators {
-            arena.extend(std::iter::repeat_n(' ', len));
-            offsets.push(arena.len() as u32);
-        }
-        Dictionary::from_parts(num_words, offsets, Bytes::from(arena)).unwrap()
-    }
-
-    fn encoded(dictionary: &Dictionary, tokens_per_block: u32) -> Vec<u8> {
-        encode_with(dictionary, Shape { tokens_per_block, level: 9 }).unwrap()
-    }
-
-    fn read(dictionary: &Dictionary, bytes: &[u8]) -> Result<Directory> {
-        let sizes = (dictionary.num_words(), dictionary.len().into());
-        Directory::read(BLOCKS_PLACE, bytes, sizes, dictionary.bytes().len() as u64)
-    }
-
-    proptest! {
-        #[test]
-        fn blocks_hold_the_words_that_the_dictionary_holds(
-            words in prop::collection::btree_set("[a-c]{1,4}|[aé]{1,9}", 0..80),
-            asked in prop::collection::btree_set("[a-c]{0,5}|[aé]{1,9}| {1,3}", 0..20),
-            num_separators in 0usize..4,
-            tokens_per_block in 1u32..40,
-        ) {
-            let dictionary = dictionary_of_words(words.iter(), num_separators);
-            let bytes = encoded(&dictionary, tokens_per_block);
-            let directory = read(&dictionary, &bytes).unwrap();
-            for word in words.iter().chain(&asked) {
-                let word_id = directory.word_id(BLOCKS_PLACE, &bytes, word.as_bytes()).unwrap();
-                prop_assert_eq!(word_id, words.iter().position(|w| w == word).map(|id| id as u32));
-            }
-            let Tokens { arena, offsets } = directory.decode(BLOCKS_PLACE, &bytes).unwrap();
-            prop_assert_eq!((&arena[..], &offsets[..]), (&dictionary.bytes()[..], dictionary.offsets()));
-        }
-
-        #[test]
-        fn damaged_blocks_are_refused_or_answer(at in any::<prop::sample::Index>(), bit in 0u32..8) {
-            let words: BTreeSet<String> = (0..300).map(|n| format!("w{}", n * n)).collect();
-            let dictionary = dictionary_of_words(words.iter(), 2);
-            let mut bytes = encoded(&dictionary, 64);
-            let at = at.index(bytes.len());
-            bytes[at] ^= 1 << bit;
-            if let Ok(directory) = read(&dictionary, &bytes) {
-                let _ = directory.word_id(BLOCKS_PLACE, &bytes, b"w100");
-                let _ = directory.decode(BLOCKS_PLACE, &bytes);
-            }
-        }
-    }
-
-    #[test]
-    fn lies_of_the_directory_are_refused() {
-        let words: Vec<String> = (0..40).map(|i| format!("w{i:02}")).collect();
-        let dictionary = dictionary_of_words(words.iter(), 0);
-        let refused = |numbers: &[u64]| {
-            let mut bytes = Vec::new();
-            numbers.iter().for_each(|&number| push_varint(&mut bytes, number));
-            matches!(read(&dictionary, &bytes), Err(Error::Format { .. }))
-        };
-        assert!(refused(&[]));
-        assert!(refused(&[0, 120, 0, 0]));
-        assert!(refused(&[u64::MAX, 121, 0, 0]));
-        assert!(refused(&[40, 119, 0, 0]));
-        assert!(refused(&[40, 120, u64::MAX, 0]));
-        assert!(refused(&[40, 120, 0, u64::MAX]));
-        // Two blocks in falling order.
-        assert!(refused(&[20, 60, 0, 1, u64::from(b'b'), 60, 0, 1, u64::from(b'a')]));
-        // Another first token than that of the block.
-        let mut bytes = encoded(&dictionary, 20);
-        let first = bytes.windows(3).position(|bytes| bytes == b"w20").unwrap();
-        bytes[first + 2] = b'1';
-        let directory = read(&dictionary, &bytes).unwrap();
-        assert!(directory.word_id(BLOCKS_PLACE, &bytes, b"w25").is_err());
-        assert!(directory.decode(BLOCKS_PLACE, &bytes).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Codecs of the sections: dictionary, coded tokens, documents, document lengths, word counts, word lists, grammar.
+//! Codecs of the sections: dictionary, coded tokens and groups of them, documents, document lengths, word
+//! counts, word lists, grammar.
 
 pub(in crate::format) mod coded_tokens;
 pub(in crate::format) mod dictionary;
@@ -6,5 +7,6 @@ pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;
 pub(in crate::format) mod grammar_stream;
 pub(in crate::format) mod packed_grammar;
+mod token_groups;
 pub(in crate::format) mod word_counts;
 pub(in crate::format) mod word_lists;

@@ -1,7 +1,10 @@
 //! Encoder of the tokens of a dictionary: one pass counts the symbols of all contexts, and one writes. It needs
 //! O(bytes of tokens) time.
 
+use std::ops::Range;
+
 use crate::error::Result;
+use crate::format::codecs::token_groups::push_group;
 use crate::format::cursor::{pack, push_varint};
 use crate::format::entropy::monotone::encode_monotone;
 use crate::format::entropy::prefix_code::{BitWriter, code_lens, codes};
@@ -36,11 +39,16 @@ trait Sink {
     }
 }
 
-/// Passes the tokens of `dictionary` to `sink`. `next_context` returns the context of a byte by the pair of bytes
+/// Passes the tokens `ids` of `dictionary`, which begin with a block, to `sink`. `next_context` returns the context of a byte by the pair of bytes
 /// before it, and by the context of the last one.
-fn put_tokens(sink: &mut impl Sink, dictionary: &Dictionary, next_context: impl Fn(usize, usize) -> usize) {
+fn put_tokens(
+    sink: &mut impl Sink,
+    dictionary: &Dictionary,
+    ids: Range<u32>,
+    next_context: impl Fn(usize, usize) -> usize,
+) {
     let mut shared_before = 0;
-    for id in 0..dictionary.len() {
+    for id in ids {
         let token = dictionary.get(id);
         let is_first = id % BLOCK_LEN == 0;
         let other = if is_first { dictionary.get(id - id % GROUP_LEN) } else { dictionary.get(id - 1) };
@@ -128,14 +136,25 @@ fn gain(counts: &[u64; NUM_BYTES], lens: &[u8]) -> u64 {
     num_bits(lens).saturating_sub(own)
 }
 
-struct Writer {
+struct Writer<'a> {
     /// Lengths and codes of the symbols of each context.
-    codes: Vec<(Vec<u8>, Vec<u32>)>,
+    codes: &'a [(Vec<u8>, Vec<u32>)],
     bits: BitWriter,
     blocks: Vec<u64>,
 }
 
-impl Sink for Writer {
+impl Writer<'_> {
+    /// Returns the number of bits, the starts of blocks and the bits, one behind another.
+    fn finish(self) -> Vec<u8> {
+        let (mut out, num_bits) = (Vec::new(), self.bits.position());
+        push_varint(&mut out, num_bits);
+        encode_monotone(&mut out, &self.blocks, num_bits + 1);
+        out.extend(self.bits.finish());
+        out
+    }
+}
+
+impl Sink for Writer<'_> {
     fn begin_block(&mut self) {
         self.blocks.push(self.bits.position());
     }
@@ -150,13 +169,48 @@ impl Sink for Writer {
     }
 }
 
-/// Returns the section's bytes for `dictionary`.
+/// Returns the section's bytes for `dictionary` in codec 5, which earlier versions wrote.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io) if zstd cannot allocate memory.
+#[cfg(test)]
 pub(in crate::format::codecs) fn encode(dictionary: &Dictionary) -> Result<Vec<u8>> {
+    let (mut out, parts) = encode_parts(dictionary, dictionary.len().max(1))?;
+    for id in (0..dictionary.len()).step_by(GROUP_LEN as usize) {
+        push_entry(&mut out, dictionary, id);
+    }
+    if parts.is_empty() {
+        push_varint(&mut out, 0);
+    }
+    out.extend(parts.into_iter().flatten());
+    Ok(out)
+}
+
+/// Returns the bytes of the head and of the section for `dictionary`.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if zstd cannot allocate memory.
+pub(in crate::format::codecs) fn encode_with_head(dictionary: &Dictionary) -> Result<(Vec<u8>, Vec<u8>)> {
+    let (mut head, parts) = encode_parts(dictionary, GROUP_LEN)?;
+    for (id, part) in (0..).step_by(GROUP_LEN as usize).zip(&parts) {
+        push_entry(&mut head, dictionary, id);
+        push_group(&mut head, part);
+    }
+    Ok((head, parts.into_iter().flatten().collect()))
+}
+
+/// Appends the length of the tokens of the group that begins with token `id`, and this token.
+fn push_entry(out: &mut Vec<u8>, dictionary: &Dictionary, id: u32) {
+    let offset = |id: u32| u64::from(dictionary.offsets()[id as usize]);
+    push_varint(out, offset(dictionary.len().min(id.saturating_add(GROUP_LEN))) - offset(id));
+    push_varint(out, dictionary.get(id).len() as u64);
+    out.extend_from_slice(dictionary.get(id));
+}
+
+/// Returns the codes, and the parts of `part_len` tokens each.
+fn encode_parts(dictionary: &Dictionary, part_len: u32) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut counts = Counts::new(NUM_SINGLE + NUM_PAIRS);
-    put_tokens(&mut counts, dictionary, |pair, _| NUM_SINGLE + pair);
+    put_tokens(&mut counts, dictionary, 0..dictionary.len(), |pair, _| NUM_SINGLE + pair);
     let (own_pairs, counts) = counts.with_own_pairs();
     let lens = counts.code_lens();
     let mut out = Vec::new();
@@ -165,23 +219,17 @@ pub(in crate::format::codecs) fn encode(dictionary: &Dictionary) -> Result<Vec<u
         let codes = codes(&lens);
         (lens, codes)
     });
-    let codes = with_codes.collect();
+    let codes: Vec<_> = with_codes.collect();
     let mut contexts: Vec<usize> = vec![0; NUM_PAIRS];
     (NUM_SINGLE..).zip(&own_pairs).for_each(|(context, &pair)| contexts[pair] = context);
     let next_context = |pair: usize, single: usize| if contexts[pair] > 0 { contexts[pair] } else { single };
-    let mut writer = Writer { codes, bits: BitWriter::default(), blocks: Vec::new() };
-    put_tokens(&mut writer, dictionary, next_context);
-    let num_bits = writer.bits.position();
-    for id in (0..dictionary.len()).step_by(GROUP_LEN as usize) {
-        let offset = |id: u32| u64::from(dictionary.offsets()[id as usize]);
-        push_varint(&mut out, offset(dictionary.len().min(id.saturating_add(GROUP_LEN))) - offset(id));
-        push_varint(&mut out, dictionary.get(id).len() as u64);
-        out.extend_from_slice(dictionary.get(id));
-    }
-    push_varint(&mut out, num_bits);
-    encode_monotone(&mut out, &writer.blocks, num_bits + 1);
-    out.extend(writer.bits.finish());
-    Ok(out)
+    let part_at = |start: u32| {
+        let mut writer = Writer { codes: &codes, bits: BitWriter::default(), blocks: Vec::new() };
+        let ids = start..dictionary.len().min(start.saturating_add(part_len));
+        put_tokens(&mut writer, dictionary, ids, next_context);
+        writer.finish()
+    };
+    Ok((out, (0..dictionary.len()).step_by(part_len as usize).map(part_at).collect()))
 }
 
 /// Appends the pairs with contexts of their own, and the lengths of the codes of contexts.

@@ -1,11 +1,16 @@
 //! Tables that decode the symbols of all contexts, one look-up for each. They take 2 bytes for each of up to 256
 //! entries of a context.
 
+use std::sync::OnceLock;
+
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::prefix_code::{Stream, codes, is_complete};
 
 use super::contexts::{LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE, WIDTH_BITS};
+
+/// Number of streams of codes: pairs, numbers of symbols, symbols, lengths.
+const NUM_PACKED: usize = 4;
 
 /// A symbol, found by the next bits of a context.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +28,43 @@ impl Table {
 
     fn new(start: usize, width: u8) -> Self {
         Self((start as u32) << Self::WIDTH_BITS | u32::from(width))
+    }
+}
+
+/// Codes whose tables are made when they are needed.
+#[derive(Debug)]
+pub struct StoredTables {
+    bytes: Vec<u8>,
+    tables: OnceLock<Tables>,
+}
+
+impl StoredTables {
+    /// Takes what the encoder wrote.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if `cursor` has fewer bytes.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let bytes = cursor.behind(|cursor| {
+            let _numbers = [cursor.varint()?, cursor.varint()?];
+            (0..NUM_PACKED).try_for_each(|_| cursor.skip_packed())
+        })?;
+        Ok(Self { bytes: bytes.to_vec(), tables: OnceLock::new() })
+    }
+
+    /// Returns the tables of the section at `place`.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if a code is not complete.
+    pub fn get(&self, place: Origin<'_>) -> Result<&Tables> {
+        if let Some(tables) = self.tables.get() {
+            return Ok(tables);
+        }
+        let tables = Tables::read(&mut Cursor::new(place, &self.bytes), place)?;
+        Ok(self.tables.get_or_init(|| tables))
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.tables.get().map_or(0, Tables::memory_bytes)
     }
 }
 

@@ -45,22 +45,23 @@ proptest! {
         picks in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
         let (dictionary, meta) = dictionary(&words, &separators);
-        let bytes = encode(&dictionary).unwrap();
-        let coded = CodedTokens::read(PLACE, &bytes, &meta).unwrap();
-        let Tokens { arena, offsets } = coded.decode(PLACE, &bytes).unwrap();
-        prop_assert_eq!((&arena[..], &offsets[..]), (&dictionary.bytes()[..], dictionary.offsets()));
-        for word in words.iter().chain(&others) {
-            let id = words.contains(word).then(|| words.range(..word.clone()).count() as u32);
-            prop_assert_eq!(coded.word_id(PLACE, &bytes, word.as_bytes()).unwrap(), id, "{}", word);
-        }
-        if !dictionary.is_empty() {
-            let ids: BTreeSet<u32> = picks.iter().map(|pick| pick.index(dictionary.len() as usize) as u32).collect();
-            let ids: Vec<u32> = ids.into_iter().collect();
-            let some = coded.subset(PLACE, &bytes, &ids).unwrap();
-            prop_assert_eq!(some.len() as usize, ids.len());
-            for (at, &id) in ids.iter().enumerate() {
-                prop_assert_eq!(some.get(at as u32), dictionary.get(id));
-                prop_assert_eq!(some.is_word(at as u32), dictionary.is_word(id));
+        for (coded, bytes) in both_codecs(&dictionary, &meta) {
+            let Tokens { arena, offsets } = coded.decode(PLACE, &bytes).unwrap();
+            prop_assert_eq!((&arena[..], &offsets[..]), (&dictionary.bytes()[..], dictionary.offsets()));
+            for word in words.iter().chain(&others) {
+                let id = words.contains(word).then(|| words.range(..word.clone()).count() as u32);
+                prop_assert_eq!(word_id(&coded, &bytes, word).unwrap(), id, "{}", word);
+            }
+            if !dictionary.is_empty() {
+                let ids = picks.iter().map(|pick| pick.index(dictionary.len() as usize) as u32);
+                let ids: BTreeSet<u32> = ids.collect();
+                let ids: Vec<u32> = ids.into_iter().collect();
+                let some = coded.subset(PLACE, &bytes, &ids).unwrap();
+                prop_assert_eq!(some.len() as usize, ids.len());
+                for (at, &id) in ids.iter().enumerate() {
+                    prop_assert_eq!(some.get(at as u32), dictionary.get(id));
+                    prop_assert_eq!(some.is_word(at as u32), dictionary.is_word(id));
+                }
             }
         }
     }
@@ -70,17 +71,48 @@ proptest! {
         let words: BTreeSet<String> = (0..1500).map(|n| format!("w{}", n * n)).collect();
         let (dictionary, meta) = dictionary(&words, &BTreeSet::from([vec![b' ']]));
         let mut bytes = encode(&dictionary).unwrap();
-        let at = at.index(bytes.len());
-        bytes[at] ^= 1 << bit;
-        if cut {
-            bytes.truncate(at);
-        }
+        damage(&mut bytes, at, bit, cut);
         if let Ok(coded) = CodedTokens::read(PLACE, &bytes, &meta) {
-            let _ = coded.word_id(PLACE, &bytes, b"w10000");
-            let _ = coded.decode(PLACE, &bytes);
-            let _ = coded.subset(PLACE, &bytes, &[0, 700, 1400, 9000]);
+            ask(&coded, &bytes);
         }
+        let (head, mut tokens) = encode_with_head(&dictionary).unwrap();
+        let mut damaged = head.clone();
+        damage(&mut damaged, at, bit, cut);
+        if let Ok(coded) = CodedTokens::read_head(PLACE, &damaged, &meta, tokens.len() as u64) {
+            ask(&coded, &tokens);
+        }
+        let coded = CodedTokens::read_head(PLACE, &head, &meta, tokens.len() as u64).unwrap();
+        damage(&mut tokens, at, bit, cut);
+        ask(&coded, &tokens);
     }
+}
+
+fn damage(bytes: &mut Vec<u8>, at: prop::sample::Index, bit: u32, cut: bool) {
+    let at = at.index(bytes.len());
+    bytes[at] ^= 1 << bit;
+    if cut {
+        bytes.truncate(at);
+    }
+}
+
+fn ask(coded: &CodedTokens, bytes: &[u8]) {
+    let _ = word_id(coded, bytes, "w10000");
+    let _ = coded.decode(PLACE, bytes);
+    let _ = coded.subset(PLACE, bytes, &[0, 700, 1400, 9000]);
+}
+
+fn word_id(coded: &CodedTokens, bytes: &[u8], word: &str) -> Result<Option<u32>> {
+    let Some(group) = coded.group_of(word.as_bytes()) else { return Ok(None) };
+    let bytes = coded.places().map_or(Ok(bytes), |places| places.part(PLACE, bytes, group))?;
+    coded.word_id(PLACE, group, bytes, word.as_bytes())
+}
+
+/// Returns the codes of `dictionary` with the bytes of its tokens, without a head and with one.
+fn both_codecs(dictionary: &Dictionary, meta: &SegmentMeta) -> [(CodedTokens, Vec<u8>); 2] {
+    let bytes = encode(dictionary).unwrap();
+    let (head, tokens) = encode_with_head(dictionary).unwrap();
+    let with_head = CodedTokens::read_head(PLACE, &head, meta, tokens.len() as u64).unwrap();
+    [(CodedTokens::read(PLACE, &bytes, meta).unwrap(), bytes), (with_head, tokens)]
 }
 
 #[test]

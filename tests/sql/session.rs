@@ -9,6 +9,7 @@ mod digits;
 mod document_facts;
 mod every_function;
 mod fields;
+mod heads;
 mod listed;
 mod long_rows;
 mod portions;

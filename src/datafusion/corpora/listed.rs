@@ -25,8 +25,10 @@ use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile}
 use crate::corpora::loading::{consumer_of, segments_at_once};
 use crate::corpora::memory::{positions_memory, text_memory};
 use crate::corpora::sections::Sections;
-use crate::corpora::skipping::{SomeWords, Sought, StoredFile};
+use crate::corpora::skipping::{SomeWords, Sought};
+use crate::corpora::stored_file::StoredFile;
 use crate::corpora::units::{are_few, read_docs};
+use crate::corpora::word_ids::exact_words;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::Corpus;
@@ -65,7 +67,7 @@ impl CorpusCache {
         }
         let keys = Sections::All.keys(source);
         let query = query.clone().any_leaf();
-        let sought = Arc::new(Sought { query: Some(query.clone()), ..Sought::default() });
+        let sought = Arc::new(Sought { query: Some(query.clone()), is_of_lists: true, ..Sought::default() });
         let query = Arc::new(query);
         let at_once = segments_at_once(context, source);
         let mut words_by_file = Vec::with_capacity(source.corpora().len());
@@ -122,9 +124,11 @@ impl CorpusCache {
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
         let mut file = self.known_or_reserved(context, stored, keep)?;
+        let exact = exact_words(query);
         let is_unknown = |words: &AbsentWords| match words {
             AbsentWords::Unread => true,
             AbsentWords::Stored { .. } => !query.is_exact(),
+            AbsentWords::Searched { ids, .. } => !query.is_exact() || exact.iter().any(|word| ids.id(word).is_none()),
             AbsentWords::Decoded(_) => false,
         };
         let unknown = file.unopened.iter().filter(|(_, absent)| is_unknown(&absent.words));
@@ -167,16 +171,15 @@ fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Opt
         }
         // A stored dictionary is decoded unless the query is exact or has no word in it.
         AbsentWords::Stored { dictionary, .. } => {
-            let spellings = query.items().iter().flatten().filter_map(|pattern| pattern.as_spellings());
             let mut found = FoundWords::new();
-            for word in spellings.flatten() {
-                if let Some(id) = dictionary.word_id(word)?.flatten() {
-                    found.push((id, word.clone()));
-                }
+            for word in exact_words(query) {
+                found.extend(dictionary.word_id(&word)?.flatten().map(|id| (id, word)));
             }
-            found.sort_unstable();
-            found.dedup();
             Ok(Some(found))
+        }
+        AbsentWords::Searched { ids, .. } => {
+            let words = exact_words(query).into_iter();
+            Ok(Some(words.filter_map(|word| Some((ids.id(&word)??, word))).collect()))
         }
     }
 }
@@ -259,11 +262,11 @@ impl Counting<'_> {
             return Ok(None);
         }
         let words = match absent.words {
-            AbsentWords::Decoded(dictionary) => SomeWords::Decoded(dictionary),
-            AbsentWords::Stored { dictionary, .. } => SomeWords::Stored(dictionary),
-            AbsentWords::Unread => return Ok(None),
+            AbsentWords::Decoded(dictionary) => Some(SomeWords::Decoded(dictionary)),
+            AbsentWords::Stored { dictionary, .. } => Some(SomeWords::Stored(dictionary)),
+            AbsentWords::Searched { .. } | AbsentWords::Unread => None,
         };
-        let part = read_docs(self.context, self.stored, segment_idx, words, docs).await?;
+        let (part, _) = read_docs(self.context, self.stored, segment_idx, words, docs).await?;
         absent.units.note(part.num_decoded, part.num_units);
         Ok(Some(part))
     }

@@ -13,6 +13,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::corpora::memory::{self, Uses};
+use crate::corpora::word_ids::WordIds;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
@@ -67,6 +68,12 @@ pub(super) enum AbsentWords {
         /// The last query searched for may have a match.
         may_match: bool,
     },
+    /// Some words, which were found by the head of the dictionary.
+    Searched {
+        ids: WordIds,
+        /// The last query searched for may have a match.
+        may_match: bool,
+    },
     /// All words.
     Decoded(Arc<Dictionary>),
 }
@@ -76,13 +83,13 @@ impl AbsentWords {
     pub(super) fn decoded(&self) -> Option<&Arc<Dictionary>> {
         match self {
             Self::Decoded(dictionary) => Some(dictionary),
-            Self::Unread | Self::Stored { .. } => None,
+            Self::Unread | Self::Stored { .. } | Self::Searched { .. } => None,
         }
     }
 
-    /// Returns true if the stored dictionary has the words of the last query.
+    /// Returns true if the searched dictionary has the words of the last query.
     pub(super) fn may_match(&self) -> bool {
-        matches!(self, Self::Stored { may_match: true, .. })
+        matches!(self, Self::Stored { may_match: true, .. } | Self::Searched { may_match: true, .. })
     }
 
     /// Returns the number of bytes of main memory in use.
@@ -90,6 +97,7 @@ impl AbsentWords {
         match self {
             Self::Unread => 0,
             Self::Stored { dictionary, .. } => dictionary.memory_bytes(),
+            Self::Searched { ids, .. } => ids.memory_bytes(),
             Self::Decoded(dictionary) => dictionary.memory_bytes(),
         }
     }

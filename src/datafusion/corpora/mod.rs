@@ -9,7 +9,8 @@
 //!
 //! Reading order: `glob`, `location` and `local_files` (files behind a location), `footer` and `open_file`
 //! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
-//! `loaded`, `loading`, `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
+//! `word_ids` and `stored_file` (exact words of a segment that is not read), `loaded`, `loading`,
+//! `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
 //! `columns` (user columns), `living` (versions of living corpora), `resolver`.
 
 pub(crate) mod cache;
@@ -28,8 +29,10 @@ pub(crate) mod open_file;
 mod resolver;
 mod sections;
 mod skipping;
+mod stored_file;
 mod stores;
 mod units;
+mod word_ids;
 
 pub use cache::CorpusCache;
 pub(crate) use facts::FactTable;

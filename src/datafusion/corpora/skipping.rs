@@ -4,6 +4,8 @@
 //! stored dictionaries ─▶ those that may have the words ─▶ rules, searched for phrases ─▶ needed segments
 //! ```
 //!
+//! Exact words are found by the heads of dictionaries and groups of their words. Everything else needs all words.
+//!
 //! A statement that looks for words needs the segments that have them, and one that looks for documents
 //! the segments that hold these. All others are [absent](Segment::absent). The cache keeps the file with
 //! the dictionaries that were read, so the next statement reads only the segments that it needs and no
@@ -18,36 +20,34 @@
 //! next statement with another query opens it. Of a file with word lists, [`units`](super::units) suffice.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use datafusion::error::Result;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
 use crate::corpora::living::explain_missing;
 use crate::corpora::loaded::{AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once, too_little};
-use crate::corpora::location::{read_range, store_of};
 use crate::corpora::memory::{estimate_bytes, peak_bytes, text_memory};
 use crate::corpora::open_file::OpenFile;
 use crate::corpora::sections::Sections;
+use crate::corpora::stored_file::{SMALL_FILE_BYTES, StoredFile, len};
+use crate::corpora::word_ids::{WordIds, exact_words};
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
-use tadoc::format::{
-    FileFooter, OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_segment, read_segment_with,
-};
+use tadoc::format::{FileFooter, OpenLimits, StoredDictionary, read_segment, read_segment_with};
 use tadoc::query::{
     Query, SegmentWords, TextPattern, WordCondition, may_match, segments_for_query, segments_for_texts,
 };
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
-/// Length of a file that is read with one request, because another request takes longer than to
-/// read all of it.
-const SMALL_FILE_BYTES: u64 = 256 << 10;
+/// Number of heads of dictionaries that are read in parallel.
+const HEADS_AT_ONCE: usize = 64;
+/// Memory for the tables of codes by which words are found, until they are.
+const TABLES_BYTES: u64 = 2 << 20;
 
 /// Words of a segment: as they are stored, or all of them.
 pub(super) enum SomeWords {
@@ -76,6 +76,8 @@ pub(crate) struct Sought {
     pub(crate) demands: Vec<Vec<TextPattern>>,
     /// Ids in the source, ascending, of the only documents that are looked at.
     pub(crate) doc_ids: Option<Vec<u64>>,
+    /// True if the words of the query are counted by their lists, so that each segment is looked at alone.
+    pub(crate) is_of_lists: bool,
     /// Number of occurrences that suffice, the first in order of documents, if the query is one word.
     pub(crate) num_hits: Option<u64>,
 }
@@ -118,7 +120,7 @@ impl Sought {
         limits: &OpenLimits,
     ) -> tadoc::Result<(SomeWords, WordCondition)> {
         let dictionary = match words {
-            SomeWords::Stored(dictionary) => match self.exact_condition(&dictionary)? {
+            SomeWords::Stored(dictionary) => match self.exact_condition(|word| dictionary.word_id(word))? {
                 Some(condition) => return Ok((SomeWords::Stored(dictionary), condition)),
                 None => Arc::new(dictionary.decode(limits)?),
             },
@@ -128,17 +130,20 @@ impl Sought {
         Ok((SomeWords::Decoded(dictionary), condition))
     }
 
-    /// Returns the condition if only documents or exact words are sought, which `dictionary` finds.
-    fn exact_condition(&self, dictionary: &StoredDictionary) -> tadoc::Result<Option<WordCondition>> {
+    /// Returns the condition if only documents or exact words are sought, whose ids `word_id` finds.
+    pub(super) fn exact_condition(
+        &self,
+        word_id: impl Fn(&str) -> tadoc::Result<Option<Option<u32>>>,
+    ) -> tadoc::Result<Option<WordCondition>> {
         if !self.demands.is_empty() {
             return Ok(None);
         }
         let Some(query) = &self.query else { return Ok(Some(WordCondition::Any)) };
         let mut is_found = true;
         let condition = WordCondition::for_exact_query(query, |word| {
-            let word_id = dictionary.word_id(word)?;
-            is_found &= word_id.is_some();
-            Ok(word_id.flatten())
+            let found = word_id(word)?;
+            is_found &= found.is_some();
+            Ok(found.flatten())
         })?;
         Ok(condition.filter(|_| is_found))
     }
@@ -175,23 +180,29 @@ impl Sought {
     fn query_of(&self, footer: &FileFooter, place: usize) -> Option<&Query> {
         let mut here_and_next = footer.segments[place..].iter().take(2);
         let query = self.query.as_ref().filter(|_| self.demands.is_empty());
-        query.filter(|_| !here_and_next.any(|segment| segment.continues))
+        query.filter(|_| self.is_of_lists || !here_and_next.any(|segment| segment.continues))
     }
 
-    /// Returns true if the segment at `place` may have the query by the words of its `dictionary`, and
+    /// Returns the exact words that decide alone on the segment at `place`, whose dictionary has a head.
+    fn exact_words_in(&self, footer: &FileFooter, place: usize) -> Option<Vec<String>> {
+        footer.segments[place].head_range()?;
+        self.query_of(footer, place).filter(|query| query.is_exact()).map(exact_words)
+    }
+
+    /// Returns true if the segment at `place` may have the query by its words, whose ids `word_id` finds, and
     /// `None` if the dictionary has to be decoded to tell.
     fn may_be_in(
         &self,
         footer: &FileFooter,
         place: usize,
-        dictionary: &StoredDictionary,
+        word_id: impl Fn(&str) -> tadoc::Result<Option<Option<u32>>>,
     ) -> tadoc::Result<Option<bool>> {
         let Some(query) = self.query_of(footer, place) else { return Ok(None) };
         let mut is_known = query.is_exact();
         let may_match = may_match(query, |word| {
-            let word_id = dictionary.word_id(word)?;
-            is_known &= word_id.is_some();
-            Ok(word_id.map(|word_id| word_id.is_some()))
+            let found = word_id(word)?;
+            is_known &= found.is_some();
+            Ok(found.map(|id| id.is_some()))
         })?;
         Ok((is_known || !may_match).then_some(may_match))
     }
@@ -361,6 +372,30 @@ impl CorpusCache {
         Ok(file)
     }
 
+    /// Keeps the `dictionaries` of absent segments of the file `stored`, each with its place, where only heads were
+    /// there. Returns the file.
+    pub(super) async fn keep_dictionaries(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        dictionaries: Vec<(usize, Arc<StoredDictionary>)>,
+        keep: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let key = stored.open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let file = self.known_or_reserved(context, stored, keep)?;
+        let mut unopened = file.unopened.clone();
+        for (place, dictionary) in dictionaries {
+            let absent = unopened.get_mut(&place);
+            if let Some(absent) = absent.filter(|absent| matches!(absent.words, AbsentWords::Searched { .. })) {
+                absent.words = AbsentWords::Stored { dictionary, may_match: true };
+            }
+        }
+        let file = self.with_segments(context, &file, file.segments.clone(), unopened, keep)?;
+        Ok(self.lock().slot(&key).keep(Arc::new(file)))
+    }
+
     /// Returns the file `stored` as it is known, or with nothing read. The caller has the turn to open it.
     pub(super) fn known_or_reserved(
         &self,
@@ -412,16 +447,14 @@ impl CorpusCache {
         sought: &Arc<Sought>,
     ) -> Result<LoadedFile> {
         let open = stored.open;
-        let metas = || places.iter().map(|&place| &open.footer.segments[place]);
         let parallel = stored.at_once.min(places.len()).max(1);
-        let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();
-        let peak = peak_bytes(metas(), parallel, Sections::Words);
-        let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
         let opening = file.held.reservation.new_empty();
-        self.resize(&opening, peak as usize, keep)?;
-        let read = |&place: &usize| stored.read_dictionary(place, &file.unopened[&place].words).boxed();
+        self.resize(&opening, opening_bytes(open, &places, parallel, sought) as usize, keep)?;
+        let read = |&place: &usize| read_words(stored, place, &file.unopened[&place].words, sought).boxed();
+        let has_heads = places.iter().all(|&place| sought.exact_words_in(&open.footer, place).is_some());
+        let at_once = if has_heads { HEADS_AT_ONCE } else { FILES_AT_ONCE };
         let reads: Vec<_> = places.iter().map(read).collect();
-        let reads: Vec<StoredWords> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let reads: Vec<StoredWords> = stream::iter(reads).buffered(at_once).try_collect().await?;
         let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
         let decoded = stream::iter(decodes).buffer_unordered(parallel);
@@ -492,89 +525,52 @@ impl CorpusCache {
     }
 }
 
+/// Returns the memory for finding what is `sought` in the dictionaries of the segments at `places`, of which `parallel`
+/// are decoded at once.
+fn opening_bytes(open: &OpenFile, places: &[usize], parallel: usize, sought: &Sought) -> u64 {
+    let by_head = |place: &usize| sought.exact_words_in(&open.footer, *place).is_some();
+    let (by_head, whole) = places.iter().copied().partition::<Vec<_>, _>(by_head);
+    let metas = |places: &[usize]| places.iter().map(|&place| &open.footer.segments[place]).collect::<Vec<_>>();
+    let (by_head, whole) = (metas(&by_head), metas(&whole));
+    let heads = by_head.iter().filter_map(|meta| meta.head_range()).map(|range| 2 * len(&range)).sum::<u64>();
+    let tables = by_head.len().min(HEADS_AT_ONCE) as u64 * TABLES_BYTES;
+    let stored_bytes: u64 = whole.iter().map(|meta| len(&meta.dictionary_range())).sum();
+    let decoded = peak_bytes(whole.into_iter(), parallel, Sections::Words);
+    heads + tables + decoded + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs()
+}
+
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.
 fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
     text_memory(segments) + unopened.values().map(|absent| absent.words.memory_bytes()).sum::<usize>()
 }
 
-fn len(range: &Range<u64>) -> u64 {
-    range.end.saturating_sub(range.start)
-}
-
-/// The stored bytes of a file, in ranges that are read when they are needed.
-pub(super) struct StoredFile<'a> {
-    context: &'a LoadContext,
-    store: Arc<dyn ObjectStore>,
-    pub(super) open: &'a OpenFile,
-    /// Number of segments that are decoded in parallel.
-    pub(super) at_once: usize,
-    /// All segments, if the file is small and they were read.
-    all: Option<(Range<u64>, Bytes)>,
-}
-
-impl<'a> StoredFile<'a> {
-    pub(super) fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
-        let store = store_of(&context.runtime, &open.file)?;
-        Ok(Self { context, store, open, at_once, all: None })
-    }
-
-    /// Reads all segments if they are small.
-    pub(super) async fn read_if_small(&mut self) -> Result<()> {
-        let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
-        let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
-        let all = start.unwrap_or_default()..end.unwrap_or_default();
-        if len(&all) <= SMALL_FILE_BYTES {
-            let bytes = self.read(all.clone()).await?;
-            self.all = Some((all, bytes));
-        }
-        Ok(())
-    }
-
-    /// Reads the dictionary of the segment at `place`, of which `words` are there already.
-    async fn read_dictionary(&self, place: usize, words: &AbsentWords) -> Result<StoredWords> {
-        match words {
-            AbsentWords::Stored { dictionary, .. } => Ok(StoredWords::Kept(Arc::clone(dictionary))),
-            AbsentWords::Unread | AbsentWords::Decoded(_) => {
-                let range = self.open.footer.segments[place].dictionary_range();
-                self.read(range).await.map(StoredWords::Read)
-            }
-        }
-    }
-
-    /// Reads the lists of the words `ids`, which ascend, of the segment at `place`, whose directory is at `range`.
-    pub(super) async fn read_lists(
-        &self,
-        place: usize,
-        range: Range<u64>,
-        ids: &[u32],
-    ) -> Result<(StoredLists, Vec<Bytes>)> {
-        let directory = self.read(range).await?;
-        let (path, footer) = (&self.open.file.path, &self.open.footer);
-        let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
-        let reads = lists.ranges(ids).into_iter().map(|range| self.read(range).boxed()).collect::<Vec<_>>();
-        let groups = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
-        Ok((lists, groups))
-    }
-
-    pub(super) async fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let within = self.all.as_ref().and_then(|(all, bytes)| {
-            let from = range.start.checked_sub(all.start)? as usize;
-            let to = from + len(&range) as usize;
-            (to <= bytes.len()).then(|| bytes.slice(from..to))
-        });
-        if let Some(bytes) = within {
-            return Ok(bytes);
-        }
-        let bytes = read_range(self.store.as_ref(), &self.open.file, range).await?;
-        self.context.bytes_read.add(bytes.len());
-        Ok(bytes)
-    }
-}
-
-/// A dictionary that was just read, or one that was kept.
+/// A dictionary that was just read, one that was kept, or the words of one that were found by its head.
 enum StoredWords {
     Read(Bytes),
     Kept(Arc<StoredDictionary>),
+    Found(WordIds),
+}
+
+/// Reads the dictionary of the segment at `place`, of which `words` are there already, or its head if this finds what
+/// is `sought`.
+async fn read_words(
+    stored: &StoredFile<'_>,
+    place: usize,
+    words: &AbsentWords,
+    sought: &Sought,
+) -> Result<StoredWords> {
+    let known = match words {
+        AbsentWords::Stored { dictionary, .. } => return Ok(StoredWords::Kept(Arc::clone(dictionary))),
+        AbsentWords::Searched { ids, .. } => Some(ids.clone()),
+        AbsentWords::Unread | AbsentWords::Decoded(_) => None,
+    };
+    match sought.exact_words_in(&stored.open.footer, place) {
+        Some(words) => stored.find_ids(place, known, words).await.map(StoredWords::Found),
+        None => {
+            let range = stored.open.footer.segments[place].dictionary_range();
+            stored.read(range).await.map(StoredWords::Read)
+        }
+    }
 }
 
 /// Keeps a dictionary as it is stored if that is enough to tell if the segment may have what is `sought`,
@@ -592,8 +588,12 @@ async fn open_dictionary(
         let dictionary = match words {
             StoredWords::Kept(stored) => stored,
             StoredWords::Read(bytes) => Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?),
+            StoredWords::Found(ids) => {
+                let may_match = sought.may_be_in(&footer, place, |word| Ok(ids.id(word)))?.unwrap_or(true);
+                return Ok((place, AbsentWords::Searched { ids, may_match }));
+            }
         };
-        let words = match sought.may_be_in(&footer, place, &dictionary)? {
+        let words = match sought.may_be_in(&footer, place, |word| dictionary.word_id(word))? {
             Some(may_match) => AbsentWords::Stored { dictionary, may_match },
             None => AbsentWords::Decoded(Arc::new(dictionary.decode(&limits)?)),
         };
@@ -610,14 +610,16 @@ async fn open_segment(
     words: AbsentWords,
 ) -> Result<(usize, Segment)> {
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
-    let is_unread = matches!(words, AbsentWords::Unread);
+    let is_unread = matches!(words, AbsentWords::Unread | AbsentWords::Searched { .. });
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
     let bytes = stored.read(range).await?;
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
     let read = move || -> tadoc::Result<Segment> {
         let dictionary = match words {
-            AbsentWords::Unread => return read_segment(&path, &footer, place, &bytes, &limits),
+            AbsentWords::Unread | AbsentWords::Searched { .. } => {
+                return read_segment(&path, &footer, place, &bytes, &limits);
+            }
             AbsentWords::Decoded(dictionary) => Dictionary::clone(&dictionary),
             AbsentWords::Stored { dictionary, .. } => dictionary.decode(&limits)?,
         };

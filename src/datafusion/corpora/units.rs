@@ -6,12 +6,15 @@
 //!
 //! In files of the layout `indexed` the lists of the words of a question say which documents may have it,
 //! and the units of these are decoded alone. All documents keep their numbers, and the others have no
-//! text. So phrases, contexts and texts cost what their documents cost. Exact words are found in the dictionary as
-//! it is stored, and of a large one only the words of the units are decoded. Partial segments serve one statement. When statements together have decoded half as many units as a segment has, the next one
-//! opens it whole, and it is kept.
+//! text. So phrases, contexts and texts cost what their documents cost. Exact words are found by the head of the
+//! dictionary or in the dictionary as it is stored, and of a large one only the words of the units are decoded.
+//! Partial segments serve one statement. When statements together have decoded half as many units as a segment
+//! has, the next one opens it whole, and it is kept.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::error::Result;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
@@ -20,7 +23,9 @@ use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile
 use crate::corpora::loading::consumer_of;
 use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
 use crate::corpora::sections::Sections;
-use crate::corpora::skipping::{FilePart, SomeWords, Sought, StoredFile};
+use crate::corpora::skipping::{FilePart, SomeWords, Sought};
+use crate::corpora::stored_file::StoredFile;
+use crate::corpora::word_ids::{WordIds, exact_words};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
 use tadoc::query::WordCondition;
@@ -32,8 +37,9 @@ enum Part {
     Whole,
     /// None of its documents has what is sought.
     Nothing,
-    /// Some of its documents, and the number of units that were decoded for them.
-    Units(Arc<Segment>, usize),
+    /// Some of its documents, the number of units that were decoded for them, and the dictionary if it was read
+    /// behind its head.
+    Units(Arc<Segment>, usize, Option<Arc<StoredDictionary>>),
 }
 
 impl CorpusCache {
@@ -68,9 +74,19 @@ impl CorpusCache {
         let is_whole = |(&place, part): (&usize, &Part)| matches!(part, Part::Whole).then_some(place);
         let whole: Vec<usize> = places.iter().zip(&parts).filter_map(is_whole).collect();
         let kept = if whole.is_empty() { file } else { self.open_places(context, stored, whole, keep).await? };
+        let dictionaries = places.iter().zip(&parts).filter_map(|(&place, part)| match part {
+            Part::Units(_, _, dictionary) => Some((place, dictionary.clone()?)),
+            Part::Whole | Part::Nothing => None,
+        });
+        let dictionaries: Vec<_> = dictionaries.collect();
+        let kept = if dictionaries.is_empty() {
+            kept
+        } else {
+            self.keep_dictionaries(context, stored, dictionaries, keep).await?
+        };
         let (mut segments, mut own, mut num_units) = (kept.segments.clone(), Vec::new(), 0);
         for (place, part) in places.into_iter().zip(parts) {
-            if let Part::Units(segment, num_decoded) = part {
+            if let Part::Units(segment, num_decoded, _) = part {
                 own.push(Arc::clone(&segment));
                 segments[place] = segment;
                 num_units += num_decoded;
@@ -100,35 +116,26 @@ async fn read_part(
     first_doc_id: u64,
     sought: &Arc<Sought>,
 ) -> Result<Part> {
-    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
     let meta = &stored.open.footer.segments[place];
-    let bytes = match &absent.words {
-        AbsentWords::Unread => Some(stored.read(meta.dictionary_range()).await?),
-        AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
+    let by_head = match &absent.words {
+        AbsentWords::Searched { ids, .. } => condition_by_head(stored, place, ids, sought).await?,
+        AbsentWords::Unread | AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
     };
-    let (limits, of_words) = (context.options.open_limits(), Arc::clone(sought));
-    let find = move || -> tadoc::Result<(SomeWords, WordCondition)> {
-        let words = match (absent.words, bytes) {
-            (AbsentWords::Decoded(dictionary), _) => SomeWords::Decoded(dictionary),
-            (AbsentWords::Stored { dictionary, .. }, _) => SomeWords::Stored(dictionary),
-            (AbsentWords::Unread, bytes) => {
-                let bytes = bytes.unwrap_or_default();
-                SomeWords::Stored(Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?))
-            }
-        };
-        of_words.word_condition(footer.profile, words, &limits)
+    let (words, condition) = match by_head {
+        Some(condition) => (None, condition),
+        None => {
+            let (words, condition) = find_words(context, stored, place, absent.words.clone(), sought).await?;
+            (Some(words), condition)
+        }
     };
-    let found = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-    let (words, condition) = found.map_err(datafusion_error)?;
     let found = documents_from_lists(stored, place, condition, sought.num_hits).await?;
     let docs = sought.docs_in(&stored.open.footer, place, first_doc_id, found);
     match docs {
         Some(docs) if docs.is_empty() => Ok(Part::Nothing),
         Some(docs) if are_few(&docs, meta.num_docs) => {
-            let PartialSegment { segment, num_decoded, num_units } =
-                read_docs(context, stored, place, words, docs).await?;
-            absent.units.note(num_decoded, num_units);
-            Ok(Part::Units(Arc::new(segment), num_decoded))
+            let (part, dictionary) = read_docs(context, stored, place, words, docs).await?;
+            absent.units.note(part.num_decoded, part.num_units);
+            Ok(Part::Units(Arc::new(part.segment), part.num_decoded, dictionary))
         }
         _ => Ok(Part::Whole),
     }
@@ -141,23 +148,87 @@ pub(super) fn are_few(docs: &[u32], num_docs: u64) -> bool {
     8 * num < num_docs.max(16) && 2 * num < num_docs.max(2)
 }
 
-/// Reads the documents `docs`, which ascend, of the segment at `place` with these `words`.
+/// Documents of a segment that were read, and its dictionary, if that was read for them.
+pub(super) type ReadDocs = (PartialSegment, Option<Arc<StoredDictionary>>);
+
+/// Reads the documents `docs`, which ascend, of the segment at `place` with these `words`, or with those that are read
+/// with them.
 pub(super) async fn read_docs(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,
-    words: SomeWords,
+    words: Option<SomeWords>,
     docs: Vec<u32>,
-) -> Result<PartialSegment> {
-    let bytes = stored.read(stored.open.footer.segments[place].rest_range()).await?;
+) -> Result<ReadDocs> {
+    let meta = &stored.open.footer.segments[place];
+    // Dictionary and rest with one request.
+    let range = if words.is_some() { meta.rest_range() } else { meta.byte_range() };
+    let bytes = stored.read(range.clone()).await?;
     let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
     let limits = context.options.open_limits();
-    let decode = move || {
+    let decode = move || -> tadoc::Result<_> {
+        let meta = &footer.segments[place];
+        let part =
+            |part: Range<u64>| bytes.slice((part.start - range.start) as usize..(part.end - range.start) as usize);
+        let (words, read) = match words {
+            Some(words) => (words, None),
+            None => {
+                // A copy, which does not keep the rest.
+                let bytes = Bytes::copy_from_slice(&part(meta.dictionary_range()));
+                let dictionary = Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?);
+                (SomeWords::Stored(Arc::clone(&dictionary)), Some(dictionary))
+            }
+        };
         let tokens = |ids: Option<&[u32]>| words.tokens(ids, &limits);
-        read_documents_with(&path, &footer, place, &bytes, tokens, &docs, &limits)
+        let decoded = read_documents_with(&path, &footer, place, &part(meta.rest_range()), tokens, &docs, &limits)?;
+        Ok((decoded, read))
     };
     let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
     decoded.map_err(datafusion_error)
+}
+
+/// Returns the condition on words of the segment at `place` that the head of its dictionary finds, of which `ids` are
+/// there already, or `None` if more than exact words are sought.
+async fn condition_by_head(
+    stored: &StoredFile<'_>,
+    place: usize,
+    ids: &WordIds,
+    sought: &Sought,
+) -> Result<Option<WordCondition>> {
+    let Some(query) = sought.query.as_ref().filter(|query| query.is_exact()) else { return Ok(None) };
+    let ids = stored.find_ids(place, Some(ids.clone()), exact_words(query)).await?;
+    sought.exact_condition(|word| Ok(ids.id(word))).map_err(datafusion_error)
+}
+
+/// Returns the words of the segment at `place`, of which `words` are there already, with the condition on them.
+async fn find_words(
+    context: &LoadContext,
+    stored: &StoredFile<'_>,
+    place: usize,
+    words: AbsentWords,
+    sought: &Arc<Sought>,
+) -> Result<(SomeWords, WordCondition)> {
+    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
+    let bytes = match &words {
+        AbsentWords::Unread | AbsentWords::Searched { .. } => {
+            Some(stored.read(stored.open.footer.segments[place].dictionary_range()).await?)
+        }
+        AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
+    };
+    let (limits, of_words) = (context.options.open_limits(), Arc::clone(sought));
+    let find = move || -> tadoc::Result<(SomeWords, WordCondition)> {
+        let words = match (words, bytes) {
+            (AbsentWords::Decoded(dictionary), _) => SomeWords::Decoded(dictionary),
+            (AbsentWords::Stored { dictionary, .. }, _) => SomeWords::Stored(dictionary),
+            (AbsentWords::Unread | AbsentWords::Searched { .. }, bytes) => {
+                let bytes = bytes.unwrap_or_default();
+                SomeWords::Stored(Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?))
+            }
+        };
+        of_words.word_condition(footer.profile, words, &limits)
+    };
+    let found = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
+    found.map_err(datafusion_error)
 }
 
 /// Returns the documents of the segment at `place` that meet `condition` by the lists of its words, or `None` if it

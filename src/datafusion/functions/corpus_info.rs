@@ -136,12 +136,16 @@ fn facts(scan: &ScanSpec, totals: &Totals) -> Vec<(&'static str, String)> {
         ("rules", totals.rules.to_string()),
         ("elements", elements.to_string()),
         ("reuse", ratio(elements, tokens)),
+        ("list_directory_section_bytes", stored(&footers, SectionKind::ListDirectory).to_string()),
+        ("word_lists_section_bytes", stored(&footers, SectionKind::WordLists).to_string()),
+        ("dictionary_head_section_bytes", stored(&footers, SectionKind::DictionaryHead).to_string()),
         ("dictionary_section_bytes", stored(&footers, SectionKind::Dictionary).to_string()),
         ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
         ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
         ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
         ("document_lengths_section_bytes", stored(&footers, SectionKind::DocumentLengths).to_string()),
         ("columns_section_bytes", stored(&footers, SectionKind::Columns).to_string()),
+        ("ties_section_bytes", stored(&footers, SectionKind::Ties).to_string()),
         ("tokenizer", tokenizer(scan, &footers)),
         ("unicode_version", distinct(&footers, unicode_version)),
         ("builder", distinct(&footers, |f| f.builder.clone())),
@@ -171,7 +175,7 @@ fn unicode_version(footer: &FileFooter) -> String {
 
 fn stored(footers: &[&FileFooter], kind: SectionKind) -> u64 {
     let of_segments = footers.iter().flat_map(|f| &f.segments).flat_map(|s| &s.sections);
-    let all = of_segments.chain(footers.iter().flat_map(|f| &f.columns));
+    let all = of_segments.chain(footers.iter().flat_map(|f| f.columns.iter().chain(&f.others)));
     all.filter(|section| section.kind == kind).map(|section| section.len).sum()
 }
 

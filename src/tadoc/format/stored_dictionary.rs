@@ -225,11 +225,93 @@ impl DictionaryHead {
             let place = Origin { offset: range.start, ..self.section.origin(&self.file) };
             self.index.word_id_in(place, group, bytes, word)
         };
-        words.iter().map(|word| word_id(word.as_ref().as_bytes())).collect()
+        let ids = words.iter().map(|word| word_id(word.as_ref().as_bytes())).collect();
+        self.index.forget_tables();
+        ids
     }
 
     /// Returns the number of bytes of main memory in use.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.index.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::{CorpusBuilder, IngestOptions};
+    use crate::format::{FooterOutcome, verify_segment};
+
+    const WORDS: [&str; 4] = ["word00000", "word04711", "word04712x", "zebra"];
+
+    fn file_with_a_head() -> (FileFooter, Vec<u8>) {
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        let text: String = (0..10_000).map(|at| format!("word{at:05} ")).collect();
+        builder.push_document("a", text.as_bytes()).unwrap();
+        let (file, _) = builder.finish(None).unwrap();
+        let outcome = FileFooter::parse("a", &file, file.len() as u64, &OpenLimits::default()).unwrap();
+        let FooterOutcome::Footer(footer) = outcome else { panic!("the whole file was passed") };
+        (footer, file)
+    }
+
+    fn part(file: &[u8], range: Range<u64>) -> &[u8] {
+        &file[range.start as usize..range.end as usize]
+    }
+
+    fn ids(footer: &FileFooter, file: &[u8]) -> Result<Vec<Option<u32>>> {
+        let range = footer.segments[0].head_range().unwrap();
+        let head = DictionaryHead::new("a", footer, 0, part(file, range))?;
+        let groups: Vec<&[u8]> = head.ranges(&WORDS).into_iter().map(|range| part(file, range)).collect();
+        head.word_ids(&WORDS, &groups)
+    }
+
+    #[test]
+    fn other_bytes_than_asked_for_are_refused() {
+        let (footer, file) = file_with_a_head();
+        let range = footer.segments[0].head_range().unwrap();
+        let head = DictionaryHead::new("a", &footer, 0, part(&file, range.clone())).unwrap();
+        let groups: Vec<&[u8]> = head.ranges(&WORDS).into_iter().map(|range| part(&file, range)).collect();
+        assert!(groups.len() > 1);
+        let swapped: Vec<&[u8]> = groups.iter().rev().copied().collect();
+        assert!(head.word_ids(&WORDS, &swapped).is_err());
+        assert!(head.word_ids(&WORDS, &groups[1..]).is_err());
+        assert!(DictionaryHead::new("a", &footer, 0, &file[..range.end as usize]).is_err());
+        assert!(head.ranges(&["a"]).is_empty());
+        assert_eq!(head.word_ids(&["a"], &groups[..0]).unwrap(), [None]);
+    }
+
+    /// Returns the footer with the right checksum for a changed head.
+    fn resealed(footer: &FileFooter, file: &[u8]) -> FileFooter {
+        let mut footer = footer.clone();
+        let head = footer.segments[0].sections.iter_mut().find(|s| s.kind == SectionKind::DictionaryHead).unwrap();
+        head.crc32c = crc32c::crc32c(part(file, head.offset..head.offset + head.len));
+        footer
+    }
+
+    proptest! {
+        #[test]
+        fn changed_bytes_are_faults(at in any::<prop::sample::Index>(), bit in 0u32..8) {
+            let (footer, mut file) = file_with_a_head();
+            prop_assert_eq!(ids(&footer, &file).unwrap(), [Some(0), Some(4711), None, None]);
+            let range = footer.segments[0].dictionary_range();
+            let at = range.start as usize + at.index((range.end - range.start) as usize);
+            file[at] ^= 1 << bit;
+            let right = [Some(0), Some(4711), None, None];
+            let is_in_head = footer.segments[0].head_range().unwrap().contains(&(at as u64));
+            match ids(&footer, &file) {
+                Ok(ids) => prop_assert!(!is_in_head && ids == right),
+                Err(Error::Format { .. } | Error::Checksum { .. }) => {}
+                Err(error) => prop_assert!(false, "{error}"),
+            }
+            // A head that was changed with its checksum is a fault of verification, or a right one.
+            let footer = resealed(&footer, &file);
+            let found = ids(&footer, &file);
+            let whole = part(&file, footer.segments[0].whole_range());
+            if verify_segment("a", &footer, 0, whole, &OpenLimits::default()).is_ok() {
+                prop_assert_eq!(found.unwrap(), right);
+            }
+        }
     }
 }

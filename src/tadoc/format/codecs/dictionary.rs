@@ -310,6 +310,13 @@ impl TokenIndex {
         (0..places.len()).try_for_each(|group| places.verify(place, group, places.part(place, section, group)?))
     }
 
+    /// Drops what is made again when tokens are read.
+    pub(in crate::format) fn forget_tables(&self) {
+        if let Self::Coded(coded) = self {
+            coded.forget_tables();
+        }
+    }
+
     /// Returns the number of bytes of main memory in use.
     pub(in crate::format) fn memory_bytes(&self) -> usize {
         match self {

@@ -31,6 +31,7 @@ mod tables;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -161,6 +162,11 @@ impl CodedTokens {
             Parts::Whole { .. } => None,
             Parts::Groups(places) => Some(places),
         }
+    }
+
+    /// Drops what is made again when tokens are read.
+    pub(super) fn forget_tables(&self) {
+        self.tables.forget();
     }
 
     /// Returns the number of bytes of main memory in use.
@@ -310,7 +316,7 @@ impl CodedTokens {
 /// Reader of tokens in order, from any block on.
 struct Reader<'a> {
     coded: &'a CodedTokens,
-    tables: &'a Tables,
+    tables: Arc<Tables>,
     place: Origin<'a>,
     part: Part<'a>,
     stream: Stream<'a>,
@@ -347,7 +353,7 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn read(&mut self, shared_context: usize) -> Result<&[u8]> {
-        let (mut stream, tables) = (self.stream, self.tables);
+        let (mut stream, tables) = (self.stream, &*self.tables);
         let is_read = read_token(&mut stream, tables, shared_context, &mut self.token, self.coded.len);
         let shared_len = is_read.filter(|_| !stream.is_behind_end());
         self.stream = stream;

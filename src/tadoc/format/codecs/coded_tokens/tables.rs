@@ -1,7 +1,7 @@
 //! Tables that decode the symbols of all contexts, one look-up for each. They take 2 bytes for each of up to 256
 //! entries of a context.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin};
@@ -35,7 +35,7 @@ impl Table {
 #[derive(Debug)]
 pub struct StoredTables {
     bytes: Vec<u8>,
-    tables: OnceLock<Tables>,
+    tables: Mutex<Option<Arc<Tables>>>,
 }
 
 impl StoredTables {
@@ -48,23 +48,34 @@ impl StoredTables {
             let _numbers = [cursor.varint()?, cursor.varint()?];
             (0..NUM_PACKED).try_for_each(|_| cursor.skip_packed())
         })?;
-        Ok(Self { bytes: bytes.to_vec(), tables: OnceLock::new() })
+        Ok(Self { bytes: bytes.to_vec(), tables: Mutex::default() })
     }
 
     /// Returns the tables of the section at `place`.
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if a code is not complete.
-    pub fn get(&self, place: Origin<'_>) -> Result<&Tables> {
-        if let Some(tables) = self.tables.get() {
-            return Ok(tables);
+    pub fn get(&self, place: Origin<'_>) -> Result<Arc<Tables>> {
+        let mut tables = self.lock();
+        if let Some(tables) = &*tables {
+            return Ok(Arc::clone(tables));
         }
-        let tables = Tables::read(&mut Cursor::new(place, &self.bytes), place)?;
-        Ok(self.tables.get_or_init(|| tables))
+        let made = Arc::new(Tables::read(&mut Cursor::new(place, &self.bytes), place)?);
+        *tables = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Drops the tables, which are some hundred times as large as the codes.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Tables>>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.len() + self.tables.get().map_or(0, Tables::memory_bytes)
+        self.bytes.len() + self.lock().as_ref().map_or(0, |tables| tables.memory_bytes())
     }
 }
 

@@ -1,0 +1,121 @@
+//! The stored bytes of a file, of which ranges are read: heads of dictionaries, groups of words, lists.
+//!
+//! ```text
+//! words ─▶ head ─▶ ranges of their groups ─▶ ids ─▶ ranges of their lists
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::error::Result;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use object_store::ObjectStore;
+
+use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::loaded::LoadContext;
+use crate::corpora::location::{read_range, store_of};
+use crate::corpora::open_file::OpenFile;
+use crate::corpora::word_ids::WordIds;
+use crate::errors::{datafusion_error, task_error};
+use tadoc::format::{DictionaryHead, SegmentMeta, StoredLists};
+
+/// Length of a file that is read with one request, because another request takes longer than to
+/// read all of it.
+pub(super) const SMALL_FILE_BYTES: u64 = 256 << 10;
+
+/// Returns the number of bytes of `range`.
+pub(super) fn len(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// The stored bytes of a file, in ranges that are read when they are needed.
+pub(super) struct StoredFile<'a> {
+    context: &'a LoadContext,
+    store: Arc<dyn ObjectStore>,
+    pub(super) open: &'a OpenFile,
+    /// Number of segments that are decoded in parallel.
+    pub(super) at_once: usize,
+    /// All segments, if the file is small and they were read.
+    all: Option<(Range<u64>, Bytes)>,
+}
+
+impl<'a> StoredFile<'a> {
+    pub(super) fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
+        let store = store_of(&context.runtime, &open.file)?;
+        Ok(Self { context, store, open, at_once, all: None })
+    }
+
+    /// Reads all segments if they are small.
+    pub(super) async fn read_if_small(&mut self) -> Result<()> {
+        let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
+        let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
+        let all = start.unwrap_or_default()..end.unwrap_or_default();
+        if len(&all) <= SMALL_FILE_BYTES {
+            let bytes = self.read(all.clone()).await?;
+            self.all = Some((all, bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns the ids of `words` in the segment at `place`, whose dictionary has a head. Reads what is not `known`.
+    pub(super) async fn find_ids(
+        &self,
+        place: usize,
+        known: Option<WordIds>,
+        mut words: Vec<String>,
+    ) -> Result<WordIds> {
+        let known = match known {
+            Some(known) => known,
+            None => self.read_head(place).await?,
+        };
+        words.retain(|word| known.id(word).is_none());
+        if words.is_empty() {
+            return Ok(known);
+        }
+        let ranges = known.head.ranges(&words).into_iter();
+        let reads = ranges.map(|range| self.read(range).boxed()).collect::<Vec<_>>();
+        let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let find = move || -> tadoc::Result<WordIds> {
+            let ids = known.head.word_ids(&words, &groups)?;
+            Ok(known.with(words.into_iter().zip(ids)))
+        };
+        tokio::task::spawn_blocking(find).await.map_err(task_error)?.map_err(datafusion_error)
+    }
+
+    async fn read_head(&self, place: usize) -> Result<WordIds> {
+        let range = self.open.footer.segments[place].head_range().unwrap_or_default();
+        let bytes = self.read(range).await?;
+        let head = DictionaryHead::new(&self.open.file.path, &self.open.footer, place, &bytes);
+        Ok(WordIds::new(head.map_err(datafusion_error)?))
+    }
+
+    /// Reads the lists of the words `ids`, which ascend, of the segment at `place`, whose directory is at `range`.
+    pub(super) async fn read_lists(
+        &self,
+        place: usize,
+        range: Range<u64>,
+        ids: &[u32],
+    ) -> Result<(StoredLists, Vec<Bytes>)> {
+        let directory = self.read(range).await?;
+        let (path, footer) = (&self.open.file.path, &self.open.footer);
+        let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
+        let reads = lists.ranges(ids).into_iter().map(|range| self.read(range).boxed()).collect::<Vec<_>>();
+        let groups = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        Ok((lists, groups))
+    }
+
+    pub(super) async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let within = self.all.as_ref().and_then(|(all, bytes)| {
+            let from = range.start.checked_sub(all.start)? as usize;
+            let to = from + len(&range) as usize;
+            (to <= bytes.len()).then(|| bytes.slice(from..to))
+        });
+        if let Some(bytes) = within {
+            return Ok(bytes);
+        }
+        let bytes = read_range(self.store.as_ref(), &self.open.file, range).await?;
+        self.context.bytes_read.add(bytes.len());
+        Ok(bytes)
+    }
+}

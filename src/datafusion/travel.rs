@@ -24,9 +24,9 @@ pub use crate::gsst::{ColumnFacts, FileFacts, PlannedFiles, gsst_format, gsst_op
 pub use crate::outer_joins::NullableRowsExec;
 pub use crate::parquet_files::{NameParquetFiles, parquet_format, parquet_options};
 pub use crate::plan_methods::{leaf_methods, one_input_methods, same_rows_methods};
-pub use crate::planning::batch_rows::BatchRowsExec;
 pub use crate::planning::filter::{Filters, Stage};
 pub use crate::planning::function::BoundFunction;
+pub use crate::planning::long_rows::BatchRowsExec;
 pub use crate::planning::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
 pub use crate::planning::resolved::ResolvedTable;
 pub use crate::planning::table::ResolvedLocation;

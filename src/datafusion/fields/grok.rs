@@ -11,7 +11,7 @@
 use regex::{CaptureLocations, Regex, RegexBuilder};
 
 use super::parse_pattern::{FieldSpec, PatternFault};
-use super::values::{Kind, Value};
+use super::{Kind, Value};
 
 /// Most bytes of a pattern, of the expression that is made of it, and of its compiled form.
 const MAX_PATTERN_BYTES: usize = 8 << 10;

@@ -9,8 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::Value as Json;
 
-use super::PatternFault;
-use super::values::unescaped;
+use super::{PatternFault, unescaped};
 
 /// Value of a key without `=`.
 const TRUE: &str = "true";

@@ -14,7 +14,7 @@
 
 use memchr::memmem::Finder;
 
-use super::values::{Kind, Value};
+use super::{Kind, Value};
 
 /// Most bytes of a pattern, and most fields.
 const MAX_PATTERN_BYTES: usize = 8 << 10;

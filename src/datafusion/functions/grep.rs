@@ -23,8 +23,8 @@ use super::searching::{NumHits, finished, sought_documents};
 use super::sequence_rows::length;
 use super::strings::{Texts, int64};
 use crate::corpora::{LoadedCorpus, Sought};
-use crate::planning::batch_rows::batch_bytes;
 use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::planning::long_rows::batch_bytes;
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, no_column, selected};
 use tadoc::query::{

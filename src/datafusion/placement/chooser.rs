@@ -24,7 +24,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use crate::placement::session::DeviceSession;
-use crate::placement::task::{Finds, Known, Task};
+use crate::placement::{Finds, Known, Task};
 use crate::throughput::{DeviceState, Hindrance};
 
 /// Reason of the cores if only some documents are counted.
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::placement::session::DeviceSession;
     use crate::placement::session::fake::{FakeDevices, session};
-    use crate::placement::task::{Finds, KnownTasks};
+    use crate::placement::{Finds, KnownTasks};
 
     const TASK: Task = Task::SequenceCount { num_words: 3, is_folded: false };
     /// Elements of the corpus. A trial may take 15 ms.

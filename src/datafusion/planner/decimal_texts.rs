@@ -11,7 +11,7 @@
 //! NULL. Literals of usual length need no function. Values of `EXECUTE` are evaluated before a rule sees them, and
 //! so are arguments of DataFusion's own table functions. There such a cast is refused unless its text is a literal
 //! of usual length ([`check_parameters`]). A scan refuses a text column of a Parquet file that is declared as a
-//! decimal (`parquet_files/format.rs`). Scans of CSV and JSON read declared decimals by a
+//! decimal (`parquet_files.rs`). Scans of CSV and JSON read declared decimals by a
 //! function of their own (`text_files/decimals.rs`).
 
 use datafusion::arrow::array::{

@@ -12,10 +12,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
 
-use crate::errors::datafusion_error;
-use crate::errors::{closest, shown};
+use crate::errors::{closest, datafusion_error, shown};
+use crate::planning::side_tables;
 use crate::planning::signature::{Argument, ArgumentKind, Signature};
-use crate::planning::synonyms;
 use tadoc::text::{Fold, Language, Synonyms};
 
 /// Name of the argument that selects a version of a living corpus.
@@ -249,7 +248,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE, None)),
             (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE, None)),
             (_, Some(text)) => {
-                let (parts, table) = synonyms::split(text).map_err(|fault| signature.error(fault))?;
+                let (parts, table) = side_tables::split(text).map_err(|fault| signature.error(fault))?;
                 let fold = parts.parse().map_err(|fault| signature.error(unknown_fold(fault)))?;
                 Some(Value::Fold(fold, table))
             }

@@ -1,8 +1,20 @@
-//! The physical plan node of every table function.
+//! The physical plan node of every table function, and the rule that spreads its rows.
 //!
 //! `execute` spawns one task per partition. The task loads the data that it needs, computes on a
 //! blocking thread and sends batches through a channel that holds two. Dropping the stream closes
 //! the channel, and the computation notices this at its next batch.
+//!
+//! Rows of a device are sent from as many partitions as the plan above reads ([`SpreadRows`]):
+//!
+//! ```text
+//! AggregateExec: mode=Partial                         AggregateExec: mode=Partial
+//!   RepartitionExec: RoundRobinBatch(16)     ──▶        TadocExec, 16 partitions
+//!     TadocExec, 1 partition
+//! ```
+//!
+//! All rows are in host memory at that time. So each partition makes the texts of its own rows, and
+//! no batch is passed from one partition to another. If the plan needs the order of rows, it has no
+//! such node, and the rule changes nothing.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,16 +22,18 @@ use std::sync::{Arc, OnceLock};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
@@ -321,5 +335,39 @@ impl ExecutionPlan for TadocExec {
         // A recursive query runs a part of its plan again. What filters have learned of the rows of one round
         // is wrong in the next.
         Ok(Arc::new(Self::try_new(self.plan.without_dynamic(), Arc::clone(&self.cache))?))
+    }
+}
+
+/// Optimizer rule that removes the node that distributes rows of a device over partitions.
+#[derive(Debug, Default)]
+pub(crate) struct SpreadRows;
+
+impl PhysicalOptimizerRule for SpreadRows {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let spread = |plan: Arc<dyn ExecutionPlan>| {
+            Ok(match spread(plan.as_ref()) {
+                Some(exec) => Transformed::yes(Arc::new(exec) as _),
+                None => Transformed::no(plan),
+            })
+        };
+        plan.transform_up(spread).data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_spread_rows"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn spread(plan: &dyn ExecutionPlan) -> Option<TadocExec> {
+    let dealt = plan.downcast_ref::<RepartitionExec>()?;
+    match *dealt.partitioning() {
+        Partitioning::RoundRobinBatch(num_partitions) => {
+            dealt.input().downcast_ref::<TadocExec>()?.spread(num_partitions)
+        }
+        _ => None,
     }
 }

@@ -11,41 +11,32 @@
 //! of segments, cores or a device, partitions. Each is made once, complete. [`Execution`] is one partition
 //! under execution.
 //!
-//! Reading order: `signature` and `arguments` (of a function), `function` (its trait), `filter`, `synonyms` and
-//! `texts` (parts of a spec), `table`, `resolved` and `provider` (from a statement to a spec), `portions` (corpora
-//! larger than memory), `plan`, `place` and `explain` (decisions of this machine), `exec`, `output`, `skipped` and
-//! `answers` (rows), `spread`, `batch_rows` and `enough` (plans around scans).
+//! Reading order: `signature` and `arguments` (of a function), `function` (its trait), `filter` and `side_tables`
+//! (parts of a spec), `table` and `resolved` (from a statement to a spec), `portions` (corpora larger than memory),
+//! `plan` (decisions of this machine), `exec`, `output` and `answers` (rows), `long_rows` (plans around scans).
 
 pub(crate) mod answers;
 pub(crate) mod arguments;
-pub(crate) mod batch_rows;
-mod enough;
 pub(crate) mod exec;
-mod explain;
 pub(crate) mod filter;
 pub(crate) mod function;
+pub(crate) mod long_rows;
 pub(crate) mod output;
-mod place;
 pub(crate) mod plan;
 pub(crate) mod portions;
-mod provider;
 pub(crate) mod resolved;
+mod side_tables;
 pub(crate) mod signature;
-mod skipped;
-mod spread;
-mod synonyms;
 pub(crate) mod table;
-mod texts;
 
-pub use batch_rows::BatchRows;
-pub use enough::enough_memory;
+pub(crate) use exec::SpreadRows;
 pub use exec::TadocExec;
+pub use long_rows::{BatchRows, enough_memory};
 pub(crate) use plan::ScanPlan;
 pub use portions::Spreading;
+pub use side_tables::Texts;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
-pub(crate) use spread::SpreadRows;
 pub use table::TadocTable;
-pub use texts::Texts;
 
 use std::any::Any;
 use std::ops::Range;
@@ -72,8 +63,7 @@ use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::planning::filter::{Filters, Stage, project_schema};
 use crate::planning::function::BoundFunction;
-use crate::planning::output::Output;
-use crate::planning::skipped::SkippedSegments;
+use crate::planning::output::{Output, SkippedSegments};
 use tadoc::analytics::Share;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;

@@ -32,10 +32,9 @@ use object_store::{
 };
 use url::Url;
 
-use super::Sandbox;
 use super::files::RootedFiles;
 use super::prefixes::{check_user, server_of};
-use super::refusal::{Refusal, Refused};
+use super::{Refusal, Refused, Sandbox};
 
 /// Question for the sandbox of an environment.
 const PROBE: &str = "tadoc-safe";

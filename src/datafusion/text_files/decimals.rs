@@ -39,8 +39,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion::scalar::ScalarValue;
 
-use super::json::JsonTexts;
-use super::marks::with_marked_json;
+use super::json::{JsonTexts, with_marked_json};
 use crate::file_scans::with_sources;
 use crate::planner::has_type;
 use crate::type_depth::inner_types;

@@ -1,29 +1,47 @@
-//! Source of JSON files whose declared decimals are read as texts.
+//! JSON files: their source where declared decimals are read as texts, and a byte order mark in front, which is
+//! read as blanks.
 //!
 //! DataFusion's source reads a number as a text only where no table asks for it. This one does, from lines of values
 //! and from arrays of values. It stays on the machine where it is made.
+//!
+//! Programs of Windows write the mark in front of UTF-8. Readers of CSV skip it; those of JSON find no value there.
+//! Three blanks in its place change no offset, so a file may still be read in parts.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::ReaderBuilder;
-use datafusion::common::{exec_err, internal_err};
+use datafusion::catalog::Session;
+use datafusion::common::{Statistics, exec_err, internal_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::json::JsonDecoder;
+use datafusion::datasource::file_format::json::{JsonDecoder, JsonFormatFactory};
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::physical_plan::{
+    FileOpenFuture, FileOpener, FileScanConfig, FileSinkConfig, FileSource, JsonSource,
+};
+use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::boundary_stream::AlignedBoundaryStream;
 use datafusion_datasource::decoder::{DecoderDeserializer, deserialize_stream};
 use datafusion_datasource::projection::{ProjectionOpener, SplitProjection};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use object_store::{GetOptions, ObjectStore};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult,
+};
 
-use super::marks::WithoutMarks;
-use crate::file_scans::passing_source_methods;
+use crate::file_scans::{passing_source_methods, with_sources};
 
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {
@@ -171,5 +189,184 @@ impl ArrayOfValues {
             _ => {}
         }
         false
+    }
+}
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+const BLANKS: &[u8] = b"   ";
+
+/// Returns the format of JSON that a session makes with these options.
+pub(super) fn json_format(session: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
+    Ok(Arc::new(MarkedJson(JsonFormatFactory::new().create(session, options)?)))
+}
+
+/// Returns the default format of JSON.
+pub(super) fn default_json_format() -> Arc<dyn FileFormat> {
+    Arc::new(MarkedJson(JsonFormatFactory::new().default()))
+}
+
+/// Returns `plan`, which runs here, with scans of JSON that read byte order marks as blanks.
+pub(super) fn with_marked_json(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    with_sources(plan, |source| {
+        let is_plain = source.is::<JsonSource>();
+        Ok(is_plain.then(|| Arc::new(MarkedSource(Arc::clone(source))) as _))
+    })
+}
+
+/// DataFusion's format of JSON, whose files may begin with a mark.
+#[derive(Debug)]
+struct MarkedJson(Arc<dyn FileFormat>);
+
+#[async_trait]
+impl FileFormat for MarkedJson {
+    fn get_ext(&self) -> String {
+        self.0.get_ext()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        self.0.get_ext_with_compression(compression)
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.0.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let store: Arc<dyn ObjectStore> = Arc::new(WithoutMarks(Arc::clone(store)));
+        self.0.infer_schema(session, &store, objects).await
+    }
+
+    async fn infer_stats(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        self.0.infer_stats(session, store, schema, object).await
+    }
+
+    async fn create_physical_plan(
+        &self,
+        session: &dyn Session,
+        scan: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.0.create_physical_plan(session, scan).await
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        session: &dyn Session,
+        sink: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.0.create_writer_physical_plan(input, session, sink, order).await
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.0.file_source(table_schema)
+    }
+}
+
+/// Source of JSON files in a finished plan. It supports only reading.
+struct MarkedSource(Arc<dyn FileSource>);
+
+impl FileSource for MarkedSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        scan: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        self.0.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)
+    }
+
+    passing_source_methods!(0);
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self(self.0.with_batch_size(batch_size)))
+    }
+}
+
+/// A store whose objects begin with blanks in place of a mark.
+#[derive(Debug)]
+pub(super) struct WithoutMarks(pub(super) Arc<dyn ObjectStore>);
+
+/// Shows the store itself, by whose name local files are known.
+impl fmt::Display for WithoutMarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for WithoutMarks {
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        let found = self.0.get_opts(path, options).await?;
+        if found.range.start > 0 {
+            return Ok(found);
+        }
+        let GetResult { payload, meta, range, attributes } = found;
+        let payload = match payload {
+            GetResultPayload::File(mut file, path) => {
+                let mut head = [0; MARK.len()];
+                let has_mark = file.read_exact(&mut head).is_ok() && head == MARK;
+                let is_rewound = file.seek(SeekFrom::Start(0)).is_ok();
+                let payload = GetResultPayload::File(file, path);
+                if !has_mark && is_rewound {
+                    return Ok(GetResult { payload, meta, range, attributes });
+                }
+                let (meta, range, attributes) = (meta.clone(), range.clone(), attributes.clone());
+                GetResult { payload, meta, range, attributes }.into_stream()
+            }
+            GetResultPayload::Stream(stream) => stream,
+        };
+        let chunks = payload.enumerate().map(|(idx, chunk)| if idx == 0 { chunk.map(without_mark) } else { chunk });
+        Ok(GetResult { payload: GetResultPayload::Stream(chunks.boxed()), meta, range, attributes })
+    }
+
+    async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        self.0.put_opts(path, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(path, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.0.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
+        self.0.copy_opts(from, to, options).await
+    }
+}
+
+/// Returns the first bytes of an object with blanks for the mark.
+fn without_mark(chunk: Bytes) -> Bytes {
+    match chunk.strip_prefix(MARK) {
+        Some(rest) => [BLANKS, rest].concat().into(),
+        None => chunk,
     }
 }

@@ -16,7 +16,6 @@ use datafusion::error::Result;
 
 mod decimals;
 mod json;
-mod marks;
 
 pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals, with_exact_json};
 
@@ -49,7 +48,7 @@ impl GetExt for TextFile {
 impl FileFormatFactory for TextFile {
     fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         match self {
-            Self::Jsonl | Self::Ndjson => marks::json_format(session, format_options),
+            Self::Jsonl | Self::Ndjson => json::json_format(session, format_options),
             Self::Tsv => {
                 let mut format_options = format_options.clone();
                 let delimiter = format_options.entry("format.delimiter".into());
@@ -61,7 +60,7 @@ impl FileFormatFactory for TextFile {
 
     fn default(&self) -> Arc<dyn FileFormat> {
         match self {
-            Self::Jsonl | Self::Ndjson => marks::default_json_format(),
+            Self::Jsonl | Self::Ndjson => json::default_json_format(),
             Self::Tsv => Arc::new(CsvFormat::default().with_delimiter(b'\t')),
         }
     }

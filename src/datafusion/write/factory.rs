@@ -1,31 +1,39 @@
-//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
+//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`, and the creation of living corpora with
+//! `OPTIONS ('tadoc.create' 'true')`.
 //!
 //! The statement reads the footers and the types of the user columns, including those that edits
 //! set. These fix the schema of the table. A glob, or a folder of several files, has the column
 //! `corpus`. The rows are always those of the files that exist when the table is scanned. `OPTIONS`
 //! override the session's settings for every query on the table. The option `version` pins a living
 //! corpus to one of its versions.
+//!
+//! The location of a corpus that is created must hold no files, because existing files would never be read. The
+//! columns that the statement declares describe rows that are inserted later; an empty corpus has none of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::plan_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
+use futures::TryStreamExt;
 
-use crate::corpora::columns::{user_fields, with_file_names};
+use crate::corpora::columns::{RESERVED, sql_type, user_fields, with_file_names};
 use crate::corpora::glob::is_glob;
-use crate::corpora::living::{no_versions, open_columns};
-use crate::corpora::location::{Wanted, resolve_files};
+use crate::corpora::living::{LivingCache, LivingLocation, no_versions, open_columns};
+use crate::corpora::location::{CORPUS_EXTENSION, Wanted, object_store, resolve_files};
 use crate::corpora::{CorpusCache, OpenFile};
-use crate::errors::mask_secrets;
+use crate::errors::{datafusion_error, mask_secrets};
 use crate::functions::Documents;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
-use crate::write::living::{begin_if_asked, insert_into, with_declared, with_hint};
-use tadoc_store::VersionEdits;
+use crate::write::living::insert_into;
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{LivingStore, StoreOptions, VersionEdits};
 
 /// Factory of tables `STORED AS TADOC`.
 #[derive(Debug)]
@@ -141,4 +149,77 @@ fn check(command: &CreateExternalTable) -> Result<()> {
         Some((_, clause)) => plan_err!("STORED AS TADOC does not take {clause}"),
         None => Ok(()),
     }
+}
+
+/// Creates a living corpus for rows with the columns `declared` at `location`, if `options` request
+/// it and none exists.
+///
+/// # Errors
+/// A plan error if other files exist there; errors of the store.
+pub(crate) async fn begin_if_asked(
+    known: &LivingCache,
+    runtime: &RuntimeEnv,
+    location: &str,
+    options: &TadocOptions,
+    declared: &Schema,
+) -> Result<()> {
+    if !options.create || known.find(runtime, location).await?.is_some() {
+        return Ok(());
+    }
+    with_declared(Vec::new(), declared)?;
+    match begin(runtime, location, options.tokenizer).await {
+        // Another session may have created it.
+        Err(error) if known.find(runtime, location).await?.is_none() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) -> Result<()> {
+    let living = LivingLocation::parse(runtime, location)?;
+    let parsed = &living.parsed;
+    if parsed.glob.is_some() || location.ends_with(CORPUS_EXTENSION) {
+        return plan_err!("{location}: a living corpus is a folder; write the name of one");
+    }
+    let store = object_store(runtime, &parsed.url)?;
+    if store.list(Some(&parsed.path)).try_next().await?.is_some() {
+        return plan_err!("{location}: other files are there; a living corpus begins in a folder of its own");
+    }
+    let options = StoreOptions::default();
+    let created = LivingStore::create(living.storage(runtime)?, profile, options).await;
+    created.map(drop).map_err(datafusion_error)
+}
+
+/// Adds to `error` how to create a corpus where nothing was found.
+pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionError {
+    let is_folder = !location.ends_with(CORPUS_EXTENSION) && !location.contains(['*', '?', '[']);
+    match error {
+        DataFusionError::Plan(text) if is_folder => {
+            DataFusionError::Plan(format!("{text}; OPTIONS ('tadoc.create' 'true') begins a living corpus there"))
+        }
+        error => error,
+    }
+}
+
+/// Returns the columns of a corpus with those that a statement declares.
+///
+/// # Errors
+/// A plan error for a column that every corpus has, or that this corpus has with another type.
+pub(crate) fn with_declared(mut columns: Vec<FieldRef>, declared: &Schema) -> Result<Vec<FieldRef>> {
+    for field in declared.fields() {
+        let (name, data_type) = (field.name(), sql_type(field.data_type()));
+        if RESERVED.contains(&name.as_str()) {
+            return plan_err!("column {name}: every corpus has it; declare only your own columns");
+        }
+        if !field.is_nullable() {
+            return plan_err!("column {name}: NOT NULL is not checked; leave it out");
+        }
+        match columns.iter().find(|known| known.name() == name) {
+            Some(known) if known.data_type() == &data_type => {}
+            Some(known) => {
+                return plan_err!("column {name}: got {data_type}, the corpus has {}", known.data_type());
+            }
+            None => columns.push(Arc::new(Field::new(name, data_type, true))),
+        }
+    }
+    Ok(columns)
 }

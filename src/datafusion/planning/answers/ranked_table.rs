@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use tadoc::analytics::{DocSelection, SegmentRanked, Vocabulary};
 use tadoc::error::{Error, Result};
 
-use crate::planning::answers::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
+use crate::planning::answers::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
 
 /// The rows of all segments.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Counts of sequences that devices found in segments, as rows of the corpus, slice by slice.
 //!
 //! ```text
-//! segment 0   b c  b d        slice 1 of both (row_keys)
+//! segment 0   b c  b d        slice 1 of both
 //! segment 1   b a   b d
 //! slice 1     b a  b c  b d   merged by rows; counts of equal rows are added up
 //! ```
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use tadoc::analytics::{SegmentSequences, Vocabulary, too_many_occurrences};
 use tadoc::error::Result;
 
-use crate::planning::answers::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
+use crate::planning::answers::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
 
 /// Number of counts that a parallel task checks.
 const TASK_ROWS: usize = 1 << 14;

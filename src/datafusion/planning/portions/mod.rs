@@ -32,14 +32,12 @@
 //! Nothing is added up then, and no row travels twice. Sending tens of millions of rows of runs from one
 //! machine to the other took longer than counting them on one (`benches/results/2026-11-25-h100.md`).
 //!
-//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]), so that
+//! While portions are read, memory for them is set aside in a bounded pool ([`exec`]), so that
 //! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
 //! corpus once for each function in the plan.
 
 mod combining;
 mod exec;
-mod lists;
-mod pool;
 mod runs;
 
 use std::ops::Range;
@@ -57,11 +55,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+pub use self::combining::JoinedLists;
 use self::combining::{AllPortions, joined_lists};
 pub(crate) use self::combining::{added_up, numbered};
 use self::exec::DOC_ID;
 pub use self::exec::{PortionFacts, PortionsExec};
-pub use self::lists::JoinedLists;
 pub(crate) use self::runs::spreading_of;
 pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};

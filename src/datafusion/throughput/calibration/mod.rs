@@ -25,24 +25,22 @@
 //! # Ok::<(), tadoc::Error>(())
 //! ```
 
-mod device;
 mod file;
-mod storage;
+mod measuring;
+
+pub use file::path;
+pub(crate) use measuring::installed_device;
+pub use measuring::{DeviceCalibration, StorageRate, StorageSource, measure_device, measure_storage};
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::arrow::temporal_conversions::timestamp_s_to_datetime;
-use gsst::CodeWidth;
 use serde::{Deserialize, Serialize};
-use tadoc::error::Result;
 
 use super::model::{CpuRates, DeviceRates, Rates};
-
-pub(crate) use device::installed_device;
-pub use device::{DeviceCalibration, measure_device};
-pub use file::path;
-pub use storage::{StorageRate, StorageSource, measure_storage};
+use gsst::CodeWidth;
+use tadoc::error::Result;
 
 /// Measured rates of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -39,9 +39,9 @@ use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::plan_methods::one_input_methods;
 use crate::write::building::Roles;
-use crate::write::living::create::with_declared;
+use crate::write::factory::with_declared;
+use crate::write::living::changes::recompress_if_due;
 use crate::write::living::insert::{InsertSink, nullable};
-use crate::write::living::write::recompress_if_due;
 use tadoc_store::{Change, CommitKind, LivingStore, Part, WrittenPart};
 
 /// Plans a `COPY` of the rows of `input` to the living corpus at `location`. Returns `None` if there

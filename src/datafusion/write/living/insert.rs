@@ -51,7 +51,7 @@ use crate::errors::{core_error, datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::building::{Building, Roles, contents, feed, show_building};
-use crate::write::living::write::recompress_if_due;
+use crate::write::living::changes::recompress_if_due;
 use tadoc::edits::{Edit, EditBatch};
 use tadoc::error::Error;
 use tadoc_store::{Change, CommitKind, LivingStore, PartWriter, Version, WrittenPart};

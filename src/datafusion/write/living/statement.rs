@@ -40,10 +40,8 @@ use crate::functions::CorpusFunction;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::building::no_text;
-use crate::write::living::edits_sink::TextEdits;
+use crate::write::living::changes::{ChangeExec, Deletion, Operation, Replacement, TextEdits, column};
 use crate::write::living::tables::LivingTable;
-use crate::write::living::update::{Deletion, Replacement};
-use crate::write::living::write::{ChangeExec, Operation, column};
 use tadoc::edits::EditMode;
 
 /// Analyzer rule that lets a statement read one version of each living corpus, and that keeps the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 
-use crate::planning::answers::row_keys::{SLICE_SAMPLES, word_bits};
+use crate::planning::answers::{SLICE_SAMPLES, word_bits};
 use tadoc::analytics::{Cooccurrences, Fold, SequenceCounts, Sequences, Traversal};
 use tadoc::segment::Corpus;
 use testkit::corpus_of_texts;

@@ -1,19 +1,163 @@
-//! Masking of secrets in output: passwords in URLs, keys and tokens in options.
+//! Errors: conversion from the core to DataFusion, suggestions for mistyped names, masking of secrets.
+//!
+//! Errors that a host distinguishes keep their meaning. Limits become `ResourcesExhausted`, and mistakes of the
+//! caller become `Execution`. Errors about bytes remain typed errors inside `External`, where
+//! `downcast_ref::<tadoc::Error>()` finds them.
 //!
 //! ```text
 //! http://ann:pw@host/x              http://***@host/x
 //! 'aws.secret_access_key' 'abc'     'aws.secret_access_key' ***
 //! ```
 //!
-//! Locations and options pass through plans, definitions and errors of DataFusion and of stores. So
-//! text is masked at the output: in errors, plans and histories. [`Secrets`] remembers the secret
-//! values in the statements of a session, and masks them in texts that contain them without their
-//! names. Time is O(text).
+//! Locations and options pass through plans, definitions and errors of DataFusion and of stores. So text is masked
+//! at the output: in errors, plans and histories. [`Secrets`] remembers the secret values in the statements of a
+//! session, and masks them in texts that contain them without their names. Time is O(text).
 
-use std::collections::BTreeSet;
+pub use tadoc::containment::{contain_panics, quiet_readers};
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::LazyLock;
 
+use datafusion::common::utils::datafusion_strsim::levenshtein;
+use datafusion::error::{DataFusionError, Result};
 use regex::{Captures, Regex};
+
+use tadoc::error::Error;
+
+/// Wraps `error` in the DataFusion variant with the same meaning. A wrapped DataFusion error is
+/// unwrapped.
+pub fn datafusion_error(error: Error) -> DataFusionError {
+    match error {
+        Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
+        Error::InvalidArgument { .. }
+        | Error::OutOfRange { .. }
+        | Error::PastEnd { .. }
+        | Error::InBatch { .. }
+        | Error::Cancelled => DataFusionError::Execution(error.to_string()),
+        Error::External { what, source } => match source.downcast::<DataFusionError>() {
+            Ok(inner) => *inner,
+            Err(source) => DataFusionError::External(Box::new(Error::External { what, source })),
+        },
+        other => DataFusionError::External(Box::new(other)),
+    }
+}
+
+/// Converts an error of string columns to the core's error with the same meaning and text.
+pub(crate) fn from_gsst(error: gsst::Error) -> Error {
+    match error {
+        gsst::Error::Format { file, section, offset, reason } => Error::Format { file, section, offset, reason },
+        gsst::Error::Version { file, expected, got } => Error::Version { file, expected, got },
+        gsst::Error::Checksum { file, section, offset, expected, got } => {
+            Error::Checksum { file, section, offset, expected, got }
+        }
+        gsst::Error::InvalidArgument { name, got, allowed } => Error::InvalidArgument { name, got, allowed },
+        gsst::Error::OutOfRange { what, got, len } => Error::OutOfRange { what, got, len },
+        gsst::Error::Capacity { what, requested, limit, knob } => Error::Capacity { what, requested, limit, knob },
+        gsst::Error::External { what, source } => Error::External { what, source },
+        other => Error::external("string column", other),
+    }
+}
+
+/// Wraps an error of string columns as [`datafusion_error`] does.
+pub(crate) fn gsst_error(error: gsst::Error) -> DataFusionError {
+    datafusion_error(from_gsst(error))
+}
+
+/// Wraps a DataFusion error for passing it through the core; [`datafusion_error`] unwraps it.
+pub(crate) fn core_error(error: DataFusionError) -> Error {
+    Error::external("query", error)
+}
+
+/// Returns the result of `work`, or an error about `what` if a library panics in it.
+///
+/// # Errors
+/// The panic, as an error of [`contain_panics`].
+pub async fn contain_panics_of<T>(what: &str, work: impl Future<Output = T>) -> Result<T> {
+    let mut work = pin!(work);
+    // After a panic the future is not polled again.
+    let polled = poll_fn(|context| match contain_panics(what, || work.as_mut().poll(context)) {
+        Ok(poll) => poll.map(Ok),
+        Err(error) => std::task::Poll::Ready(Err(datafusion_error(error))),
+    });
+    polled.await
+}
+
+/// Returns the error for a background task that was aborted or panicked.
+pub(crate) fn task_error(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+    datafusion_error(Error::external("background task", error))
+}
+
+/// Most similar names that an error lists.
+const MAX_NAMES: usize = 3;
+/// Most files of a folder that are compared with a name.
+const MAX_FILES: usize = 10_000;
+
+/// Returns the candidate closest to `name`, if it is near enough to be a typing error.
+pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_ascii_lowercase();
+    candidates
+        .map(|c| (levenshtein(&name, c), c))
+        .filter(|(distance, c)| *distance <= c.len().max(name.len()) / 3 + 1 && *distance < c.len())
+        .min()
+        .map(|(_, c)| c)
+}
+
+/// Returns `did you mean A or B?` for the candidates that are near enough to `name`, if there are any. Folders and
+/// endings that they share say nothing.
+pub(crate) fn did_you_mean(name: &str, candidates: BTreeSet<String>) -> Option<String> {
+    let (folder, last) = name.rfind('/').map_or(("", name), |at| name.split_at(at + 1));
+    let ending = last.rfind('.').filter(|&at| at > 0).map_or("", |at| &last[at..]);
+    let stem = |text: &str| {
+        let text = text.strip_prefix(folder).unwrap_or(text);
+        text.strip_suffix(ending).unwrap_or(text).to_owned()
+    };
+    let of_stems = candidates.into_iter().map(|candidate| (stem(&candidate), candidate));
+    let mut of_stems: BTreeMap<String, String> = of_stems.collect();
+    let mut similar = Vec::new();
+    while similar.len() < MAX_NAMES
+        && let Some(found) = closest(&stem(name), of_stems.keys().map(String::as_str)).map(str::to_owned)
+        && let Some(candidate) = of_stems.remove(&found)
+    {
+        similar.push(candidate);
+    }
+    (!similar.is_empty()).then(|| format!("did you mean {}?", similar.join(" or ")))
+}
+
+/// Returns the names of the files and folders beside `name` on the disk, as a statement writes them. A URL
+/// has none.
+pub(crate) fn files_beside(name: &str) -> BTreeSet<String> {
+    let folder = name.rsplit_once('/').map(|(folder, _)| folder);
+    if name.contains("://") {
+        return BTreeSet::new();
+    }
+    let listed = match folder {
+        None => ".",
+        Some("") => "/",
+        Some(folder) => folder,
+    };
+    let Ok(entries) = fs::read_dir(listed) else { return BTreeSet::new() };
+    let names = entries.take(MAX_FILES).flatten().map(|entry| entry.file_name().into_string());
+    let visible = names.flatten().filter(|name| !name.starts_with('.'));
+    match folder {
+        None => visible.collect(),
+        Some(folder) => visible.map(|file| format!("{folder}/{file}")).collect(),
+    }
+}
+
+/// Most characters of a text that an error repeats.
+const MAX_CHARS: usize = 120;
+
+/// Returns `text`, or its beginning and `…`.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
 
 /// Replacement for a secret.
 const MASK: &str = "***";
@@ -127,6 +271,32 @@ mod tests {
     use proptest::sample::select;
 
     use super::*;
+
+    #[test]
+    fn shared_folders_and_endings_say_nothing() {
+        let among =
+            |name: &str, names: &[&str]| did_you_mean(name, names.iter().map(|&name| name.to_owned()).collect());
+        let files = ["a/b/notes.tadoc", "a/b/laws.tadoc", "a/b/c"];
+        assert_eq!(among("a/b/nowhere.tadoc", &files), None);
+        assert_eq!(among("a/b/note.tadoc", &files).unwrap(), "did you mean a/b/notes.tadoc?");
+        let tables = ["ab", "abc", "abcd", "b", "zebra"];
+        assert_eq!(among("abx", &tables).unwrap(), "did you mean ab or abc or abcd?");
+    }
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let names = || ["corpus", "fold"].into_iter();
+        assert_eq!(closest("flod", names()), Some("fold"));
+        assert_eq!(closest("Corpse", names()), Some("corpus"));
+        assert_eq!(closest("separator", names()), None);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let long = "é".repeat(MAX_CHARS);
+        assert_eq!(shown(&long), long);
+        assert_eq!(shown(&format!("{long}a")), format!("{long}…"));
+    }
 
     /// Parts of statements, from which names and values of options arise.
     const PIECES: [&str; 26] = [

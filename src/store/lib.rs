@@ -43,16 +43,14 @@
 //!
 //! Reading order: `names` (of commits and files), `version` (the value, and its bytes), `staging`,
 //! `storage` (the operations at a location), `local` and `object` (folders that survive power loss,
-//! and object stores), `retry` (also threads), `abandoned` (files without a commit), `store` (the
-//! handle, and the choice of the storage), `part_file`, `change` and `commit` (the next version),
+//! and object stores), `retry` (also threads), `store` (the handle, the choice of the
+//! storage, and files without a commit), `part_file`, `commit` (a change, and the next version),
 //! `assemble` (a version as a corpus), `optimize` (parts built anew, and when that is due),
 //! `clean_up`, `known` (what a program keeps for its next run).
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
-mod abandoned;
 mod assemble;
-mod change;
 mod clean_up;
 mod commit;
 mod known;
@@ -70,8 +68,8 @@ mod version;
 pub use crate::optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun, RECOMPRESS_RATIO};
 pub use crate::retry::RetryPolicy;
 pub use assemble::{assemble, assemble_documents};
-pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
+pub use commit::Change;
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
 pub use names::CommitId;
 pub use object::ObjectPrefix;

@@ -6,9 +6,8 @@
 //! after     [    A     ][                 G                   ][    E     ][ f ]
 //! ```
 //!
-//! Reading order: [`plan`] (the choice of parts, and a run of them with its edits as a
-//! version of its own), [`rebuild`] (the new file). Every document keeps its id, path, text
-//! and user columns. A dropped document is empty afterwards, and its columns are NULL.
+//! [`plan`] has the choice of parts, a run of them with its edits as a version of its own, and the
+//! new file. Every document keeps its id, path, text and user columns. A dropped document is empty afterwards, and its columns are NULL.
 //!
 //! Time: O(bytes of the runs). Memory: the files of one run, as any reader holds them, and
 //! a block of text. Writers and readers are not blocked: later commits are moved behind the new
@@ -33,7 +32,6 @@
 //! which every commit writes, in a corpus that is so large that its share of edits stays small.
 
 mod plan;
-mod rebuild;
 
 use std::fmt;
 use std::ops::Range;
@@ -45,7 +43,7 @@ use tadoc::edits::Edit;
 use tadoc::error::{Error, Result};
 use tadoc::format::OpenLimits;
 
-use crate::change::Change;
+use crate::commit::Change;
 use crate::store::LivingStore;
 use crate::version::{Part, Version};
 

@@ -1,7 +1,7 @@
 //! `tadoc serve`: a server for SQL clients and browsers.
 //!
 //! ```text
-//! connections ─▶ access ─┬─▶ flight (Flight SQL: ADBC, JDBC) ─▶ metadata
+//! connections ─▶ access ─┬─▶ flight (Flight SQL: ADBC, JDBC)
 //!                        └─▶ http (page, /query, /healthz, /metrics)
 //!                                  └──▶ statements ─▶ the session of `tadoc sql`
 //! ```
@@ -18,8 +18,6 @@ mod access;
 mod connections;
 mod flight;
 mod http;
-mod memory;
-mod metadata;
 mod metrics;
 mod refusal;
 mod statements;

@@ -1,11 +1,52 @@
-//! The codec of all plan nodes of this crate.
+//! The codec of all plan nodes of this crate, and the gaps of the messages of plans in `datafusion-proto` 55.2:
+//! windows, and series without columns.
+//!
+//! The message of a window has the name and the arguments of a window function. It leaves out that the
+//! function ignores nulls, and that it runs over rows in the reverse order. The planner reverses a function
+//! where its rows are ordered the other way round already. The machine that gets the plan would compute other
+//! values.
+//!
+//! ```text
+//! lag(x) IGNORE NULLS            tadoc_ignoring_nulls_lag(x)
+//! lag(x), rows the other way     tadoc_reversed_lag(x)
+//! ```
+//!
+//! So [`NameWindows`] gives the planner functions whose names say both, and sessions that run parts of plans
+//! know functions of these names ([`know_windows`]). The message of an aggregate over a window leaves its
+//! `FILTER` out. Statements with one stay in one process ([`filters_windows`]).
+//!
+//! `SELECT count(*) FROM word_count('c'), generate_series(1, 3)` reads no column of the series, so its plan
+//! node has an empty projection. Its message has the schema behind the projection and not the projection
+//! itself, and the other end fails with "number of columns(1) must match number of fields(0)". The rule
+//! [`WholeSeries`] puts the projection into a node of its own:
+//!
+//! ```text
+//! LazyMemoryExec []   ─▶   ProjectionExec []
+//!                            LazyMemoryExec [value]
+//! ```
 
 use std::sync::Arc;
 
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::SchemaExt;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::expr::{NullTreatment, WindowFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{
+    Expr, LimitEffect, LogicalPlan, PartitionEvaluator, ReversedUDWF, Signature, WindowFunctionDefinition, WindowUDF,
+    WindowUDFImpl,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::memory::LazyMemoryExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use url::Url;
 
@@ -187,4 +228,199 @@ impl Decoder<'_> {
         };
         PortionsExec::from_facts(facts, inputs.to_vec(), schema, ordering)
     }
+}
+
+/// Returns true if `plan`, or a query in it, has an aggregate with a `FILTER` over a window. Such a plan does
+/// not travel: the message of a window leaves the filter out.
+///
+/// # Errors
+/// The errors of DataFusion's walk over a plan.
+pub fn filters_windows(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Window(window) = node {
+            is_found |= window.window_expr.iter().any(has_filter);
+        }
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_found)
+}
+
+fn has_filter(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => has_filter(&alias.expr),
+        Expr::WindowFunction(function) => function.params.filter.is_some(),
+        _ => false,
+    }
+}
+
+/// Adds [`NameWindows`] to the optimizer of a session that plans for other machines.
+pub(super) fn name_windows(builder: SessionStateBuilder) -> SessionStateBuilder {
+    builder.with_optimizer_rule(Arc::new(NameWindows))
+}
+
+/// Makes a session know the functions with the names of all its window functions.
+pub(super) fn know_windows(builder: &mut SessionStateBuilder) {
+    let functions = builder.window_functions().get_or_insert_default();
+    let mut named = Vec::new();
+    for function in functions.iter() {
+        for (is_reversed, ignores_nulls) in [(true, false), (false, true), (true, true)] {
+            named.push(NamedWindow::named(Arc::clone(function), is_reversed, ignores_nulls));
+        }
+    }
+    functions.extend(named);
+}
+
+/// Optimizer rule that gives window functions names that say how they run. See the module's description.
+#[derive(Debug)]
+struct NameWindows;
+
+impl OptimizerRule for NameWindows {
+    fn name(&self) -> &str {
+        "tadoc_name_windows"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !matches!(plan, LogicalPlan::Window(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let named = expr.transform_up(|expr| Ok(with_name(expr)))?;
+            Ok(named.update_data(|expr| name.restore(expr)))
+        })
+    }
+}
+
+/// Returns `expr` with a function that says how it runs, if the message of a window would leave it out.
+fn with_name(expr: Expr) -> Transformed<Expr> {
+    let Expr::WindowFunction(mut window) = expr else { return Transformed::no(expr) };
+    let ignores_nulls = window.params.null_treatment == Some(NullTreatment::IgnoreNulls);
+    match named_function(&window, ignores_nulls) {
+        Some(function) => {
+            window.fun = WindowFunctionDefinition::WindowUDF(function);
+            Transformed::yes(Expr::WindowFunction(window))
+        }
+        None => Transformed::no(Expr::WindowFunction(window)),
+    }
+}
+
+/// Returns the function to take in place of that of `window`; `None` if it travels as it is.
+fn named_function(window: &WindowFunction, ignores_nulls: bool) -> Option<Arc<WindowUDF>> {
+    let WindowFunctionDefinition::WindowUDF(function) = &window.fun else { return None };
+    let is_reversible = matches!(function.reverse_expr(), ReversedUDWF::Reversed(_));
+    let is_needed = (is_reversible || ignores_nulls) && !function.inner().is::<NamedWindow>();
+    is_needed.then(|| NamedWindow::named(Arc::clone(function), false, ignores_nulls))
+}
+
+/// A window function whose name says how it runs.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NamedWindow {
+    function: Arc<WindowUDF>,
+    is_reversed: bool,
+    ignores_nulls: bool,
+    name: String,
+}
+
+impl NamedWindow {
+    fn named(function: Arc<WindowUDF>, is_reversed: bool, ignores_nulls: bool) -> Arc<WindowUDF> {
+        let before = match (is_reversed, ignores_nulls) {
+            (false, false) => "",
+            (true, false) => "tadoc_reversed_",
+            (false, true) => "tadoc_ignoring_nulls_",
+            (true, true) => "tadoc_reversed_ignoring_nulls_",
+        };
+        let name = format!("{before}{}", function.name());
+        Arc::new(WindowUDF::from(Self { function, is_reversed, ignores_nulls, name }))
+    }
+}
+
+impl WindowUDFImpl for NamedWindow {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.function.expressions(args)
+    }
+
+    fn partition_evaluator(&self, args: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
+        self.function.partition_evaluator_factory(PartitionEvaluatorArgs::new(
+            args.input_exprs(),
+            args.input_fields(),
+            self.is_reversed,
+            self.ignores_nulls,
+        ))
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
+        self.function.field(args)
+    }
+
+    fn sort_options(&self) -> Option<SortOptions> {
+        self.function.sort_options()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.coerce_types(types)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDWF {
+        match self.function.reverse_expr() {
+            ReversedUDWF::Reversed(function) => {
+                ReversedUDWF::Reversed(Self::named(function, !self.is_reversed, self.ignores_nulls))
+            }
+            other => other,
+        }
+    }
+
+    fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        self.function.inner().limit_effect(args)
+    }
+}
+
+/// The optimizer rule that gives a series its column; see the head of the file.
+#[derive(Debug)]
+pub(super) struct WholeSeries;
+
+impl PhysicalOptimizerRule for WholeSeries {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| match node.downcast_ref().map(whole).transpose()?.flatten() {
+            Some(whole) => Ok(Transformed::yes(whole)),
+            None => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_whole_series"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Returns a projection to no column above the whole of `series`, or `None` if the series has a column or no
+/// rows.
+fn whole(series: &LazyMemoryExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let [generator] = series.generators().as_slice() else { return Ok(None) };
+    if !series.schema().fields().is_empty() {
+        return Ok(None);
+    }
+    // A generator tells its schema by its first rows. Those of a copy are not missed.
+    let copy = generator.read().reset_state();
+    let Some(rows) = copy.write().generate_next_batch()? else { return Ok(None) };
+    let whole = LazyMemoryExec::try_new(rows.schema(), vec![generator.read().reset_state()])?;
+    let projection = ProjectionExec::try_new(Vec::<ProjectionExpr>::new(), Arc::new(whole))?;
+    Ok(Some(Arc::new(projection)))
 }

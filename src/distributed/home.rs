@@ -16,8 +16,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
+use crate::codec::{know_windows, name_windows};
 use crate::exchanges::PlainExchanges;
-use crate::proto_gaps::{know_windows, name_windows};
 use datafusion_tadoc::travel::{AtWorker, CorpusCache, NameParquetFiles};
 use datafusion_tadoc::{DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt};
 

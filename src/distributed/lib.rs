@@ -35,39 +35,34 @@
 //! tables travel by [`TadocLogicalCodec`], and [`EngineHome`] makes the sessions there. The package
 //! `datafusion-tadoc-ballista` puts both together.
 //!
-//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
-//! `codec` (all nodes), `tasks` (which worker gets which runs), `exchanges` (what is known of rows of several
-//! tasks), `proto_gaps` (what messages of datafusion-proto leave out), `explain` (stages in plans),
-//! `connections` (to workers) and `session`; then `tables` (of logical plans) and `home`. `scale.md` says
+//! Reading order: `message` (bytes), `scans` (a scan, its message, and the scan that arrives), `codec` (all nodes,
+//! and what messages of datafusion-proto leave out), `tasks` (which worker gets which runs), `exchanges` (what is
+//! known of rows of several tasks), `connections` (to workers) and `session` (also stages in plans); then `tables` (of logical plans) and `home`. `scale.md` says
 //! what 10 TB on 100 workers would take.
 
 mod codec;
 mod connections;
 mod exchanges;
-mod explain;
 mod files;
 mod home;
 mod message;
-mod proto_gaps;
 mod scans;
 mod session;
 mod tables;
 mod tasks;
-mod travelled;
 
-pub use codec::TadocCodec;
+pub use codec::{TadocCodec, filters_windows};
 pub use connections::Credentials;
-pub use datafusion_distributed as engine;
-pub use datafusion_proto as proto;
-pub use datafusion_tadoc::with_stores;
 pub use home::EngineHome;
 pub use message::is_message;
-pub use proto_gaps::filters_windows;
 pub use session::{
     WORKER_VERSION, WorkerAccess, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
     worker_routes,
 };
 pub use tables::{TadocLogicalCodec, resolve_tables};
+pub use {datafusion_distributed as engine, datafusion_proto as proto};
+
+pub use datafusion_tadoc::with_stores;
 
 use std::fmt;
 

@@ -8,6 +8,10 @@
 //! Every request names the version of its sender, and a worker of another version refuses it. A
 //! connection that cannot be made, or whose other end is silent, ends in an error after
 //! [`SILENT_FOR`]: the machine may be gone, or stopped.
+//!
+//! The engine runs each stage once, and a recursive query runs its part again and again. Some windows cannot
+//! travel. Statements with either run in one process. DataFusion plans the statement behind `EXPLAIN` by itself,
+//! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -16,6 +20,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
+use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{config_err, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
@@ -23,19 +28,23 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::TaskContext;
+use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
-    ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest, GetWorkerInfoRequest,
+    ChannelResolver, CoordinatorToWorkerMsg, DistributedExec, DistributedExt, ExecuteTaskRequest, GetWorkerInfoRequest,
     GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey, Worker, WorkerChannel,
     WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerResolver, WorkerToCoordinatorMsg,
+    display_plan_ascii,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -47,10 +56,9 @@ use tonic::transport::{Endpoint, Server};
 use tower::ServiceExt;
 use url::Url;
 
+use crate::codec::{WholeSeries, filters_windows, know_windows, name_windows};
 use crate::connections::{Credentials, Requests, named, stop_of_request, unreachable};
 use crate::exchanges::PlainExchanges;
-use crate::explain::StagesPlanner;
-use crate::proto_gaps::{WholeSeries, know_windows, name_windows};
 use crate::tasks::{desired_tasks, divide, route};
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
@@ -457,6 +465,75 @@ impl WorkerChannel for NamedWorker {
     async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
         let info = self.worker.get_worker_info(request).await;
         info.map_err(|error| named(&self.url, "a check of its version", error))
+    }
+}
+
+/// Line above a plan that is not divided.
+const ONE_MACHINE: &str = "one task on this machine:\n";
+
+/// Planner that shows stages. It leaves all planning to the planner that makes them.
+#[derive(Debug)]
+pub(super) struct StagesPlanner {
+    planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+}
+
+impl StagesPlanner {
+    pub(super) fn new(planner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
+        Self { planner }
+    }
+
+    async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let planned = match &self.planner {
+            Some(planner) if !is_recursive(plan)? && !filters_windows(plan)? => {
+                planner.create_physical_plan(plan, session).await?
+            }
+            _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await?,
+        };
+        if planned.is::<DistributedExec>() {
+            return Ok(planned);
+        }
+        // Workers do so with what they get.
+        NameParquetFiles.optimize(planned, session.config_options())
+    }
+}
+
+/// Returns true if a part of `plan`, or of a query in it, runs again and again.
+fn is_recursive(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        is_found |= matches!(node, LogicalPlan::RecursiveQuery(_));
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_found)
+}
+
+#[async_trait]
+impl QueryPlanner for StagesPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.plan(logical_plan, session).await?;
+        let (LogicalPlan::Explain(explain), Some(explained)) = (logical_plan, plan.downcast_ref::<ExplainExec>())
+        else {
+            return Ok(plan);
+        };
+        // What is wrong with the statement is in the plan already.
+        let Ok(staged) = self.plan(&explain.plan, session).await else { return Ok(plan) };
+        let is_divided = staged.is::<DistributedExec>();
+        let shown = |plan: &StringifiedPlan| match plan.plan_type {
+            PlanType::FinalPhysicalPlan if is_divided => {
+                StringifiedPlan::new(PlanType::FinalPhysicalPlan, display_plan_ascii(staged.as_ref(), false))
+            }
+            PlanType::FinalPhysicalPlan => {
+                let text = format!("{ONE_MACHINE}{}", plan.plan);
+                StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)
+            }
+            _ => plan.clone(),
+        };
+        let plans = explained.stringified_plans().iter().map(shown).collect();
+        Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
     }
 }
 

@@ -36,21 +36,22 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
-use datafusion_tadoc::travel::{
-    CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, object_store,
-    parquet_format, parquet_options,
-};
-use datafusion_tadoc::{TadocTable, mask_secrets};
-use tadoc::text::{Fold, Synonyms};
 use url::Url;
 
 use crate::files::check_no_user;
 use crate::message::{
     self, FormatKind, ListingMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage, TableMessage,
 };
-use crate::scans::{bound_call, call, living, options_of, schema_bytes, schema_of, synonyms_of, texts_of};
-use crate::travelled::find_version;
+use crate::scans::{
+    bound_call, call, find_version, living, options_of, schema_bytes, schema_of, synonyms_of, texts_of,
+};
 use crate::{TravelError, refused};
+use datafusion_tadoc::travel::{
+    CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, object_store,
+    parquet_format, parquet_options,
+};
+use datafusion_tadoc::{TadocTable, mask_secrets};
+use tadoc::text::{Fold, Synonyms};
 
 /// Codec of the tables of this crate in logical plans: table functions, tables `STORED AS TADOC`, and
 /// tables of Parquet files with and without GSST columns. [`resolve_tables`] prepares a plan for it.

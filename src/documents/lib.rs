@@ -62,7 +62,7 @@
 )]
 
 mod archives;
-mod arrow_ipc;
+mod arrow_files;
 mod avro;
 mod charset;
 pub mod columns;
@@ -87,7 +87,6 @@ mod mail;
 #[cfg(feature = "office")]
 mod office;
 mod open;
-mod parquet;
 pub mod pattern;
 mod remarks;
 mod rows;
@@ -435,8 +434,8 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
             let delimiter = division.dialect.delimiter.or(Some(b'\t'));
             csv::read(column, Dialect { delimiter, ..division.dialect }, opened, rows)
         }
-        Documents::Parquet(column) => parquet::read(column, opened, rows),
-        Documents::Arrow(column) => arrow_ipc::read(column, opened, rows),
+        Documents::Parquet(column) => arrow_files::read_parquet(column, opened, rows),
+        Documents::Arrow(column) => arrow_files::read_ipc(column, opened, rows),
         Documents::Avro(field) => avro::read(field, opened, rows),
         #[cfg(feature = "warc")]
         Documents::Warc => warc::read(opened, head, rows),

@@ -16,7 +16,6 @@ mod open_document;
 mod open_xml;
 mod rtf;
 mod text;
-mod workbook;
 mod xml;
 
 use std::io::{self, BufRead, Read, Seek};
@@ -195,7 +194,7 @@ impl<R: Read + Seek> Package<'_, R> {
             Some(Kind::OpenDocument) => open_document::append(self, text)?,
             Some(Kind::Document(main)) => open_xml::append_document(self, &main, text)?,
             Some(Kind::Presentation(main)) => open_xml::append_presentation(self, &main, text)?,
-            Some(Kind::Workbook(main)) => workbook::append(self, &main, text)?,
+            Some(Kind::Workbook(main)) => open_xml::append(self, &main, text)?,
             None => return Ok(false),
         }
         Ok(true)

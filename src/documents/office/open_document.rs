@@ -13,8 +13,8 @@
 
 use std::io::{Read, Seek};
 
+use super::open_xml::one_line;
 use super::text::{Aside, Text};
-use super::workbook::one_line;
 use super::xml::{Element, Token, Xml};
 use super::{Fault, Package};
 

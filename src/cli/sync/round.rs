@@ -25,8 +25,8 @@ use tadoc_documents::display::grouped;
 use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::{Change, CommitKind, Version, WrittenPart};
 
-use super::documents::{Documents, Print, prints};
 use super::folder::{Files, Folder, Known, KnownFile, Listed};
+use super::{Documents, Print, prints};
 use crate::ingest::{DocumentFilter, Job, LeftOut, Shapes, Written, write};
 use crate::living::Living;
 

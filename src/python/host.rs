@@ -26,7 +26,7 @@ use pyo3::types::PyCapsule;
 use tokio::runtime::Handle;
 
 use crate::crossing::Crossing;
-use crate::crossing_functions::{CrossingFactory, CrossingFunction, CrossingScalar};
+use crate::crossing::{CrossingFactory, CrossingFunction, CrossingScalar};
 use crate::waiting::runtime;
 use crate::{Error, error_of};
 

@@ -15,8 +15,8 @@
 //!
 //! device        GSST columns as text on a GPU
 //! error_of      errors without the names of tables that the package made
-//! host          capsules for the package `datafusion`, over crossing (a plan as a table) and
-//!               crossing_functions
+//! host          capsules for the package `datafusion`, over crossing (a plan as a table, and
+//!               functions)
 //! ```
 //!
 //! Sessions are those of the command line (`tadoc_session::Session`), so errors have the same texts. The
@@ -28,7 +28,6 @@
 
 mod capsules;
 mod crossing;
-mod crossing_functions;
 #[cfg(feature = "cuda")]
 mod device;
 mod feed;

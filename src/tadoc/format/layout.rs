@@ -47,8 +47,7 @@ use crate::format::framing::{
     HEADER_BYTES, OpenLimits, POSTSCRIPT_BYTES, Postscript, SectionKind, SectionMeta, SegmentLayout,
 };
 use crate::grammar::Effort;
-use crate::segment::DocumentLength;
-use crate::segment::facts::DocIds;
+use crate::segment::{DocIds, DocumentLength};
 use crate::text::TokenizerProfile;
 
 /// Codec of columns, which are stored unchanged: Parquet compresses its data.

@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::ids::{DocId, WordId};
-use crate::read::decode::too_long;
 use crate::read::extract::{in_batch, slice_for};
+use crate::read::too_long;
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 

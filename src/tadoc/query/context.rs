@@ -39,7 +39,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::read::decode::{check_output_len, reserve};
+use crate::read::{check_output_len, reserve};
 use crate::segment::Corpus;
 use crate::text::Fold;
 

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::ids::DocId;
 use crate::segment::{Corpus, Cursor, Measure, Next, Segment, TEXT_SLACK, TextRuns};
 
-use super::decode::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, document_len_bytes, reserve};
+use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, document_len_bytes, reserve};
 
 /// Number of queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;

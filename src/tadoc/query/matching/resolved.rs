@@ -21,7 +21,7 @@ use crate::ids::DocId;
 use crate::interrupt::Canceller;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
-use crate::read::decode::too_long;
+use crate::read::too_long;
 use crate::segment::{Corpus, Segment};
 
 use super::occurrences::Item;

@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
 
-use super::facts::DocumentLength;
+use super::DocumentLength;
 
 use lens::Lens;
 

@@ -467,9 +467,9 @@ mod tests {
 
     #[test]
     fn the_largest_dictionaries_have_groups() {
-        let words: Vec<String> = (0..110_000).map(|i| format!("word{i:06}")).collect();
+        let words: Vec<String> = (0..110_000).map(|i| format!("word{i:036}")).collect();
         let dictionary = dictionary(&words, 3);
-        assert!(dictionary.bytes().len() >= MIN_BLOCKS_BYTES);
+        assert!(dictionary.bytes().len() >= MIN_CODED_BYTES);
         let layouts = [SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED];
         for (layout, codec) in layouts.into_iter().zip([BLOCKS, BLOCKS, HEADED_CODED]) {
             let encoded = encode(&dictionary, layout).unwrap();

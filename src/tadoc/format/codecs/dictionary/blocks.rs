@@ -111,8 +111,11 @@ fn encode_parts(dictionary: &Dictionary, shape: Shape) -> Result<(Vec<u8>, Vec<u
     Ok((head, lists))
 }
 
-/// Returns the bytes of tokens, the first token and the list of each block.
-fn blocks_for(dictionary: &Dictionary, shape: Shape) -> Result<Vec<(u64, &[u8], Vec<u8>)>> {
+/// The bytes of the tokens of a block, its first token and its list.
+type EncodedBlock<'a> = (u64, &'a [u8], Vec<u8>);
+
+/// Encodes the blocks of `dictionary`.
+fn blocks_for(dictionary: &Dictionary, shape: Shape) -> Result<Vec<EncodedBlock<'_>>> {
     let Shape { tokens_per_block, level } = shape;
     let starts: Vec<u32> = (0..dictionary.len()).step_by(tokens_per_block as usize).collect();
     let block_at = |&start: &u32| {

@@ -32,9 +32,10 @@ use object_store::{
 };
 use url::Url;
 
+use super::Sandbox;
 use super::files::RootedFiles;
 use super::prefixes::{check_user, server_of};
-use super::{Refusal, Refused, Sandbox};
+use super::refusal::{Refusal, Refused};
 
 /// Question for the sandbox of an environment.
 const PROBE: &str = "tadoc-safe";

@@ -21,8 +21,9 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
+use super::Sandbox;
+use super::refusal::{Refusal, Refused};
 use super::roots::{Entry, Rooted, Stat};
-use super::{Refusal, Refused, Sandbox};
 use crate::disk_paths::meta_of;
 
 /// The whole local file system. Only its names of files are used, and its writes after a check.

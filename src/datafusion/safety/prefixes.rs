@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use object_store::path::Path;
 use url::{Position, Url};
 
-use super::{Refusal, Refused};
+use super::refusal::{Refusal, Refused};
 use crate::errors::mask_secrets;
 
 /// URLs that are allowed, with everything below them.

@@ -20,7 +20,7 @@ use cap_std::fs::{Dir, Metadata};
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::Result;
 
-use super::{Refusal, Refused};
+use super::refusal::{Refusal, Refused};
 
 /// A folder, or one file in it.
 #[derive(Debug)]

@@ -22,7 +22,8 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::door::sandbox_of;
-use super::{Permission, Refusal, Refused, Sandbox};
+use super::refusal::{Refusal, Refused};
+use super::{Permission, Sandbox};
 
 /// Prefixes of settings that change only how answers and plans look.
 const HARMLESS: [&str; 4] =

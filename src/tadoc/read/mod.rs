@@ -34,7 +34,7 @@
 //! ```
 //!
 //! After a part of a segment was decoded, texts of its short elements are built
-//! ([`ElementTexts`]), which all decoders share. Documents are then copied from them, element by
+//! (`ElementTexts`), which all decoders share. Documents are then copied from them, element by
 //! element: O(elements entered + output).
 //!
 //! The memo (8 bytes a rule) stays valid as long as the output stays in the decoder, so batches of

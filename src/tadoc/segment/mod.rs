@@ -264,7 +264,7 @@ pub struct SegmentFacts {
 }
 
 /// Facts about the documents of consecutive segments. Document ids count from 0, as in a
-/// [`Corpus`](self::Corpus) of these segments.
+/// [`Corpus`] of these segments.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentFacts {
     segments: Vec<SegmentFacts>,

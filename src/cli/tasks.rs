@@ -210,6 +210,5 @@ fn documents_from_lists(
     let groups: Vec<Bytes> = groups.collect::<Outcome<_>>()?;
     let found = lists.read(&ids, &groups)?;
     let docs = condition.documents(&|word| found[ids.binary_search(&word).ok()?].as_ref());
-    let are_few = |num: u64| 8 * num < meta.num_docs.max(16) && 2 * num < meta.num_docs;
-    Ok(docs.filter(|docs| are_few(docs.len() as u64)))
+    Ok(docs.filter(|docs| meta.has_few(docs.len())))
 }

@@ -27,7 +27,7 @@ use crate::corpora::memory::{positions_memory, text_memory};
 use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
-use crate::corpora::units::{are_few, read_docs};
+use crate::corpora::units::read_docs;
 use crate::corpora::word_ids::exact_words;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
@@ -203,7 +203,8 @@ struct Counting<'a> {
 
 impl Counting<'_> {
     /// Returns the segment at `segment_idx` with the documents of `words`, whose `facts` are there unless all documents
-    /// lack the words, and the number of units that it took. Returns `None` if a list is left out, or there are no `words` because the segment is open.
+    /// lack the words, and the number of units that it took. Returns `None` if a list is left out, or there are no
+    /// `words` because the segment is open.
     async fn count_segment(
         &self,
         segment_idx: usize,
@@ -257,8 +258,7 @@ impl Counting<'_> {
         docs.sort_unstable();
         docs.dedup();
         let absent = self.file.unopened.get(&segment_idx).cloned().unwrap_or_default();
-        let num_docs = self.stored.open.footer.segments[segment_idx].num_docs;
-        if absent.units.are_many() || !are_few(&docs, num_docs) {
+        if absent.units.are_many() || !self.stored.open.footer.segments[segment_idx].has_few(docs.len()) {
             return Ok(None);
         }
         let words = match absent.words {

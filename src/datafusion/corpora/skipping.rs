@@ -1,7 +1,7 @@
 //! Skipping: files of which only the segments with sought words are opened.
 //!
 //! ```text
-//! stored dictionaries ─▶ those that may have the words ─▶ rules, searched for phrases ─▶ needed segments
+//! stored dictionaries ─▶ those that may have the words ─▶ needed segments
 //! ```
 //!
 //! Exact words are found by the heads of dictionaries and groups of their words. Everything else needs all words.
@@ -15,9 +15,7 @@
 //! The corpus of the opened segments is kept with its lists of documents and lengths, until a statement
 //! opens another segment. They hold for each query that needs no more segments than these.
 //!
-//! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
-//! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The
-//! next statement with another query opens it. Of a file with word lists, [`units`](super::units) suffice.
+//! Of a file with word lists, [`units`](super::units) of the needed segments suffice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};

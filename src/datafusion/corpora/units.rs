@@ -132,20 +132,13 @@ async fn read_part(
     let docs = sought.docs_in(&stored.open.footer, place, first_doc_id, found);
     match docs {
         Some(docs) if docs.is_empty() => Ok(Part::Nothing),
-        Some(docs) if are_few(&docs, meta.num_docs) => {
+        Some(docs) if meta.has_few(docs.len()) => {
             let (part, dictionary) = read_docs(context, stored, place, words, docs).await?;
             absent.units.note(part.num_decoded, part.num_units);
             Ok(Part::Units(Arc::new(part.segment), part.num_decoded, dictionary))
         }
         _ => Ok(Part::Whole),
     }
-}
-
-/// Returns true if `docs` are so few of `num_docs` documents that the others are not decoded. An eighth of many
-/// documents lies in about a third of the units, which take as long as the whole segment.
-pub(super) fn are_few(docs: &[u32], num_docs: u64) -> bool {
-    let num = docs.len() as u64;
-    8 * num < num_docs.max(16) && 2 * num < num_docs.max(2)
 }
 
 /// Documents of a segment that were read, and its dictionary, if that was read for them.

@@ -87,7 +87,7 @@ impl FileFormatFactory for GsstFormatFactory {
 /// `STORED AS GSST`.
 ///
 /// # Errors
-/// Those of planning such a table.
+/// The errors of planning such a table.
 pub(crate) async fn scan_with_text(
     session: &dyn Session,
     config: FileScanConfig,

@@ -178,6 +178,13 @@ impl SegmentMeta {
         }
     }
 
+    /// Returns true if `num_docs` of its documents are so few that the others are not decoded. An eighth
+    /// of many documents lies in about a third of the units, which take as long as the whole segment.
+    pub fn has_few(&self, num_docs: usize) -> bool {
+        let num_docs = num_docs as u64;
+        8 * num_docs < self.num_docs.max(16) && 2 * num_docs < self.num_docs.max(2)
+    }
+
     /// Returns the number of words and separators.
     pub(super) fn num_terminals(&self) -> u32 {
         self.num_words + self.num_separators

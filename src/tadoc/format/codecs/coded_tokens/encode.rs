@@ -39,8 +39,8 @@ trait Sink {
     }
 }
 
-/// Passes the tokens `ids` of `dictionary`, which begin with a block, to `sink`. `next_context` returns the context of a byte by the pair of bytes
-/// before it, and by the context of the last one.
+/// Passes the tokens `ids` of `dictionary`, which begin with a block, to `sink`. `next_context` returns the
+/// context of a byte by the pair of bytes before it, and by the context of the last one.
 fn put_tokens(
     sink: &mut impl Sink,
     dictionary: &Dictionary,

@@ -9,10 +9,11 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryLimit;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
 use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::living::{LivingView, explain_missing, make_version};
 use crate::corpora::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{read_range, store_of};
@@ -20,7 +21,6 @@ use crate::corpora::memory::{self, MemoryWhenUsed, Uses, estimate_bytes, positio
 use crate::corpora::open_file::OpenFile;
 use crate::corpora::sections::Sections;
 use crate::corpora::{CorpusCache, FactTable, Source};
-use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
 use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};
 
@@ -139,13 +139,12 @@ impl CorpusCache {
         let at_once = segments_at_once(context, source);
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let load = |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections, at_once).boxed();
-        let loads: Vec<_> = files.iter().map(load).collect();
         let files_at_once = match sections {
             // Reading takes longer than decoding.
             Sections::Facts => FILES_AT_ONCE,
             Sections::All | Sections::Words => files_at_once(files.iter().copied(), at_once),
         };
-        stream::iter(loads).buffered(files_at_once).try_collect().await
+        in_order(files.iter().map(load), files_at_once).await
     }
 
     /// Loads the file `open` of `source`, `at_once` segments in parallel. If several queries need it at the
@@ -178,11 +177,8 @@ impl CorpusCache {
             return Ok(segments.map(|s| (s.continues, s.paths.clone())).collect());
         }
         let store = store_of(&context.runtime, &open.file)?;
-        stream::iter(0..open.footer.segments.len())
-            .map(|segment_idx| load_paths(context, Arc::clone(&store), open, segment_idx))
-            .buffered(FILES_AT_ONCE)
-            .try_collect()
-            .await
+        let load = |segment_idx| load_paths(context, Arc::clone(&store), open, segment_idx).boxed();
+        in_order((0..open.footer.segments.len()).map(load), FILES_AT_ONCE).await
     }
 
     /// Returns the corpus of `source` if all of it is loaded.
@@ -215,11 +211,8 @@ impl CorpusCache {
             self.resize(&reservation, facts.memory_bytes(), keep)?;
             return Ok(Arc::new(LoadedFile::from_facts(facts, reservation, devices)));
         }
-        let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
-            .map(|segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx, sections))
-            .buffered(parallel)
-            .try_collect()
-            .await?;
+        let load = |segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx, sections).boxed();
+        let segments: Vec<Arc<Segment>> = in_order((0..open.footer.segments.len()).map(load), parallel).await?;
         let keep_no_copies = || segments.iter().for_each(|segment| segment.keep_no_copies());
         if open.portion.is_some() {
             keep_no_copies();
@@ -340,8 +333,7 @@ async fn load_paths(
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
     let read = move || read_paths(&path, &footer, segment_idx, &bytes, &limits);
-    let paths = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
-    Ok((meta.continues, paths.map_err(datafusion_error)?))
+    Ok((meta.continues, decoded(read).await?))
 }
 
 /// Reads the facts about the documents of each segment of `open`, `parallel` segments at a time.
@@ -351,9 +343,8 @@ async fn facts_of(
     open: &OpenFile,
     parallel: usize,
 ) -> Result<Vec<SegmentFacts>> {
-    let facts = stream::iter(0..open.footer.segments.len())
-        .map(|segment_idx| load_segment_facts(context, Arc::clone(&store), open, segment_idx));
-    facts.buffered(parallel).try_collect().await
+    let load = |segment_idx| load_segment_facts(context, Arc::clone(&store), open, segment_idx).boxed();
+    in_order((0..open.footer.segments.len()).map(load), parallel).await
 }
 
 async fn load_segment_facts(
@@ -368,8 +359,7 @@ async fn load_segment_facts(
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
     let read = move || read_document_facts(&path, &footer, segment_idx, &bytes, &limits);
-    let facts = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
-    facts.map_err(datafusion_error)
+    decoded(read).await
 }
 
 async fn load_segment(
@@ -391,6 +381,5 @@ async fn load_segment(
             read_segment(&path, &footer, segment_idx, &bytes, &limits)
         }
     };
-    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
-    segment.map(Arc::new).map_err(datafusion_error)
+    decoded(read).await.map(Arc::new)
 }

@@ -8,13 +8,14 @@
 //! [`Source`] is the input of one scan. `resolver` resolves locations outside of statements.
 //!
 //! Reading order: `glob`, `location` and `local_files` (files behind a location), `footer` and `open_file`
-//! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
+//! (files with footers), `decoding`, `sections` and `memory` (parts of a file and the memory they take),
 //! `word_ids` and `stored_file` (exact words of a segment that is not read), `loaded`, `loading`,
 //! `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
 //! `columns` (user columns), `living` (versions of living corpora), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
+mod decoding;
 mod facts;
 mod footer;
 pub(crate) mod glob;

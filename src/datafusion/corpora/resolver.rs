@@ -19,16 +19,17 @@ use bytes::Bytes;
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::corpora::OpenFile;
 use crate::corpora::cache::common_profile;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::footer::read_footer;
 use crate::corpora::living::LivingLocation;
 use crate::corpora::location::{ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of};
-use crate::errors::{core_error, datafusion_error, task_error};
+use crate::errors::{core_error, datafusion_error};
 use crate::throughput::num_cores;
 use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
 use tadoc::segment::{Corpus, Segment};
@@ -151,7 +152,7 @@ impl Resolver {
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let loads: Vec<_> =
             places.map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed()).collect();
-        let segments = stream::iter(loads).buffered(num_cores()).try_collect().await?;
+        let segments = in_order(loads, num_cores()).await?;
         Ok(Corpus::new(profile, segments))
     }
 }
@@ -211,7 +212,6 @@ impl FileAt {
         let bytes = self.read(footer.segments[segment_idx].byte_range()).await?;
         let (name, limits) = (self.file.path.clone(), limits.clone());
         let decode = move || read_segment(&name, &footer, segment_idx, &bytes, &limits);
-        let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
-        decoded.map(Arc::new).map_err(datafusion_error)
+        decoded(decode).await.map(Arc::new)
     }
 }

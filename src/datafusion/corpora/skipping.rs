@@ -22,9 +22,10 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use datafusion::error::Result;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
 
 use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::living::explain_missing;
 use crate::corpora::loaded::{AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once, too_little};
@@ -264,9 +265,9 @@ impl CorpusCache {
             Ok(self.load_part(context, source, stored, first, &keys, &sought).boxed())
         });
         let loads = loads.collect::<Result<Vec<_>>>()?;
-        let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter(), at_once));
         let explain = |error| too_little(context, source, error);
-        let parts: Vec<FilePart> = loads.try_collect().await.map_err(explain)?;
+        let files_at_once = files_at_once(source.corpora().iter(), at_once);
+        let parts: Vec<FilePart> = in_order(loads, files_at_once).await.map_err(explain)?;
         let num_units = parts.iter().map(|part| part.num_units).sum();
         let files: Vec<Arc<LoadedFile>> = parts.into_iter().map(|part| part.file).collect();
         if files.iter().all(|file| file.unopened.is_empty()) {
@@ -451,12 +452,9 @@ impl CorpusCache {
         let read = |&place: &usize| read_words(stored, place, &file.unopened[&place].words, sought).boxed();
         let has_heads = places.iter().all(|&place| sought.exact_words_in(&open.footer, place).is_some());
         let at_once = if has_heads { HEADS_AT_ONCE } else { FILES_AT_ONCE };
-        let reads: Vec<_> = places.iter().map(read).collect();
-        let reads: Vec<StoredWords> = stream::iter(reads).buffered(at_once).try_collect().await?;
-        let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
-        let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
-        let decoded = stream::iter(decodes).buffer_unordered(parallel);
-        let dictionaries: Vec<(usize, AbsentWords)> = decoded.try_collect().await?;
+        let reads: Vec<StoredWords> = in_order(places.iter().map(read), at_once).await?;
+        let decode = |(&place, words)| open_dictionary(context, open, place, words, sought).boxed();
+        let dictionaries: Vec<(usize, AbsentWords)> = in_order(places.iter().zip(reads).map(decode), parallel).await?;
         let mut unopened = file.unopened.clone();
         for (place, words) in dictionaries {
             unopened.entry(place).or_default().words = words;
@@ -507,10 +505,7 @@ impl CorpusCache {
             let words = file.unopened.get(&place).map(|absent| absent.words.clone()).unwrap_or_default();
             open_segment(context, stored, place, words).boxed()
         };
-        let loads: Vec<_> = missing.iter().map(load).collect();
-        // In any order, so that no core waits for the slowest segment before it.
-        let opened = stream::iter(loads).buffer_unordered(parallel);
-        let opened: Vec<(usize, Segment)> = opened.try_collect().await?;
+        let opened: Vec<(usize, Segment)> = in_order(missing.iter().map(load), parallel).await?;
         for (place, segment) in opened {
             unopened.remove(&place);
             segments[place] = Arc::new(segment);
@@ -597,7 +592,7 @@ async fn open_dictionary(
         };
         Ok((place, words))
     };
-    tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
+    decoded(open).await
 }
 
 /// Opens the absent segment at `place`, of which `words` are there already. Returns the place, too.
@@ -623,6 +618,5 @@ async fn open_segment(
         };
         read_segment_with(&path, &footer, place, &bytes, dictionary, &limits)
     };
-    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
-    Ok((place, segment.map_err(datafusion_error)?))
+    Ok((place, decoded(read).await?))
 }

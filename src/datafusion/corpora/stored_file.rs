@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::error::Result;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
 use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::loaded::LoadContext;
 use crate::corpora::location::{read_range, store_of};
 use crate::corpora::open_file::OpenFile;
 use crate::corpora::word_ids::WordIds;
-use crate::errors::{datafusion_error, task_error};
+use crate::errors::datafusion_error;
 use tadoc::format::{DictionaryHead, SegmentMeta, StoredLists};
 
 /// Length of a file that is read with one request, because another request takes longer than to
@@ -73,14 +74,12 @@ impl<'a> StoredFile<'a> {
         if words.is_empty() {
             return Ok(known);
         }
-        let ranges = known.head.ranges(&words).into_iter();
-        let reads = ranges.map(|range| self.read(range).boxed()).collect::<Vec<_>>();
-        let groups: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let groups = self.read_each(known.head.ranges(&words)).await?;
         let find = move || -> tadoc::Result<WordIds> {
             let ids = known.head.word_ids(&words, &groups)?;
             Ok(known.with(words.into_iter().zip(ids)))
         };
-        tokio::task::spawn_blocking(find).await.map_err(task_error)?.map_err(datafusion_error)
+        decoded(find).await
     }
 
     async fn read_head(&self, place: usize) -> Result<WordIds> {
@@ -100,9 +99,12 @@ impl<'a> StoredFile<'a> {
         let directory = self.read(range).await?;
         let (path, footer) = (&self.open.file.path, &self.open.footer);
         let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
-        let reads = lists.ranges(ids).into_iter().map(|range| self.read(range).boxed()).collect::<Vec<_>>();
-        let groups = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let groups = self.read_each(lists.ranges(ids)).await?;
         Ok((lists, groups))
+    }
+
+    async fn read_each(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        in_order(ranges.into_iter().map(|range| self.read(range).boxed()), FILES_AT_ONCE).await
     }
 
     pub(super) async fn read(&self, range: Range<u64>) -> Result<Bytes> {

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::error::Result;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
 
 use crate::corpora::CorpusCache;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile};
 use crate::corpora::loading::consumer_of;
 use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
@@ -26,7 +27,7 @@ use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{FilePart, SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
 use crate::corpora::word_ids::{WordIds, exact_words};
-use crate::errors::{datafusion_error, task_error};
+use crate::errors::datafusion_error;
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
 use tadoc::query::WordCondition;
 use tadoc::segment::{ListedWord, Segment};
@@ -68,8 +69,7 @@ impl CorpusCache {
             let absent = file.unopened.get(&place).cloned().unwrap_or_default();
             read_part(context, stored, place, absent, first_doc_id, sought).boxed()
         };
-        let reads: Vec<_> = places.iter().map(read).collect();
-        let parts: Vec<Part> = stream::iter(reads).buffered(parallel).try_collect().await?;
+        let parts: Vec<Part> = in_order(places.iter().map(read), parallel).await?;
         opening.free();
         let is_whole = |(&place, part): (&usize, &Part)| matches!(part, Part::Whole).then_some(place);
         let whole: Vec<usize> = places.iter().zip(&parts).filter_map(is_whole).collect();
@@ -176,8 +176,7 @@ pub(super) async fn read_docs(
         let decoded = read_documents_with(&path, &footer, place, &part(meta.rest_range()), tokens, &docs, &limits)?;
         Ok((decoded, read))
     };
-    let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
-    decoded.map_err(datafusion_error)
+    decoded(decode).await
 }
 
 /// Returns the condition on words of the segment at `place` that the head of its dictionary finds, of which `ids` are
@@ -220,8 +219,7 @@ async fn find_words(
         };
         of_words.word_condition(footer.profile, words, &limits)
     };
-    let found = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-    found.map_err(datafusion_error)
+    decoded(find).await
 }
 
 /// Returns the documents of the segment at `place` that meet `condition` by the lists of its words, or `None` if it
@@ -245,5 +243,5 @@ async fn documents_from_lists(
             None => condition.documents(&list),
         })
     };
-    tokio::task::spawn_blocking(find).await.map_err(task_error)?.map_err(datafusion_error)
+    decoded(find).await
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use crate::corpora::CorpusCache;
+use crate::corpora::decoding::decoded;
 use crate::corpora::living::view::LivingView;
 use crate::corpora::loaded::{LoadContext, LoadedFile};
 use crate::corpora::memory::{self, all_memory};
-use crate::errors::{datafusion_error, task_error};
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::assemble;
 
@@ -35,8 +35,7 @@ pub(crate) async fn make_version(
     let corpora = files.iter().map(|file| file.corpus(view.version.profile));
     let (corpora, making): (Vec<Corpus>, _) = (corpora.collect(), Arc::clone(view));
     let make = move || assemble(&making.version, corpora, &making.edits)?.snapshot();
-    let snapshot = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
-    let segments = snapshot.map_err(datafusion_error)?.segments().to_vec();
+    let segments = decoded(make).await?.segments().to_vec();
     let shared: HashSet<*const Segment> = files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
     let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
     let own: Vec<Arc<Segment>> = own.cloned().collect();

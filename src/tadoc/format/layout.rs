@@ -153,6 +153,13 @@ impl SegmentMeta {
         start.unwrap_or_default()..end.unwrap_or_default()
     }
 
+    /// Returns the range of the file that [`read_grammar`](crate::format::read_grammar) needs. It is empty if there is
+    /// no such section.
+    pub fn grammar_range(&self) -> Range<u64> {
+        let section = self.section(SectionKind::Grammar);
+        section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
+    }
+
     /// Returns the range of the file that [`DictionaryHead`](crate::format::DictionaryHead) needs to be
     /// opened. Returns `None` if the dictionary has no head.
     pub fn head_range(&self) -> Option<Range<u64>> {

@@ -53,7 +53,7 @@ mod writer;
 
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
-pub use partial_segment::{PartialSegment, read_documents, read_documents_with};
+pub use partial_segment::{PartialSegment, read_documents, read_documents_with, read_grammar};
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
     read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_with, read_words,

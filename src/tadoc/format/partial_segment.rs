@@ -15,6 +15,7 @@ use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
 use crate::format::reader::{StoredSegment, check_words, refuse_steep_rule, section_for};
+use crate::grammar::Grammar;
 use crate::segment::{Dag, Segment};
 use crate::text::Dictionary;
 
@@ -101,6 +102,24 @@ pub fn read_documents_with(
         _ => stored.segment(tokens(None)?, stored.grammar()?)?,
     };
     Ok(PartialSegment { segment, num_decoded, num_units })
+}
+
+/// Decodes the grammar of segment `segment_idx` of `file` alone. `bytes` must be exactly its
+/// [`grammar_range`](SegmentMeta::grammar_range). `file` is a name for error messages. The rest of the
+/// segment is not checked.
+///
+/// # Errors
+/// Same as [`read_segment`](crate::format::read_segment).
+pub fn read_grammar(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Grammar> {
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::grammar_range)?;
+    limits.check_memory(stored.meta.memory_bytes())?;
+    stored.grammar()
 }
 
 /// Returns the grammar of `stored` and the units of the documents `docs`, or `None` for another layout.

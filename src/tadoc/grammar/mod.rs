@@ -102,6 +102,11 @@ impl Grammar {
         &self.symbols[self.rule_range(rule_id)]
     }
 
+    /// Returns the elements of document `doc` in the root.
+    pub fn document(&self, doc: DocId) -> &[u32] {
+        &self.symbols[self.doc_offsets[doc.index()] as usize..self.doc_offsets[doc.index() + 1] as usize]
+    }
+
     /// Returns the elements of the root.
     pub fn root(&self) -> &[u32] {
         self.rule(RuleId::ROOT)

@@ -7,6 +7,7 @@
 //! hits       occurrences of each leaf, merged       rank   the best documents by BM25
 //! context    hits with their context, words near hits and how often
 //! leaf_lists documents with a leaf, kept for leaves that are asked for again
+//! leaf_words numbers of leaves from word lists and grammars, without opening segments
 //! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus, and its best part with hits marked
 //! grep       lines of text that match a regular expression
@@ -36,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `windows` (NEAR), `hits`, `search`, `leaf_lists`, `context`,
+//! Reading order: `language`, `matching`, `windows` (NEAR), `hits`, `search`, `leaf_lists`, `leaf_words`, `context`,
 //! `rank`, `batch`, `grep`, `text_hits`. Options of a search, hits, and hits counted by document are here.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
@@ -50,6 +51,7 @@ mod grep;
 mod hits;
 mod language;
 mod leaf_lists;
+mod leaf_words;
 mod matching;
 mod rank;
 mod search;
@@ -73,9 +75,10 @@ pub use grep::{
 };
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;
+pub use leaf_words::{LeafCounts, LeafWords, leaf_list, leaf_segment};
 pub use matching::{
-    DocSet, SegmentWords, TextPattern, WordCondition, candidate_docs, candidate_documents, documents_for_demands,
-    may_match, segments_for_query, segments_for_texts,
+    DocSet, SegmentWords, TextPattern, WordCondition, candidate_docs, candidate_documents, count_in_grammar,
+    documents_for_demands, may_match, segments_for_query, segments_for_texts,
 };
 pub use rank::{RankOptions, RankedDocument, Ranker};
 pub use search::{

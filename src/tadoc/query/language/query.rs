@@ -205,6 +205,28 @@ impl Query {
         &self.leaves
     }
 
+    /// Returns true if each leaf is a word or a phrase, wherever it stands.
+    pub fn is_of_phrases(&self) -> bool {
+        self.leaves.iter().all(|leaf| matches!(leaf, Leaf::Phrase(_)))
+    }
+
+    /// Returns the query in which each leaf is [one word](Self::leaf_word) that no text has, for segments made from the
+    /// [numbers of leaves](crate::query::leaf_segment).
+    #[must_use]
+    pub fn with_leaf_words(&self) -> Self {
+        let leaves = 0..self.leaves.len();
+        Self {
+            items: leaves.clone().map(|leaf| vec![WordPattern::exact(Self::leaf_word(leaf))]).collect(),
+            leaves: leaves.map(Leaf::Phrase).collect(),
+            root: self.root.clone(),
+        }
+    }
+
+    /// Returns the word for leaf `leaf`. It has a blank, which no word of a text has. Words of leaves are in order.
+    pub(in crate::query) fn leaf_word(leaf: usize) -> String {
+        format!(" {leaf:020}")
+    }
+
     /// Returns the query for one leaf of this query.
     pub(in crate::query) fn leaf_alone(&self, leaf: usize) -> Self {
         let (items, leaves, root) = Leaves::replaced(&self.items, &self.leaves[leaf..leaf + 1], &Expression::Leaf(0));

@@ -40,6 +40,7 @@ pub use candidates::{
     segments_for_query, segments_for_texts,
 };
 pub use sets::DocSet;
+pub use sweep::count_in_grammar;
 pub use word_condition::WordCondition;
 
 pub(crate) use climb::{climb, kept_count};

@@ -33,7 +33,8 @@ use crate::error::Result;
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
-use crate::segment::{Len, Segment};
+use crate::query::DocCounts;
+use crate::segment::{Len, Segment, WordList};
 
 use super::Found;
 use super::sets::{DocSet, WordSet};
@@ -52,10 +53,8 @@ const STEPS_PER_OCCURRENCE: u64 = 16;
 pub(in crate::query) struct Sweep<'a> {
     segment: &'a Segment,
     words: &'a [WordSet],
-    marks: Marks,
-    /// Documents with occurrences, ascending, and the number of them.
-    counts: Vec<(DocId, u64)>,
-    /// Elements that a walk of these documents takes.
+    totals: Totals,
+    /// Elements that a walk of the documents takes.
     num_steps: u64,
 }
 
@@ -141,16 +140,11 @@ impl Marks {
         let ends = vec![Ends::OTHER, Ends::WORDLESS];
         let indexes = ends.iter().copied().zip(OTHER..).collect();
         let num_elements = grammar.num_terminals as usize + grammar.num_rules();
-        let mut all = Self { marks: Vec::with_capacity(num_elements), ends, indexes };
-        for places in places {
-            let mark = match places {
-                0 => OTHER,
-                places => all.index(Ends::from_word(places, words.len()))?,
-            };
-            all.marks.push(mark);
+        let mut all = Self { marks: vec![OTHER; num_elements], ends, indexes };
+        for (word, places) in places.into_iter().enumerate().filter(|&(_, places)| places != 0) {
+            all.marks[word] = all.index(Ends::from_word(places, words.len()))?;
         }
-        all.marks.resize(grammar.num_terminals as usize, WORDLESS);
-        all.marks.resize(num_elements, OTHER);
+        all.marks[num_words as usize..grammar.num_terminals as usize].fill(WORDLESS);
         Some(all)
     }
 
@@ -211,8 +205,8 @@ impl Marks {
     }
 
     /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are
-    /// rules.
-    fn count(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
+    /// rules, which have as many as `inside` says by index.
+    fn count(&self, elements: &[u32], num_terminals: u32, inside: &[u64]) -> u64 {
         let (mut begun, mut count) = (0, 0u64);
         for &element in elements {
             match self.marks[element as usize] {
@@ -220,11 +214,13 @@ impl Marks {
                 WORDLESS => {}
                 mark => {
                     let next = self.ends[usize::from(mark)];
-                    count += u64::from((begun & next.finished).count_ones());
+                    let mut here = u64::from((begun & next.finished).count_ones());
                     if next.is_holding {
                         let rule_idx = element.checked_sub(num_terminals);
-                        count += rule_idx.map_or(1, |idx| inside.counts[idx as usize]);
+                        here = here.saturating_add(rule_idx.map_or(1, |idx| inside[idx as usize]));
                     }
+                    // A file may declare more than a number holds.
+                    count = count.saturating_add(here);
                     begun = next.begun | (begun & next.inside) << next.num_words;
                 }
             }
@@ -233,13 +229,11 @@ impl Marks {
     }
 
     /// Returns the number of elements that a walk of `elements` takes, with those of rules that it
-    /// enters.
-    fn num_steps(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
+    /// enters, which `inside` has by index.
+    fn num_steps(&self, elements: &[u32], num_terminals: u32, inside: &[u64]) -> u64 {
         let holding = elements.iter().filter(|&&element| self.for_element(element).is_holding);
         let entered = holding.filter_map(|element| element.checked_sub(num_terminals));
-        entered.fold(elements.len() as u64, |num_steps, rule_idx| {
-            num_steps.saturating_add(inside.num_steps[rule_idx as usize])
-        })
+        entered.fold(elements.len() as u64, |num_steps, rule_idx| num_steps.saturating_add(inside[rule_idx as usize]))
     }
 }
 
@@ -251,12 +245,70 @@ fn plain(marks: impl Iterator<Item = u8>) -> Option<u8> {
     (any <= WORDLESS).then_some(all)
 }
 
-/// Numbers of each rule that holds an occurrence, by index; 0 for the others.
-struct Inside {
-    /// Occurrences in it.
-    counts: Vec<u64>,
-    /// Elements that a walk of it takes.
-    num_steps: Vec<u64>,
+/// Occurrences of an item in the documents of a grammar.
+#[derive(Debug)]
+struct Totals {
+    marks: Marks,
+    /// Documents with occurrences, ascending, and the number of them.
+    counts: DocCounts,
+}
+
+impl Totals {
+    /// Counts the occurrences of the consecutive `words` in the rules of `grammar`, whose first `num_words` elements
+    /// are words, and in the documents of `filter` (all if there is none). Returns `None` for an item whose words meet
+    /// in too many ways.
+    fn new(grammar: &Grammar, num_words: u32, words: &[WordSet], filter: Option<&DocSet>) -> Option<Self> {
+        let num_terminals = grammar.num_terminals;
+        let mut marks = Marks::from_terminals(grammar, num_words, words)?;
+        let mut inside = vec![0; grammar.num_rules()];
+        let _ = marks.mark_rules(grammar, |marks, rule_id| {
+            inside[rule_id.index()] = marks.count(grammar.rule(rule_id), num_terminals, &inside);
+            ControlFlow::Continue(())
+        })?;
+        let docs = grammar.docs().filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
+        let mut counts = Vec::new();
+        for doc in docs {
+            let elements = grammar.document(doc);
+            if plain(marks.for_all(elements)).is_none() {
+                let count = marks.count(elements, num_terminals, &inside);
+                counts.extend((count > 0).then_some((doc, count)));
+            }
+        }
+        Some(Self { marks, counts })
+    }
+
+    /// Returns the number of elements that a walk of the documents takes.
+    fn num_steps(&self, grammar: &Grammar) -> u64 {
+        let (marks, num_terminals) = (&self.marks, grammar.num_terminals);
+        let mut inside = vec![0; grammar.num_rules()];
+        for rule_id in grammar.rule_ids().skip(1).rev() {
+            if marks.for_element(grammar.element_for(rule_id)).is_holding {
+                inside[rule_id.index()] = marks.num_steps(grammar.rule(rule_id), num_terminals, &inside);
+            }
+        }
+        let docs = self.counts.iter();
+        let steps = docs.map(|&(doc, _)| marks.num_steps(grammar.document(doc), num_terminals, &inside));
+        steps.fold(0, u64::saturating_add)
+    }
+}
+
+/// Returns the documents of `grammar`, whose first `num_words` elements are words, in which words of the ids `words`
+/// follow each other, one of each entry, with the number of occurrences. Returns `None` for a phrase of more than 16
+/// words, for one whose words meet in too many ways, and for numbers of more than 32 bits.
+///
+/// It needs O(elements of the grammar) time and no dictionary. Every other terminal is a separator.
+pub fn count_in_grammar(grammar: &Grammar, num_words: u32, words: &[Vec<u32>]) -> Option<WordList> {
+    if words.len() > MAX_WORDS {
+        return None;
+    }
+    let words: Vec<WordSet> = words.iter().map(|ids| WordSet::from_ids(ids)).collect();
+    let counts = Totals::new(grammar, num_words, &words, None)?.counts;
+    let mut list = WordList::default();
+    for (doc, count) in counts {
+        list.docs.push(doc.into());
+        list.counts.push(u32::try_from(count).ok()?);
+    }
+    Some(list)
 }
 
 impl<'a> Sweep<'a> {
@@ -265,41 +317,16 @@ impl<'a> Sweep<'a> {
     /// too many ways.
     pub fn new(segment: &'a Segment, words: &'a [WordSet], filter: Option<&DocSet>) -> Option<Self> {
         let grammar = segment.dag.grammar();
-        let num_terminals = grammar.num_terminals;
-        let mut marks = Marks::from_terminals(grammar, segment.dag.num_words(), words)?;
-        let zeros = vec![0; grammar.num_rules()];
-        let mut inside = Inside { counts: zeros.clone(), num_steps: zeros };
-        let _ = marks.mark_rules(grammar, |marks, rule_id| {
-            let elements = grammar.rule(rule_id);
-            let count = marks.count(elements, num_terminals, &inside);
-            let num_steps = marks.num_steps(elements, num_terminals, &inside);
-            inside.counts[rule_id.index()] = count;
-            inside.num_steps[rule_id.index()] = num_steps;
-            ControlFlow::Continue(())
-        })?;
-        let docs = grammar.docs().filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
-        let mut counts = Vec::new();
-        let mut num_steps = 0u64;
-        for doc in docs {
-            let elements = &grammar.symbols[segment.dag.doc_range(doc)];
-            if plain(marks.for_all(elements)).is_some() {
-                continue;
-            }
-            let count = marks.count(elements, num_terminals, &inside);
-            if count > 0 {
-                counts.push((doc, count));
-                let more = marks.num_steps(elements, num_terminals, &inside);
-                num_steps = num_steps.saturating_add(more);
-            }
-        }
-        Some(Self { segment, words, marks, counts, num_steps })
+        let totals = Totals::new(grammar, segment.dag.num_words(), words, filter)?;
+        let num_steps = totals.num_steps(grammar);
+        Some(Self { segment, words, totals, num_steps })
     }
 
     /// Returns the documents with occurrences, ascending, and the number of occurrences in each.
     /// Returns `None` for an item of more than 16 words, of which only the walk knows the
     /// occurrences.
     pub fn counts(&self) -> Option<&[(DocId, u64)]> {
-        (self.words.len() <= MAX_WORDS).then_some(&self.counts)
+        (self.words.len() <= MAX_WORDS).then_some(&self.totals.counts)
     }
 
     /// Returns true if a walk to all occurrences takes few steps for the size of the segment.
@@ -307,7 +334,7 @@ impl<'a> Sweep<'a> {
         let num_elements = self.segment.dag.grammar().symbols.len() as u64;
         let max_steps = MIN_STEPS.max(STEPS_PER_ELEMENT * num_elements);
         let beside = |&(_, count): &(DocId, u64)| count.saturating_mul(STEPS_PER_OCCURRENCE);
-        let num_steps = self.counts.iter().map(beside).fold(self.num_steps, u64::saturating_add);
+        let num_steps = self.totals.counts.iter().map(beside).fold(self.num_steps, u64::saturating_add);
         num_steps <= max_steps
     }
 
@@ -316,7 +343,7 @@ impl<'a> Sweep<'a> {
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn for_each(&self, interrupt: &mut Interrupt<'_>, mut found: impl FnMut(DocId, Found)) -> Result<()> {
-        for &(doc, _) in &self.counts {
+        for &(doc, _) in &self.totals.counts {
             self.walk(doc, interrupt, &mut |occurrence| found(doc, occurrence))?;
         }
         Ok(())
@@ -338,7 +365,7 @@ impl<'a> Sweep<'a> {
             };
             let element = symbols[position];
             let read = level.read;
-            let ends = self.marks.for_element(element);
+            let ends = self.totals.marks.for_element(element);
             level.read = read.then(ends);
             let mut crossing = read.crossing(ends);
             while crossing != 0 {

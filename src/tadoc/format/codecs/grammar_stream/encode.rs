@@ -1,5 +1,7 @@
 //! Encoder of the grammar section with entry points.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::format::cursor::push_varint;
 use crate::format::entropy::monotone::encode_monotone;
@@ -191,8 +193,7 @@ impl Coding {
         let mut members = Vec::new();
         let end = num_uses.len() as u32;
         let num_named = [0..grammar.num_terminals, grammar.num_terminals..end].map(|ids| {
-            let mut ids: Vec<u32> = ids.filter(|&id| num_uses[id as usize] > 0).collect();
-            ids.sort_by_key(|&id| std::cmp::Reverse(num_uses[id as usize]));
+            let mut ids = most_used_first(ids, &num_uses);
             let mut rest = &mut ids[..];
             for width in group_widths(rest.len() as u32) {
                 let (group, others) = rest.split_at_mut(1 << width);
@@ -270,4 +271,13 @@ impl Coding {
             encode_monotone(out, &ids, limit.into());
         }
     }
+}
+
+/// Returns those of `ids` that are used, in order of falling use and then of the id.
+fn most_used_first(ids: Range<u32>, num_uses: &[u32]) -> Vec<u32> {
+    // One number for both is compared without a look-up.
+    let used = ids.filter(|&id| num_uses[id as usize] > 0);
+    let mut keys: Vec<u64> = used.map(|id| u64::from(!num_uses[id as usize]) << 32 | u64::from(id)).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|key| key as u32).collect()
 }

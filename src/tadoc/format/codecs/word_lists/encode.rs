@@ -1,8 +1,16 @@
 //! Encoder of word lists.
 //!
 //! Codes are made for all lists, and then the lists are cut down to the budget: words of few documents
-//! get lists of regions, those of the fewest documents first, and the longest lists are left out. It
-//! needs O(entries) time, three times over where the budget is exceeded.
+//! get lists of regions, those of the fewest documents first, and the longest lists are left out.
+//!
+//! ```text
+//! words of      1 document    2 and 3    4 to 7    …    others
+//! in full       counts of classes        …              …           ┐ sums of these are the counts of
+//! by regions    counts of classes        …                          ┘ every choice, and its bits
+//! ```
+//!
+//! Entries are looked at once for the counts and once to be written, and once more if lists are left out. It needs
+//! O(entries) time.
 
 use crate::format::cursor::push_varint;
 use crate::format::entropy::prefix_code::{BitWriter, Class, Code, classes_by_len};
@@ -25,19 +33,22 @@ pub(in crate::format) fn encode(documents: &WordDocuments, regions: &Regions, ma
     let classes = classes_by_len();
     let max_bits = 8 * max_bytes as u64;
     let mut lists = Lists { documents, regions, near_class: 0 };
-    let mut counts = lists.class_counts();
-    let mut codes = codes_for(&classes, &counts);
-    let mut bits = lists.bits(&codes);
-    if bits.iter().sum::<u64>() > max_bits {
-        lists.near_class = lists.near_class_within(&classes, &bits, max_bits);
-        counts = lists.class_counts();
-        codes = codes_for(&classes, &counts);
-        bits = lists.bits(&codes);
+    let choices = Choices::new(&lists);
+    let mut used = choices.counts(0);
+    let mut codes = codes_for(&classes, &used);
+    if used.num_bits(&codes) > max_bits {
+        lists.near_class = choices.near_class_within(&classes, max_bits);
+        used = choices.counts(lists.near_class);
+        codes = codes_for(&classes, &used);
     }
-    let is_listed = words_within(&bits, max_bits);
+    let is_listed = if used.num_bits(&codes) > max_bits {
+        words_within(&lists.bits(&codes), max_bits)
+    } else {
+        vec![true; documents.num_words() as usize]
+    };
     let mut directory = Vec::new();
     regions.push(&mut directory);
-    push_codes(&counts, &codes, &mut directory);
+    push_codes(&used.with_unlisted(), &codes, &mut directory);
     let mut bytes = Vec::new();
     for first in (0..documents.num_words()).step_by(GROUP_WORDS as usize) {
         let mut writer = Writer { codes: &codes, classes: &classes, bits: BitWriter::default() };
@@ -56,8 +67,8 @@ pub(in crate::format) fn encode(documents: &WordDocuments, regions: &Regions, ma
     (directory, bytes)
 }
 
-fn codes_for<'a>(classes: &'a [Class], counts: &[[u64; NUM_CLASSES]]) -> Vec<Code<'a>> {
-    counts.iter().map(|counts| Code::for_counts(classes, counts)).collect()
+fn codes_for<'a>(classes: &'a [Class], counts: &ClassCounts) -> Vec<Code<'a>> {
+    counts.with_unlisted().iter().map(|counts| Code::for_counts(classes, counts)).collect()
 }
 
 /// Appends the used contexts and their codes to `directory`.
@@ -98,11 +109,95 @@ trait Sink {
 }
 
 /// Counts the classes of the numbers of each context.
+#[derive(Clone)]
 struct ClassCounts(Vec<[u64; NUM_CLASSES]>);
 
+impl ClassCounts {
+    fn new() -> Self {
+        Self(vec![[0; NUM_CLASSES]; NUM_CONTEXTS])
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (counts, others) in self.0.iter_mut().zip(&other.0) {
+            counts.iter_mut().zip(others).for_each(|(count, other)| *count += other);
+        }
+    }
+
+    /// Returns the bits of the counted numbers.
+    fn num_bits(&self, codes: &[Code<'_>]) -> u64 {
+        let of_context = |(counts, code): (&[u64; NUM_CLASSES], &Code<'_>)| {
+            let used = (0u8..).zip(counts).filter(|(_, count)| **count > 0);
+            used.map(|(class, count)| count * code.num_bits(class)).sum::<u64>()
+        };
+        self.0.iter().zip(codes).map(of_context).sum()
+    }
+
+    /// Returns the counts with a word that is not listed, which has the number 0.
+    fn with_unlisted(&self) -> Vec<[u64; NUM_CLASSES]> {
+        let mut counts = self.0.clone();
+        counts[DF][0] += 1;
+        counts
+    }
+}
+
 impl Sink for ClassCounts {
+    #[inline]
     fn put(&mut self, context: usize, number: u32) {
         self.0[context][usize::from(class_of(number))] += 1;
+    }
+}
+
+/// Number of classes of words that may have lists of regions.
+const NUM_NEAR_CLASSES: usize = MAX_NEAR_CLASS as usize + 1;
+
+/// Counts of the numbers of all lists, for each choice of words with lists of regions.
+struct Choices {
+    /// Of words that may have lists of regions, by class: their lists in full.
+    full: [ClassCounts; NUM_NEAR_CLASSES],
+    /// Their lists of regions.
+    near: [ClassCounts; NUM_NEAR_CLASSES],
+    /// Of the other words.
+    others: ClassCounts,
+}
+
+impl Choices {
+    fn new(lists: &Lists<'_>) -> Self {
+        let none = || std::array::from_fn(|_| ClassCounts::new());
+        let mut choices = Self { full: none(), near: none(), others: ClassCounts::new() };
+        let near = Lists { near_class: MAX_NEAR_CLASS, ..*lists };
+        for word in 0..lists.documents.num_words() {
+            let may_be_near = near.is_near(word);
+            let class = usize::from(lists.class_for(word));
+            let full = if may_be_near { &mut choices.full[class] } else { &mut choices.others };
+            lists.put_word(full, word);
+            if may_be_near {
+                near.put_word(&mut choices.near[class], word);
+            }
+        }
+        choices
+    }
+
+    /// Returns the counts if words up to `near_class` have lists of regions.
+    fn counts(&self, near_class: u8) -> ClassCounts {
+        let (near, full) = (&self.near[..=usize::from(near_class)], &self.full[usize::from(near_class) + 1..]);
+        let mut sum = self.others.clone();
+        near.iter().chain(full).for_each(|counts| sum.add(counts));
+        sum
+    }
+
+    /// Returns the least class of words whose lists must be of regions so that all have at most
+    /// `max_bits`, or the greatest class that is allowed.
+    fn near_class_within(&self, classes: &[Class], max_bits: u64) -> u8 {
+        let (all_full, all_near) = (self.counts(0), self.counts(MAX_NEAR_CLASS));
+        let (full_codes, near_codes) = (codes_for(classes, &all_full), codes_for(classes, &all_near));
+        let mut left = i128::from(all_full.num_bits(&full_codes));
+        let mut class = 0;
+        while class < MAX_NEAR_CLASS && left > i128::from(max_bits) {
+            class += 1;
+            let (full, near) = (&self.full[usize::from(class)], &self.near[usize::from(class)]);
+            left -= i128::from(full.num_bits(&full_codes)) - i128::from(near.num_bits(&near_codes));
+        }
+        class
     }
 }
 
@@ -143,47 +238,14 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    fn class_counts(&self) -> Vec<[u64; NUM_CLASSES]> {
-        let mut counted = ClassCounts(vec![[0; NUM_CLASSES]; NUM_CONTEXTS]);
-        for word in 0..self.documents.num_words() {
-            self.put_head(&mut counted, word);
-            self.put_body(&mut counted, word);
-        }
-        // A word that is not listed has the number 0.
-        counted.0[DF][0] += 1;
-        counted.0
-    }
-
     /// Returns the bits of the list of each word.
     fn bits(&self, codes: &[Code<'_>]) -> Vec<u64> {
         let of_word = |word: u32| {
             let mut count = BitCount { codes, num_bits: 0 };
-            self.put_head(&mut count, word);
-            self.put_body(&mut count, word);
+            self.put_word(&mut count, word);
             count.num_bits
         };
         (0..self.documents.num_words()).map(of_word).collect()
-    }
-
-    /// Returns the least class of words whose lists must be of regions so that all have at most
-    /// `max_bits`, or the greatest class that is allowed. Without regions the lists have `bits`.
-    fn near_class_within(&self, classes: &[Class], bits: &[u64], max_bits: u64) -> u8 {
-        let near = Lists { near_class: MAX_NEAR_CLASS, ..*self };
-        let near_bits = near.bits(&codes_for(classes, &near.class_counts()));
-        let mut saved_bits = [0i128; MAX_NEAR_CLASS as usize + 1];
-        for word in 0..self.documents.num_words() {
-            if near.is_near(word) {
-                let saved = i128::from(bits[word as usize]) - i128::from(near_bits[word as usize]);
-                saved_bits[usize::from(self.class_for(word))] += saved;
-            }
-        }
-        let mut left = i128::from(bits.iter().sum::<u64>());
-        let mut class = 0;
-        while class < MAX_NEAR_CLASS && left > i128::from(max_bits) {
-            class += 1;
-            left -= saved_bits[usize::from(class)];
-        }
-        class
     }
 
     fn class_for(&self, word: u32) -> u8 {
@@ -206,6 +268,11 @@ impl Lists<'_> {
             writer.bits.push(body.num_bits as u32, width);
         }
         self.put_body(writer, word);
+    }
+
+    fn put_word(&self, sink: &mut impl Sink, word: u32) {
+        self.put_head(sink, word);
+        self.put_body(sink, word);
     }
 
     fn put_head(&self, sink: &mut impl Sink, word: u32) {

@@ -2,7 +2,7 @@
 //! anew from the texts. Loaded data is kept, and a statement reads one version.
 
 mod few_files;
-mod reads;
+pub(crate) mod reads;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -389,7 +389,7 @@ async fn segments_are_searched_side_by_side() {
     let frame = four.sql(&format!("SELECT * FROM {searched}")).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     assert_eq!(plan.output_partitioning().partition_count(), 4);
-    let ordered = format!("EXPLAIN SELECT doc_id FROM {searched} ORDER BY doc_id");
+    let ordered = format!("EXPLAIN SELECT doc_id, word_index FROM {searched} ORDER BY doc_id");
     let plan = table(&four, &ordered).await;
     assert!(plan.contains("SortPreservingMergeExec") && !plan.contains("SortExec"), "{plan}");
     let hits = batches(&one, &format!("SELECT doc_id FROM {searched}")).await.unwrap();

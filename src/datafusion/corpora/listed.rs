@@ -1,129 +1,151 @@
-//! Words from lists: corpora that have only the words of a query, each as often as in the documents.
+//! Leaves from lists: corpora that have only the words and phrases of a query, each as often as in the documents.
 //!
 //! ```text
-//! dictionaries ─▶ ids of the words ─▶ ranges of their lists ─▶ documents and counts ─┐
-//! paths and lengths of the documents ────────────────────────────────────────────────┴▶ counted segments
+//! dictionaries ─▶ ids of the words ─▶ their lists ─▶ numbers of leaves ─────────────────┐
+//!                                          └▶ documents to read, or all of the grammar ─┤
+//! paths and lengths of the documents ───────────────────────────────────────────────────┴▶ counted segments
 //! ```
 //!
-//! Files of the layout `indexed` have a list of documents for each word. A query of single words about
-//! documents and numbers reads the lists of its words and no grammar, so it costs what its answer costs.
-//! Such a corpus answers this query alone and is not kept. The dictionaries and the facts about documents
-//! are kept, as for other statements.
+//! Files of the layout `indexed` have a list of documents for each word. A query about documents and numbers
+//! reads the lists of its words, so it costs what its answer costs. Such a corpus answers this query alone and is
+//! not kept. The dictionaries and the facts about documents are kept, as for other statements.
 //!
-//! Under a budget the lists of words of few documents name documents near them, which are decoded and counted.
-//! The budget leaves out the longest lists, too, and a pattern may match too many words. The segments in which that
-//! is so are opened, and kept as by any search. So are segments without lists: texts that repeat so much that their
-//! grammar is shorter than lists. Files without any lists are searched as others are.
+//! Lists do not tell all. Under a budget those of few documents have no numbers and the longest ones are left out,
+//! and they never tell which words follow each other. Then a few documents are read, or the grammar alone is counted:
+//! without the words, which take most of the time of opening a segment. If statements come back to a segment, it is
+//! opened, and kept as by any search. A phrase in a document that was cut needs the text, so such files are searched
+//! as others are.
 
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
+use futures::future::try_join;
 
 use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile};
-use crate::corpora::loading::{consumer_of, segments_at_once};
-use crate::corpora::memory::{positions_memory, text_memory};
+use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once};
+use crate::corpora::memory::{counting_bytes, positions_memory, text_memory};
 use crate::corpora::sections::Sections;
 use crate::corpora::skipping::{SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
 use crate::corpora::units::read_docs;
 use crate::corpora::word_ids::exact_words;
 use crate::corpora::{CorpusCache, Source};
-use crate::errors::{datafusion_error, task_error};
+use crate::errors::datafusion_error;
 use tadoc::Corpus;
-use tadoc::format::{FileFooter, PartialSegment};
-use tadoc::query::{Query, SearchOptions, count_by_document};
+use tadoc::format::{FileFooter, StoredDictionary, read_grammar};
+use tadoc::query::{LeafCounts, LeafWords, Query, leaf_list, leaf_segment};
 use tadoc::segment::{ListedWord, Segment, SegmentFacts, WordList};
 
 /// Most words of a segment whose lists are read.
 const MAX_WORDS: usize = 4096;
+/// Least number of segments of which grammars or documents are read at a time, so that decoders need not wait for a
+/// store.
+const READ_AT_ONCE: usize = 8;
 
-/// Words of a segment by id, ascending, with their texts.
-type FoundWords = Vec<(u32, String)>;
+/// A corpus that answers one question about numbers of the leaves of a query.
+pub(crate) struct CountedCorpus {
+    /// It answers the query of [leaf words](Query::with_leaf_words).
+    pub(crate) corpus: Arc<LoadedCorpus>,
+    pub(crate) tally: Tally,
+}
 
-/// Words of a query in the segments of a file.
-struct WordsOfFile {
+/// Work that counting took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    /// Segments that have a leaf and were not opened.
+    pub(crate) num_listed: usize,
+    /// Units that were decoded.
+    pub(crate) num_units: usize,
+    /// Segments whose grammar was decoded alone.
+    pub(crate) num_grammars: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.num_listed += other.num_listed;
+        self.num_units += other.num_units;
+        self.num_grammars += other.num_grammars;
+    }
+}
+
+/// Words of the leaves of a query in the segments of a file.
+struct WordsOfFile<'a> {
+    stored: StoredFile<'a>,
     /// The file with its dictionaries.
     file: Arc<LoadedFile>,
-    /// Words of each segment, or `None` for one that is open and needs no lists.
-    by_segment: Vec<Option<FoundWords>>,
+    /// Words of each segment, or `None` for one that is open.
+    by_segment: Vec<Option<LeafWords>>,
+}
+
+impl Source {
+    /// Returns true if the numbers of the leaves of `query` in documents are found segment by segment, most of them
+    /// by lists.
+    pub(crate) fn counts_leaves(&self, query: &Query) -> bool {
+        let segments = || self.corpora().iter().flat_map(|open| &open.footer.segments);
+        let stands_alone = query.is_of_words() || query.is_of_phrases() && !segments().any(|meta| meta.continues);
+        stands_alone && segments().any(|meta| meta.lists_range().is_some()) && self.has_document_facts()
+    }
 }
 
 impl CorpusCache {
-    /// Returns a corpus for questions about the number of words of the query that is `sought` in the
-    /// documents of `source`, from word lists. Returns `None` if the corpus is loaded, or has no lists at all.
+    /// Returns a corpus for questions about the numbers of the leaves of the query that is `sought` in the documents of
+    /// `source`. Returns `None` if the corpus is loaded, or [cannot be counted](Source::counts_leaves).
     pub(crate) async fn load_counted(
         &self,
         context: &LoadContext,
         source: &Source,
         sought: &Sought,
     ) -> Result<Option<CountedCorpus>> {
-        let Some(query) = sought.query.as_ref().filter(|query| query.is_of_words()) else { return Ok(None) };
-        let mut segments = source.corpora().iter().flat_map(|open| &open.footer.segments);
-        let has_lists = segments.any(|segment| segment.lists_range().is_some()) && source.has_document_facts();
-        if !has_lists || self.loaded(source).is_some() {
-            return Ok(None);
-        }
+        let query = sought.query.as_ref().filter(|query| source.counts_leaves(query));
+        let Some(query) = query.filter(|_| self.loaded(source).is_none()) else { return Ok(None) };
         let keys = Sections::All.keys(source);
-        let query = query.clone().any_leaf();
-        let sought = Arc::new(Sought { query: Some(query.clone()), is_of_lists: true, ..Sought::default() });
-        let query = Arc::new(query);
+        let query = Arc::new(query.clone().any_leaf());
+        let any_leaf = Sought { query: Some(Query::clone(&query)), is_of_lists: true, ..Sought::default() };
+        let sought = Arc::new(any_leaf);
         let at_once = segments_at_once(context, source);
-        let mut words_by_file = Vec::with_capacity(source.corpora().len());
-        for open in source.corpora() {
-            let mut stored = StoredFile::new(context, open, at_once)?;
-            let words = self.find_words(context, &mut stored, &keys, &query, &sought).await?;
-            let are_counted = counted_segments(&open.footer, &words.by_segment);
-            words_by_file.push((stored, words, are_counted));
-        }
-        let places = words_by_file.iter().enumerate().filter(|(_, (_, _, are_counted))| are_counted.contains(&true));
-        let places: Vec<usize> = places.map(|(place, _)| place).collect();
-        let facts = self.load_facts(context, source, Some(&places)).await?;
-        let mut files = Vec::with_capacity(source.corpora().len());
-        let (mut num_listed, mut num_units) = (0, 0);
-        for (place, (stored, words, are_counted)) in words_by_file.into_iter().enumerate() {
-            let WordsOfFile { file, by_segment } = words;
-            let counting = Counting { context, stored: &stored, file };
-            let count = |((segment_idx, words), is_counted)| {
-                let facts = facts.segment(place, segment_idx).filter(|_| is_counted);
-                counting.count_segment(segment_idx, words, facts).boxed()
-            };
-            let counts: Vec<_> = by_segment.into_iter().enumerate().zip(are_counted).map(count).collect();
-            let counted = stream::iter(counts).buffered(FILES_AT_ONCE);
-            let counted: Vec<Option<(Arc<Segment>, usize)>> = counted.try_collect().await?;
-            num_units += counted.iter().flatten().map(|(_, num_units)| num_units).sum::<usize>();
-            let counted: Vec<Option<Arc<Segment>>> =
-                counted.into_iter().map(|counted| counted.map(|(segment, _)| segment)).collect();
-            let left_out = (0..counted.len()).filter(|&segment_idx| counted[segment_idx].is_none());
-            let whole = self.open_places(context, &stored, left_out.collect(), &keys).await?;
-            let own: Vec<Arc<Segment>> = counted.iter().flatten().cloned().collect();
-            own.iter().for_each(|segment| segment.keep_no_copies());
-            num_listed += own.iter().filter(|segment| !segment.is_absent()).count();
-            let held_bytes = text_memory(&own) + positions_memory(&own);
-            let reservation = self.reserve(context, consumer_of(stored.open), held_bytes, &keys)?;
-            let segments = counted.into_iter().zip(&whole.segments);
-            let segments = segments.map(|(counted, whole)| counted.unwrap_or_else(|| Arc::clone(whole)));
-            let devices = Arc::clone(&context.devices);
-            files.push(Arc::new(LoadedFile::new(segments.collect(), reservation, devices, vec![whole])));
+        let stored: Vec<_> = source.corpora().iter().map(|open| StoredFile::new(context, open, at_once)).collect();
+        let find = |stored| self.find_words(context, stored, &keys, &query, &sought).boxed();
+        let found = in_order(stored.into_iter().collect::<Result<Vec<_>>>()?.into_iter().map(find), FILES_AT_ONCE);
+        let found: Vec<WordsOfFile<'_>> = found.await?;
+        let with_facts = found.iter().map(|words| counted_segments(&words.stored.open.footer, &words.by_segment));
+        let with_facts: Vec<Vec<bool>> = with_facts.collect();
+        let places = (0..found.len()).filter(|&place| with_facts[place].contains(&true)).collect::<Vec<_>>();
+        let files_at_once = files_at_once(source.corpora().iter(), at_once);
+        let counts = found.iter().map(|words| {
+            let WordsOfFile { stored, file, by_segment } = words;
+            let counting = Counting { cache: self, context, stored, file, query: &query, keep: &keys };
+            async move { counting.count_segments(by_segment).await }.boxed()
+        });
+        let counts = in_order(counts.collect::<Vec<_>>(), files_at_once);
+        let (facts, counts) = try_join(self.load_facts(context, source, Some(&places)), counts).await?;
+        let mut files = Vec::with_capacity(found.len());
+        let mut tally = Tally::default();
+        for (place, (lists, of_file)) in counts.into_iter().enumerate() {
+            tally.add(of_file);
+            let with_facts = with_facts[place].iter().enumerate();
+            let facts = with_facts.map(|(at, has_facts)| facts.segment(place, at).filter(|_| *has_facts).cloned());
+            files.push(self.counted_file(context, &found[place], lists, facts.collect(), &keys).await?);
         }
         let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
-        Ok(Some(CountedCorpus { corpus, num_listed, num_units }))
+        Ok(Some(CountedCorpus { corpus, tally }))
     }
 
     /// Returns the words of `query` in each segment of the file `stored`. The dictionaries are kept.
-    async fn find_words(
+    async fn find_words<'a>(
         &self,
         context: &LoadContext,
-        stored: &mut StoredFile<'_>,
+        mut stored: StoredFile<'a>,
         keep: &[String],
         query: &Arc<Query>,
         sought: &Arc<Sought>,
-    ) -> Result<WordsOfFile> {
+    ) -> Result<WordsOfFile<'a>> {
         let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
-        let mut file = self.known_or_reserved(context, stored, keep)?;
+        let mut file = self.known_or_reserved(context, &stored, keep)?;
         let exact = exact_words(query);
         let is_unknown = |words: &AbsentWords| match words {
             AbsentWords::Unread => true,
@@ -135,24 +157,54 @@ impl CorpusCache {
         let unknown: Vec<usize> = unknown.map(|(&place, _)| place).collect();
         if !unknown.is_empty() {
             stored.read_if_small().await?;
-            let read = self.open_dictionaries(context, stored, &file, unknown, keep, sought);
+            let read = self.open_dictionaries(context, &stored, &file, unknown, keep, sought);
             file = Arc::new(read.await?);
             file = self.lock().slot(&key).keep(file);
         }
         let query = Arc::clone(query);
         let known = Arc::clone(&file);
         let find = move || (0..known.segments.len()).map(|place| words_in(&known, place, &query)).collect();
-        let found: tadoc::Result<Vec<_>> = tokio::task::spawn_blocking(find).await.map_err(task_error)?;
-        Ok(WordsOfFile { file, by_segment: found.map_err(datafusion_error)? })
+        let by_segment = decoded(find).await?;
+        Ok(WordsOfFile { stored, file, by_segment })
+    }
+
+    /// Returns the file of `words` whose segments have leaves as `lists` say, and the `facts` about their documents
+    /// unless these have none.
+    async fn counted_file(
+        &self,
+        context: &LoadContext,
+        words: &WordsOfFile<'_>,
+        lists: Vec<Vec<WordList>>,
+        facts: Vec<Option<SegmentFacts>>,
+        keep: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let footer = Arc::clone(&words.stored.open.footer);
+        let make = move || -> tadoc::Result<Vec<Arc<Segment>>> {
+            let mut segments = Vec::with_capacity(lists.len());
+            for ((lists, facts), meta) in lists.into_iter().zip(facts).zip(&footer.segments) {
+                let segment = match facts {
+                    Some(facts) => leaf_segment(lists, facts)?,
+                    None => Segment::absent(meta.num_docs as usize, meta.continues)?,
+                };
+                segment.keep_no_copies();
+                segments.push(Arc::new(segment));
+            }
+            Ok(segments)
+        };
+        let segments = decoded(make).await?;
+        let held_bytes = text_memory(&segments) + positions_memory(&segments);
+        let reservation = self.reserve(context, consumer_of(words.stored.open), held_bytes, keep)?;
+        let (devices, shared) = (Arc::clone(&context.devices), vec![Arc::clone(&words.file)]);
+        Ok(Arc::new(LoadedFile::new(segments, reservation, devices, shared)))
     }
 }
 
 /// Returns true for each segment that has a part of a document with one of its `words`. A document that was cut may
 /// have its path and most of its length in segments without them.
-fn counted_segments(footer: &FileFooter, words: &[Option<FoundWords>]) -> Vec<bool> {
+fn counted_segments(footer: &FileFooter, words: &[Option<LeafWords>]) -> Vec<bool> {
     let segments: Vec<_> = footer.segments.iter().zip(words).collect();
     let chains = segments.chunk_by(|_, (next, _)| next.continues);
-    let has_words = |words: &Option<FoundWords>| words.as_ref().is_none_or(|words| !words.is_empty());
+    let has_words = |words: &Option<LeafWords>| words.as_ref().is_none_or(|words| !words.are_absent());
     let are_counted = chains.flat_map(|chain| {
         let is_counted = chain.iter().any(|(_, words)| has_words(words));
         chain.iter().map(move |_| is_counted)
@@ -161,124 +213,200 @@ fn counted_segments(footer: &FileFooter, words: &[Option<FoundWords>]) -> Vec<bo
 }
 
 /// Returns the words of `query` in the segment of `file` at `place`, or `None` if it is open.
-fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Option<FoundWords>> {
+fn words_in(file: &LoadedFile, place: usize, query: &Query) -> tadoc::Result<Option<LeafWords>> {
     let Some(absent) = file.unopened.get(&place) else { return Ok(None) };
-    match &absent.words {
-        AbsentWords::Unread => Ok(Some(FoundWords::new())),
-        AbsentWords::Decoded(dictionary) => {
-            let ids = query.word_ids(dictionary).into_iter();
-            Ok(Some(ids.map(|id| (id, dictionary.word(id.into()).to_owned())).collect()))
-        }
-        // A stored dictionary is decoded unless the query is exact or has no word in it.
+    let words = match &absent.words {
+        AbsentWords::Decoded(dictionary) => return Ok(Some(LeafWords::from_dictionary(query, dictionary))),
         AbsentWords::Stored { dictionary, .. } => {
-            let mut found = FoundWords::new();
-            for word in exact_words(query) {
-                found.extend(dictionary.word_id(&word)?.flatten().map(|id| (id, word)));
-            }
-            Ok(Some(found))
+            LeafWords::from_exact(query, |word| Ok(dictionary.word_id(word)?.flatten()))?
         }
-        AbsentWords::Searched { ids, .. } => {
-            let words = exact_words(query).into_iter();
-            Ok(Some(words.filter_map(|word| Some((ids.id(&word)??, word))).collect()))
-        }
-    }
+        AbsentWords::Searched { ids, .. } => LeafWords::from_exact(query, |word| Ok(ids.id(word).flatten()))?,
+        AbsentWords::Unread => None,
+    };
+    // A dictionary is decoded unless the query is exact or has no word in it.
+    Ok(Some(words.unwrap_or_else(|| LeafWords::none(query))))
 }
 
-/// A corpus that answers one question about numbers of words.
-pub(crate) struct CountedCorpus {
-    pub(crate) corpus: Arc<LoadedCorpus>,
-    /// Number of segments that are made from word lists.
-    pub(crate) num_listed: usize,
-    /// Number of units that were decoded for words whose lists have no counts.
-    pub(crate) num_units: usize,
+/// Numbers of the leaves of a query in a segment.
+enum Leaves {
+    /// All of them.
+    Counted(Vec<WordList>),
+    /// Some of them. The others are read.
+    Some(LeafWords, Vec<LeafCounts>),
+    /// The segment is open, or is worth opening.
+    Open,
 }
 
-/// A file whose segments are made from word lists.
+/// A file of which the leaves of a query are counted.
 struct Counting<'a> {
+    cache: &'a CorpusCache,
     context: &'a LoadContext,
     stored: &'a StoredFile<'a>,
     /// The file with its dictionaries.
-    file: Arc<LoadedFile>,
+    file: &'a Arc<LoadedFile>,
+    query: &'a Arc<Query>,
+    /// Keys of the cache that stay.
+    keep: &'a [String],
 }
 
 impl Counting<'_> {
-    /// Returns the segment at `segment_idx` with the documents of `words`, whose `facts` are there unless all documents
-    /// lack the words, and the number of units that it took. Returns `None` if a list is left out, or there are no
-    /// `words` because the segment is open.
-    async fn count_segment(
-        &self,
-        segment_idx: usize,
-        words: Option<FoundWords>,
-        facts: Option<&SegmentFacts>,
-    ) -> Result<Option<(Arc<Segment>, usize)>> {
-        let Some(words) = words else { return Ok(None) };
-        let meta = &self.stored.open.footer.segments[segment_idx];
-        let Some(facts) = facts.cloned() else {
-            let absent = Segment::absent(meta.num_docs as usize, meta.continues);
-            return absent.map(|segment| Some((Arc::new(segment), 0))).map_err(datafusion_error);
-        };
-        if words.is_empty() {
-            let counted = Segment::from_lists(&[], facts);
-            return counted.map(|segment| Some((Arc::new(segment), 0))).map_err(datafusion_error);
-        }
-        let Some(range) = meta.lists_range().filter(|_| words.len() <= MAX_WORDS) else { return Ok(None) };
-        let ids: Vec<u32> = words.iter().map(|(id, _)| *id).collect();
-        let (lists, groups) = self.stored.read_lists(segment_idx, range, &ids).await?;
-        let Some(found) = lists.read(&ids, &groups).map_err(datafusion_error)?.into_iter().collect::<Option<Vec<_>>>()
-        else {
-            return Ok(None);
-        };
-        let (mut decoded, mut num_units) = (None, 0);
-        if found.iter().any(is_near) {
-            let Some(part) = self.read_near(segment_idx, &found).await? else { return Ok(None) };
-            num_units = part.num_decoded;
-            decoded = Some(Corpus::new(self.stored.open.footer.profile, vec![Arc::new(part.segment)]));
-        }
-        let make = move || -> tadoc::Result<Arc<Segment>> {
-            let mut lists = Vec::with_capacity(words.len());
-            for ((_, word), list) in words.iter().zip(found) {
-                let list = match (list, &decoded) {
-                    (ListedWord::Counted(list), _) => list,
-                    (ListedWord::Near(_), Some(decoded)) => list_from_text(decoded, word)?,
-                    (ListedWord::Near(_), None) => WordList::default(),
-                };
-                lists.push((&word[..], list));
+    /// Returns the documents of each leaf in each segment, whose `words` are there, and the work that it took.
+    async fn count_segments(&self, words: &[Option<LeafWords>]) -> Result<(Vec<Vec<WordList>>, Tally)> {
+        let listed = words.iter().enumerate().map(|(place, words)| self.count_by_lists(place, words.as_ref()).boxed());
+        let mut leaves: Vec<Leaves> = in_order(listed.collect::<Vec<_>>(), FILES_AT_ONCE).await?;
+        let mut tally = self.read_others(&mut leaves).await?;
+        let open = leaves.iter().enumerate().filter(|(_, leaves)| !matches!(leaves, Leaves::Counted(_)));
+        let open: Vec<usize> = open.map(|(place, _)| place).collect();
+        let file = self.cache.open_places(self.context, self.stored, open.clone(), self.keep).await?;
+        let counts = leaves.into_iter().zip(&file.segments).map(|(leaves, segment)| async {
+            match leaves {
+                Leaves::Counted(lists) => Ok(lists),
+                Leaves::Some(..) | Leaves::Open => self.count_segment(Arc::clone(segment)).await,
             }
-            Segment::from_lists(&lists, facts).map(Arc::new)
-        };
-        let made = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
-        made.map(|segment| Some((segment, num_units))).map_err(datafusion_error)
+        });
+        let counts: Vec<_> = counts.map(FutureExt::boxed).collect();
+        let counts: Vec<Vec<WordList>> = in_order(counts, self.stored.at_once).await?;
+        let has_leaf = |&place: &usize| counts[place].iter().any(|list| !list.docs.is_empty());
+        let not_opened = (0..counts.len()).filter(|place| open.binary_search(place).is_err());
+        tally.num_listed = not_opened.filter(has_leaf).count();
+        Ok((counts, tally))
     }
 
-    /// Returns the segment at `segment_idx` with the text of the documents that the lists `found` name without counts, or
-    /// `None` if it is better opened whole.
-    async fn read_near(&self, segment_idx: usize, found: &[ListedWord]) -> Result<Option<PartialSegment>> {
-        let mut docs: Vec<u32> =
-            found.iter().filter(|list| is_near(list)).flat_map(ListedWord::docs).copied().collect();
-        docs.sort_unstable();
-        docs.dedup();
-        let absent = self.file.unopened.get(&segment_idx).cloned().unwrap_or_default();
-        if absent.units.are_many() || !self.stored.open.footer.segments[segment_idx].has_few(docs.len()) {
-            return Ok(None);
+    /// Counts the leaves in the segment at `place` as far as lists tell their numbers.
+    async fn count_by_lists(&self, place: usize, words: Option<&LeafWords>) -> Result<Leaves> {
+        let Some(words) = words else { return Ok(Leaves::Open) };
+        let ids = words.ids();
+        let range = self.stored.open.footer.segments[place].lists_range().filter(|_| ids.len() <= MAX_WORDS);
+        let found: Vec<Option<ListedWord>> = match range.filter(|_| !ids.is_empty()) {
+            Some(range) => {
+                let (lists, groups) = self.stored.read_lists(place, range, &ids).await?;
+                lists.read(&ids, &groups).map_err(datafusion_error)?
+            }
+            None => vec![None; ids.len()],
+        };
+        let counts = words.counts(&|word| found[ids.binary_search(&word).ok()?].as_ref());
+        let known = counts.iter().map(|counts| match counts {
+            LeafCounts::Known(list) => Some(list.clone()),
+            LeafCounts::InDocs(_) | LeafCounts::Anywhere => None,
+        });
+        if let Some(known) = known.collect() {
+            return Ok(Leaves::Counted(known));
         }
+        let are_many = self.file.unopened.get(&place).is_some_and(|absent| absent.units.are_many());
+        Ok(if are_many { Leaves::Open } else { Leaves::Some(words.clone(), counts) })
+    }
+
+    /// Reads what lists do not tell, and returns the work that it took. Segments with phrases that are too long for it
+    /// are left as they are.
+    async fn read_others(&self, leaves: &mut [Leaves]) -> Result<Tally> {
+        let mut reads = Vec::new();
+        let mut metas = Vec::new();
+        for (place, leaves) in leaves.iter_mut().enumerate() {
+            if let Leaves::Some(words, counts) = leaves {
+                reads.push(self.read_segment(place, words.clone(), std::mem::take(counts)).boxed());
+                metas.push(&self.stored.open.footer.segments[place]);
+            }
+        }
+        let decoded_at_once = self.stored.at_once.min(reads.len());
+        let read_at_once = READ_AT_ONCE.max(decoded_at_once);
+        let reservation = self.file.held.reservation.new_empty();
+        let most_bytes = counting_bytes(&metas, decoded_at_once, read_at_once);
+        self.cache.resize(&reservation, most_bytes as usize, self.keep)?;
+        let mut tally = Tally::default();
+        let mut dictionaries = Vec::new();
+        for read in in_order(reads, read_at_once).await? {
+            let ReadLeaves { place, lists, num_units, dictionary } = read;
+            tally.num_units += num_units;
+            tally.num_grammars += usize::from(num_units == 0);
+            dictionaries.extend(dictionary.map(|dictionary| (place, dictionary)));
+            if let Some(lists) = lists {
+                leaves[place] = Leaves::Counted(lists);
+            }
+        }
+        if !dictionaries.is_empty() {
+            self.cache.keep_dictionaries(self.context, self.stored, dictionaries, self.keep).await?;
+        }
+        Ok(tally)
+    }
+
+    /// Reads the leaves of the segment at `place` that are not known by `counts`: in a few documents, or in the grammar
+    /// without its words.
+    async fn read_segment(&self, place: usize, words: LeafWords, counts: Vec<LeafCounts>) -> Result<ReadLeaves> {
+        let absent = self.file.unopened.get(&place).cloned().unwrap_or_default();
+        let meta = &self.stored.open.footer.segments[place];
+        // A count on the grammar takes about a third of the time of opening the segment.
+        let docs = docs_with(&counts).filter(|docs| meta.has_few(3 * docs.len()));
+        let Some(docs) = docs else {
+            let bytes = self.stored.read(meta.grammar_range()).await?;
+            let (path, footer) = (self.stored.open.file.path.clone(), Arc::clone(&self.stored.open.footer));
+            let limits = self.context.options.open_limits();
+            let count = move || -> tadoc::Result<_> {
+                let grammar = read_grammar(&path, &footer, place, &bytes, &limits)?;
+                let num_words = footer.segments[place].num_words;
+                let lists = counts.into_iter().enumerate().map(|(leaf, counts)| match counts {
+                    LeafCounts::Known(list) => Some(list),
+                    LeafCounts::InDocs(_) | LeafCounts::Anywhere => words.count_in(leaf, &grammar, num_words),
+                });
+                Ok(lists.collect())
+            };
+            let lists = decoded(count).await?;
+            absent.units.note(1, 1);
+            return Ok(ReadLeaves { place, lists, num_units: 0, dictionary: None });
+        };
         let words = match absent.words {
             AbsentWords::Decoded(dictionary) => Some(SomeWords::Decoded(dictionary)),
             AbsentWords::Stored { dictionary, .. } => Some(SomeWords::Stored(dictionary)),
             AbsentWords::Searched { .. } | AbsentWords::Unread => None,
         };
-        let (part, _) = read_docs(self.context, self.stored, segment_idx, words, docs).await?;
+        let (part, dictionary) = read_docs(self.context, self.stored, place, words, docs).await?;
         absent.units.note(part.num_decoded, part.num_units);
-        Ok(Some(part))
+        let lists = self.count_unknown(Arc::new(part.segment), counts).await?;
+        Ok(ReadLeaves { place, lists: Some(lists), num_units: part.num_decoded, dictionary })
+    }
+
+    /// Returns the documents of each leaf in a `segment` that is open.
+    async fn count_segment(&self, segment: Arc<Segment>) -> Result<Vec<WordList>> {
+        let unknown = self.query.leaves().iter().map(|_| LeafCounts::Anywhere);
+        self.count_unknown(segment, unknown.collect()).await
+    }
+
+    /// Returns the documents of each leaf, by the text of `segment` where `counts` do not tell them.
+    async fn count_unknown(&self, segment: Arc<Segment>, counts: Vec<LeafCounts>) -> Result<Vec<WordList>> {
+        let corpus = Corpus::new(self.stored.open.footer.profile, vec![segment]);
+        let query = Arc::clone(self.query);
+        let count = move || {
+            let lists = counts.into_iter().enumerate().map(|(leaf, counts)| match counts {
+                LeafCounts::Known(list) => Ok(list),
+                LeafCounts::InDocs(_) | LeafCounts::Anywhere => leaf_list(&corpus, &query, leaf),
+            });
+            lists.collect::<tadoc::Result<Vec<_>>>()
+        };
+        decoded(count).await
     }
 }
 
-fn is_near(list: &ListedWord) -> bool {
-    matches!(list, ListedWord::Near(_))
+/// Leaves of a segment that was read for them.
+struct ReadLeaves {
+    place: usize,
+    /// The documents of each leaf, or `None` if a phrase is too long.
+    lists: Option<Vec<WordList>>,
+    /// Number of units that were decoded, or 0 if the grammar was counted.
+    num_units: usize,
+    /// The dictionary, if it was read for the documents.
+    dictionary: Option<Arc<StoredDictionary>>,
 }
 
-/// Returns the documents of `word` in a corpus of one segment, by their text.
-fn list_from_text(corpus: &Corpus, word: &str) -> tadoc::Result<WordList> {
-    let found = count_by_document(corpus, &Query::for_word(word), &SearchOptions::default())?;
-    let (docs, counts) = found.iter().map(|row| (row.doc_id as u32, row.count as u32)).unzip();
-    Ok(WordList { docs, counts })
+/// Returns the documents, ascending, that may have a leaf whose numbers are not known, or `None` if all may.
+fn docs_with(counts: &[LeafCounts]) -> Option<Vec<u32>> {
+    let mut docs = Vec::new();
+    for counts in counts {
+        match counts {
+            LeafCounts::Known(_) => {}
+            LeafCounts::InDocs(of_leaf) => docs.extend(of_leaf),
+            LeafCounts::Anywhere => return None,
+        }
+    }
+    docs.sort_unstable();
+    docs.dedup();
+    Some(docs)
 }

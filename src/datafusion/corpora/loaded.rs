@@ -37,22 +37,21 @@ pub(super) struct AbsentSegment {
 /// Units of an absent segment that statements decoded without keeping them.
 #[derive(Debug, Default)]
 pub(super) struct UnitsDecoded {
-    num_decoded: AtomicUsize,
-    /// Number of units of the segment; 0 until some are decoded.
-    num_units: AtomicUsize,
+    /// Sum of the shares of the segment, in thousandths.
+    thousandths: AtomicUsize,
 }
 
 impl UnitsDecoded {
+    /// Notes that `num_decoded` of `num_units` units were decoded.
     pub(super) fn note(&self, num_decoded: usize, num_units: usize) {
-        self.num_units.store(num_units, Ordering::Relaxed);
-        self.num_decoded.fetch_add(num_decoded, Ordering::Relaxed);
+        let thousandths = num_decoded.saturating_mul(1000) / num_units.max(1);
+        self.thousandths.fetch_add(thousandths, Ordering::Relaxed);
     }
 
     /// Returns true if decoding the whole segment takes not much longer than what was decoded, so that it pays
     /// to keep it.
     pub(super) fn are_many(&self) -> bool {
-        let num_units = self.num_units.load(Ordering::Relaxed);
-        num_units > 0 && 2 * self.num_decoded.load(Ordering::Relaxed) >= num_units
+        self.thousandths.load(Ordering::Relaxed) >= 500
     }
 }
 

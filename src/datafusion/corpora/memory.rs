@@ -81,6 +81,21 @@ pub(super) fn peak_bytes<'a>(
     decoded.saturating_add(most_in_flight.saturating_mul(parallel))
 }
 
+/// Returns the peak memory while `read_at_once` of `segments` are read and `decoded_at_once` decoded at a time, and none
+/// is kept.
+pub(super) fn counting_bytes(segments: &[&SegmentMeta], decoded_at_once: usize, read_at_once: usize) -> u64 {
+    let most = |bytes: fn(&SegmentMeta) -> u64| segments.iter().map(|segment| bytes(segment)).max().unwrap_or(0);
+    let decoded_bytes = most(|segment| Sections::All.memory_bytes(segment));
+    let stored_bytes = most(stored_bytes);
+    let decoded_bytes = decoded_bytes.saturating_mul(decoded_at_once as u64);
+    decoded_bytes.saturating_add(stored_bytes.saturating_mul(read_at_once as u64))
+}
+
+fn stored_bytes(segment: &SegmentMeta) -> u64 {
+    let stored = Sections::All.range(segment);
+    stored.end - stored.start
+}
+
 /// Returns the bytes that a segment needs only while it is decoded, with those that are stored.
 fn in_flight_bytes(segment: &SegmentMeta, sections: Sections) -> u64 {
     let stored = sections.range(segment);

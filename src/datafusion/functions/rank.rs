@@ -89,25 +89,24 @@ impl TableFunction for Rank {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            // Documents that NOT excludes count for the weight of their words, too.
-            let query = Query::clone(&*run.prepared::<Query>()?).any_leaf();
-            let loaded = match run.scan.living() {
+            let query = Query::clone(&*run.prepared::<Query>()?);
+            let (loaded, query) = match run.scan.living() {
                 // Its files do not tell how many words its documents have.
-                Some(_) => run.load().await?,
+                Some(_) => (run.load().await?, query),
                 None => {
-                    let sought = Sought { query: Some(query), ..Sought::default() };
-                    run.load_counted(sought).await?
+                    // Documents that NOT excludes count for the weight of their words, too.
+                    let sought = Sought { query: Some(query.clone().any_leaf()), ..Sought::default() };
+                    run.load_counted(&query, sought).await?
                 }
             };
-            run.blocking(move |run| self.send_ranked(run, &loaded)).await
+            run.blocking(move |run| self.send_ranked(run, &query, &loaded)).await
         }
         .boxed()
     }
 }
 
 impl Rank {
-    fn send_ranked(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let query = run.prepared::<Query>()?;
+    fn send_ranked(&self, mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
@@ -115,7 +114,7 @@ impl Rank {
         let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
         let options = RankOptions { top, ..self.options };
         let ranker = loaded.ranker(run.scan.num_docs(), of_files)?;
-        let ranked = loaded.with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, &query, &options, &search));
+        let ranked = loaded.with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, query, &options, &search));
         let ranked = match ranked {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             other => other.map_err(datafusion_error)?,

@@ -6,7 +6,8 @@
 //! once. `tadoc.max_hits` bounds the number of hits, and a pushed limit ends the search early.
 //! Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search. Hits in
 //! other documents count for no limit. Lines are counted only if their columns are asked for: this
-//! reads each document up to its last hit.
+//! reads each document up to its last hit. If no place is asked for, hits are counted by document, as
+//! `term_count` counts them.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{check_doc_id, path_of};
-use super::searching::{QueryText, Searched, finished, load_searched, searched_segments};
+use super::doc_rows::{check_doc_id, path_of, paths};
+use super::searching::{QueryText, Searched, finished, load_counted, load_searched, searched_segments};
 use super::strings::int64;
 use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
@@ -24,7 +25,7 @@ use crate::planning::function::{Definition, Facts, OfPortion, Prepared, TableFun
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::query::{Hit, LineCounter, Query, SearchOptions, search_segments};
+use tadoc::query::{DocumentCount, Hit, LineCounter, Query, SearchOptions, search_segments};
 
 /// The function `search` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -81,7 +82,8 @@ impl TableFunction for Search {
     fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
         let Ok(query) = prepared.get::<Query>() else { return Facts::default() };
         let facts = self.query.hit_facts(scan, &query);
-        let num_partitions = if self.doc_id.is_some() { 1 } else { facts.num_partitions };
+        let is_alone = self.doc_id.is_some() || self.counts(scan, &query);
+        let num_partitions = if is_alone { 1 } else { facts.num_partitions };
         Facts { ordering: &["doc_id", "byte_offset"], num_partitions, ..facts }
     }
 
@@ -93,6 +95,10 @@ impl TableFunction for Search {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let query = run.prepared::<Query>()?;
+            if self.counts(&run.scan, &query) {
+                let (loaded, query) = load_counted(&run, &query).await?;
+                return run.blocking(move |run| send_counted(run, &query, &loaded)).await;
+            }
             let loaded = load_searched(&run, &query, self.doc_id).await?;
             run.blocking(move |run| self.send_hits(run, &query, &loaded)).await
         }
@@ -101,6 +107,15 @@ impl TableFunction for Search {
 }
 
 impl Search {
+    /// Returns true if the hits are counted by document, because no place is asked for and the numbers are found
+    /// without the text. The first hits are found sooner one by one.
+    fn counts(&self, scan: &ScanSpec, query: &Query) -> bool {
+        let columns = self.signature().columns.iter().map(|column| column.name);
+        let mut places = columns.filter(|name| !["doc_id", "path"].contains(name));
+        let is_of_all = self.doc_id.is_none() && scan.limit.is_none() && !scan.is_filtered();
+        is_of_all && !places.any(|name| scan.uses(name)) && scan.source.counts_leaves(query)
+    }
+
     fn send_hits(&self, mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
         let shared = Searched::shared(&run)?;
         let cancel = run.output.canceller();
@@ -136,6 +151,46 @@ impl Search {
             ControlFlow::Continue(())
         });
         finished(outcome, searched)
+    }
+}
+
+/// Sends as many rows for each document as it has hits.
+fn send_counted(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
+    let shared = Searched::shared(&run)?;
+    let hits_found = run.counter("hits");
+    let cancel = run.output.canceller();
+    let is_cancelled = move || cancel.is_closed();
+    let options = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
+    let mut outcome = Ok(true);
+    let mut send = |counts: &[DocumentCount]| {
+        let num_hits = counts.iter().map(|counted| counted.count as usize).sum();
+        hits_found.add(num_hits);
+        outcome = shared.num_hits.add(num_hits).and_then(|()| send_each(&mut run, loaded, counts));
+        match outcome {
+            Ok(true) => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    };
+    let counted = loaded.with_leaf_lists(|lists| lists.term_count(&loaded.corpus, query, &options, &mut send));
+    finished(outcome.map(drop), counted)
+}
+
+/// Sends a row for each hit in the documents of `counts`. Returns false if the function should stop.
+fn send_each(run: &mut Execution, loaded: &LoadedCorpus, counts: &[DocumentCount]) -> Result<bool> {
+    let mut hits = counts.iter().flat_map(|counted| std::iter::repeat_n(counted.doc_id, counted.count as usize));
+    loop {
+        let ids: Vec<u64> = hits.by_ref().take(run.output.batch_size()).collect();
+        if ids.is_empty() {
+            return Ok(true);
+        }
+        let more = run.send(ids.len(), |column| match column {
+            "doc_id" => int64(ids.iter().copied()),
+            "path" => Ok(paths(&loaded.corpus, &ids)),
+            other => no_column(other),
+        })?;
+        if !more {
+            return Ok(false);
+        }
     }
 }
 

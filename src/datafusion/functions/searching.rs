@@ -113,11 +113,11 @@ fn are_first_enough(run: &Execution, query: &Query) -> bool {
     is_word && !run.scan.is_filtered() && run.scan.source.dropped().is_empty()
 }
 
-/// Variant of [`load_searched`] for functions that ask for nothing but the numbers of the words of `query`
-/// in documents.
-pub(super) async fn load_counted(run: &Execution, query: &Query) -> Result<Arc<LoadedCorpus>> {
+/// Variant of [`load_searched`] for functions that ask for nothing but the numbers of the leaves of `query`
+/// in documents. Returns the query, too, as it is asked of this corpus.
+pub(super) async fn load_counted(run: &Execution, query: &Query) -> Result<(Arc<LoadedCorpus>, Query)> {
     let doc_ids = sought_documents(run).await?;
-    run.load_counted(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await
+    run.load_counted(query, Sought { query: Some(query.clone()), doc_ids, ..Sought::default() }).await
 }
 
 /// Returns the documents of all partitions that pass the filters on `doc_id`, ascending, if they choose

@@ -69,7 +69,7 @@ impl TableFunction for TermCount {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let query = run.prepared::<Query>()?;
-            let loaded = load_counted(&run, &query).await?;
+            let (loaded, query) = load_counted(&run, &query).await?;
             run.blocking(move |run| send_counts(run, &query, &loaded)).await
         }
         .boxed()

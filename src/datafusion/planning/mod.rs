@@ -65,6 +65,7 @@ use crate::planning::filter::{Filters, Stage, project_schema};
 use crate::planning::function::BoundFunction;
 use crate::planning::output::{Output, SkippedSegments};
 use tadoc::analytics::Share;
+use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
 
@@ -385,23 +386,26 @@ impl Execution {
     }
 
     /// Variant of [`load_sought`](Self::load_sought) for functions that ask for nothing but the
-    /// numbers of the words of the query in documents. They may come from word lists.
-    pub(crate) async fn load_counted(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
+    /// numbers of the leaves of `query`, which is sought, in documents. They may come from word lists. Returns the
+    /// query, too, as it is asked of this corpus.
+    pub(crate) async fn load_counted(&self, query: &Query, sought: Sought) -> Result<(Arc<LoadedCorpus>, Query)> {
         let time = self.time("time_loading");
         let counted = {
             let _timer = time.timer();
             self.cache.load_counted(&self.load_context(), &self.scan.source, &sought).await?
         };
-        let Some(CountedCorpus { corpus, num_listed, num_units }) = counted else {
-            return self.load_sought(sought).await;
+        let Some(CountedCorpus { corpus, tally }) = counted else {
+            return Ok((self.load_sought(sought).await?, query.clone()));
         };
         let counted = Arc::clone(self.loaded.get_or_init(|| corpus));
-        self.counter("segments_listed").add(num_listed);
-        if num_units > 0 {
-            self.counter("units_decoded").add(num_units);
+        self.counter("segments_listed").add(tally.num_listed);
+        for (name, number) in [("units_decoded", tally.num_units), ("grammars_counted", tally.num_grammars)] {
+            if number > 0 {
+                self.counter(name).add(number);
+            }
         }
         self.skipped_segments();
-        Ok(counted)
+        Ok((counted, query.with_leaf_words()))
     }
 
     /// Notes that of the documents `seen` only those of `kept`, which ascend, are looked into.

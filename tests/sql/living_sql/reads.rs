@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -17,11 +18,24 @@ use object_store::{
 pub struct NotingStore {
     inner: Arc<InMemory>,
     reads: Arc<Mutex<Vec<String>>>,
+    /// Rounds that are over: a read that begins after the end of one is in the next one.
+    rounds: Arc<Mutex<usize>>,
+    latency: Duration,
 }
 
 impl NotingStore {
     pub fn new(inner: InMemory) -> Self {
-        Self { inner: Arc::new(inner), reads: Arc::default() }
+        Self { inner: Arc::new(inner), reads: Arc::default(), rounds: Arc::default(), latency: Duration::ZERO }
+    }
+
+    /// Returns the store with reads that take `latency`.
+    pub fn with_latency(self, latency: Duration) -> Self {
+        Self { latency, ..self }
+    }
+
+    /// Returns the number of rounds of reads since the last call, each of which waited for the one before.
+    pub fn take_rounds(&self) -> usize {
+        std::mem::take(&mut self.rounds.lock().unwrap())
     }
 
     /// Returns a store with the same objects. Later changes of either do not show in the other.
@@ -55,7 +69,12 @@ impl ObjectStore for NotingStore {
         if !options.head {
             self.reads.lock().unwrap().push(at.to_string());
         }
-        self.inner.get_opts(at, options).await
+        let round = *self.rounds.lock().unwrap() + 1;
+        tokio::time::sleep(self.latency).await;
+        let read = self.inner.get_opts(at, options).await;
+        let mut rounds = self.rounds.lock().unwrap();
+        *rounds = round.max(*rounds);
+        read
     }
 
     fn delete_stream(&self, at: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {

@@ -2,29 +2,43 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::prelude::{SessionConfig, SessionContext};
+use object_store::ObjectStoreExt;
+use object_store::memory::InMemory;
 use tadoc::build::IngestOptions;
 use tadoc::format::{OpenLimits, SegmentLayout};
 use testkit::random::Random;
+use url::Url;
 
 use super::skipping::counter;
 use super::{session_with, table};
 use crate::fixtures;
+use crate::living_sql::reads::NotingStore;
 
 const WORDS: [&str; 9] = ["the", "The", "storm", "storms", "night", "café", "cafe\u{301}", "x1", "rare"];
 
 /// Writes documents of random words, cut where they exceed a block, some without words.
 fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
+    write_up_to(path, seed, layout, 900)
+}
+
+/// Writes documents of random words, the longest of `most_words`. They are cut where they exceed a block.
+fn write_up_to(path: &Path, seed: u64, layout: SegmentLayout, most_words: usize) -> String {
     let mut random = Random(seed);
     let mut text = |doc: usize| {
-        let num_words = [0, 3, 40, 900][doc % 4];
+        let num_words = [0, 3, 40, most_words][doc % 4];
         let word = |random: &mut Random| WORDS[random.below(WORDS.len()).min(random.below(WORDS.len()))];
         let words: Vec<&str> = (0..num_words).map(|_| word(&mut random)).collect();
         let words = words.join(if doc.is_multiple_of(3) { " " } else { ", " });
         // Some documents have a word in one of their parts only.
-        let ends =
-            if num_words < 900 { ["", ""] } else { *random.pick(&[["first", ""], ["", "last"], ["first", "last"]]) };
+        let ends = if num_words < most_words {
+            ["", ""]
+        } else {
+            *random.pick(&[["first", ""], ["", "last"], ["first", "last"]])
+        };
         [ends[0], &words, ends[1]].join(" ")
     };
     let documents: Vec<(String, String)> = (0..60).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
@@ -82,7 +96,47 @@ async fn rows_from_lists_are_those_of_the_grammar() {
 }
 
 #[tokio::test]
-async fn words_of_few_documents_are_counted_in_their_units() {
+async fn phrases_are_counted_without_opening_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let calls = [
+        "doc_id, path FROM search('@', '\"the storm\"')",
+        "count(*) FROM search('@', '\"the storm\" OR night')",
+        "count(*) FROM search('@', 'the')",
+        "path, count(*) FROM search('@', '\"the s*\"', fold => true) GROUP BY path ORDER BY path",
+        "doc_id FROM search('@', '\"storm~1 the\"') WHERE doc_id % 3 = 1",
+        "doc_id FROM search('@', '\"the the\"') LIMIT 3",
+        "* FROM term_count('@', '\"the storm\" NOT \"rare the\"')",
+        "* FROM term_count('@', '\"absent the\" OR first')",
+        "* FROM term_count('@', '\"the the the the the the the the the the the the the the the the the\" OR rare')",
+        "* FROM rank('@', '\"the night\" \"the storm\" OR rare')",
+        "* FROM search('@', '\"the storm\"')",
+    ];
+    let (mut num_grammars, mut num_units) = (0, 0);
+    let few = SegmentLayout::Indexed { max_lists_percent: 3 };
+    for (seed, layout) in [(1, SegmentLayout::INDEXED), (2, few)] {
+        // Documents that are cut need their text.
+        for most_words in [250, 900] {
+            let path = |kind: &str| dir.path().join(format!("{seed}.{most_words}.{kind}.tadoc"));
+            let indexed = write_up_to(&path("indexed"), seed, layout, most_words);
+            let plain = write_up_to(&path("plain"), seed, SegmentLayout::Small, most_words);
+            let shared = session();
+            for call in calls {
+                let sql = format!("SELECT {call}");
+                let expected = table(&session(), &sql.replace('@', &plain)).await;
+                let sql = sql.replace('@', &indexed);
+                assert_eq!(table(&session(), &sql).await, expected, "{seed} {most_words}: {sql}");
+                // Statements that follow each other find some segments open.
+                assert_eq!(table(&shared, &sql).await, expected, "{seed} {most_words}: {sql}");
+                num_grammars += counter(&session(), &sql, "grammars_counted").await;
+                num_units += counter(&session(), &sql, "units_decoded").await;
+            }
+        }
+    }
+    assert!(num_grammars > 100 && num_units > 10, "{num_grammars} {num_units}");
+}
+
+#[tokio::test]
+async fn words_of_few_documents_are_counted_without_opening_segments() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(11);
     let text = |random: &mut Random| {
@@ -97,7 +151,7 @@ async fn words_of_few_documents_are_counted_in_their_units() {
         path.display().to_string()
     };
     let plain = write("plain.tadoc", SegmentLayout::Small);
-    let (mut num_listed, mut num_units) = (0, 0);
+    let (mut num_listed, mut num_read) = (0, 0);
     for max_lists_percent in [20, 21, 22, 23] {
         let indexed = write(&format!("{max_lists_percent}.tadoc"), SegmentLayout::Indexed { max_lists_percent });
         for word in [0, 7, 2_500, 3_500, 3_900, 3_950] {
@@ -108,11 +162,12 @@ async fn words_of_few_documents_are_counted_in_their_units() {
                 let from_lists = sql.replace('@', &indexed);
                 assert_eq!(table(&session(), &from_lists).await, expected, "{sql}");
                 num_listed += counter(&session(), &from_lists, "segments_listed").await;
-                num_units += counter(&session(), &from_lists, "units_decoded").await;
+                num_read += counter(&session(), &from_lists, "units_decoded").await;
+                num_read += counter(&session(), &from_lists, "grammars_counted").await;
             }
         }
     }
-    assert!(num_listed > 20 && num_units > 15, "{num_listed} {num_units}");
+    assert!(num_listed > 20 && num_read > 15, "{num_listed} {num_read}");
 }
 
 #[tokio::test]
@@ -171,26 +226,63 @@ async fn questions_about_places_open_segments() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_wait_few_times_for_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    // Words enough for a dictionary with a head, and for lists beyond the budget.
+    let text = |doc: usize| (0..9_000).map(|at| format!("w{}x{at} the storm ", doc / 2)).collect::<String>();
+    let documents: Vec<(String, String)> = (0..24).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
+    let borrowed: Vec<(&str, &[u8])> = documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let path = dir.path().join("a.tadoc");
+    let options = IngestOptions { block_bytes: 1 << 20, ..IngestOptions::default() };
+    fixtures::write_corpus(&path, options, &borrowed);
+    let (footer, _) = tadoc::Corpus::open(&path, &OpenLimits::default()).unwrap();
+    assert!(footer.segments.len() > 3 && footer.segments.iter().all(|segment| segment.head_range().is_some()));
+    let store = NotingStore::new(InMemory::new());
+    store.put(&"a.tadoc".into(), fs::read(&path).unwrap().into()).await.unwrap();
+    let store = store.with_latency(Duration::from_millis(100));
+    for (most_rounds, statement) in [
+        (6, "count(*) FROM term_count('@', 'w3x77')"),
+        (7, "count(*) FROM term_count('@', 'the OR absent')"),
+        (7, "* FROM rank('@', 'w3x77 storm') LIMIT 2"),
+        (7, "count(*) FROM search('@', '\"the storm\"')"),
+        (7, "* FROM search('@', 'w3x77')"),
+        (4, "text FROM documents('@') WHERE doc_id = 9"),
+        (4, "* FROM extract('@', 9, 100, 20)"),
+    ] {
+        let context = session();
+        context.register_object_store(&Url::parse("mem://far").unwrap(), Arc::new(store.clone()));
+        store.take_rounds();
+        let rows = super::batches(&context, &format!("SELECT {}", statement.replace('@', "mem://far/a.tadoc"))).await;
+        assert!(rows.unwrap().iter().any(|batch| batch.num_rows() > 0), "{statement}");
+        let num_rounds = store.take_rounds();
+        assert!(num_rounds <= most_rounds, "{statement}: {num_rounds} rounds");
+    }
+}
+
 #[tokio::test]
 async fn damaged_lists_are_an_error_and_not_other_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tadoc");
-    let indexed = write(&path, 7, SegmentLayout::INDEXED);
-    let right = table(&session(), &format!("SELECT * FROM term_count('{indexed}', 'st* OR night')")).await;
+    let indexed = write_up_to(&path, 7, SegmentLayout::INDEXED, 250);
     let bytes = fs::read(&path).unwrap();
-    let mut num_faults = 0;
-    for at in (64..bytes.len()).step_by(61) {
-        let mut damaged = bytes.clone();
-        damaged[at] ^= 1;
-        fs::write(&path, damaged).unwrap();
-        let sql = format!("SELECT * FROM term_count('{indexed}', 'st* OR night')");
-        match super::batches(&session(), &sql).await {
-            Ok(_) => assert_eq!(table(&session(), &sql).await, right, "byte {at}"),
-            Err(error) => {
-                num_faults += 1;
-                assert!(error.to_string().contains("a.tadoc"), "{error}");
+    for query in ["st* OR night", "\"the storm\""] {
+        fs::write(&path, &bytes).unwrap();
+        let sql = format!("SELECT * FROM term_count('{indexed}', '{query}')");
+        let right = table(&session(), &sql).await;
+        let mut num_faults = 0;
+        for at in (64..bytes.len()).step_by(61) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, damaged).unwrap();
+            match super::batches(&session(), &sql).await {
+                Ok(_) => assert_eq!(table(&session(), &sql).await, right, "byte {at}"),
+                Err(error) => {
+                    num_faults += 1;
+                    assert!(error.to_string().contains("a.tadoc"), "{error}");
+                }
             }
         }
+        assert!(num_faults > 0, "{query}");
     }
-    assert!(num_faults > 0);
 }

@@ -210,7 +210,7 @@ impl Query {
         self.leaves.iter().all(|leaf| matches!(leaf, Leaf::Phrase(_)))
     }
 
-    /// Returns the query in which each leaf is [one word](Self::leaf_word) that no text has, for segments made from the
+    /// Returns the query in which each leaf is one word that no text has, for segments made from the
     /// [numbers of leaves](crate::query::leaf_segment).
     #[must_use]
     pub fn with_leaf_words(&self) -> Self {

@@ -240,7 +240,7 @@ async fn questions_wait_few_times_for_a_store() {
     assert!(footer.segments.len() > 3 && footer.segments.iter().all(|segment| segment.head_range().is_some()));
     let store = NotingStore::new(InMemory::new());
     store.put(&"a.tadoc".into(), fs::read(&path).unwrap().into()).await.unwrap();
-    let store = store.with_latency(Duration::from_millis(100));
+    let store = store.with_latency(Duration::from_millis(200));
     for (most_rounds, statement) in [
         (6, "count(*) FROM term_count('@', 'w3x77')"),
         (7, "count(*) FROM term_count('@', 'the OR absent')"),

@@ -133,7 +133,7 @@ impl All {
                         self.corpus(corpus, &doc_ids, out)?;
                         Ok(ControlFlow::Continue(()))
                     };
-                    if for_each_chain(file, &[], None, visit)?.is_break() {
+                    if for_each_chain(file, None, visit)?.is_break() {
                         break;
                     }
                 }

@@ -231,7 +231,7 @@ fn convert<W: Write>(file: &CorpusFile, out: W, layout: SegmentLayout, columns: 
 /// Builds the documents of `file` anew, a few segments at a time.
 fn build_anew<W: Write>(file: &CorpusFile, out: W, options: IngestOptions, columns: Option<Vec<u8>>) -> Outcome<W> {
     let mut builder = CorpusBuilder::new(out, options)?;
-    let visited = for_each_chain(file, &[], None, &mut |corpus| {
+    let visited = for_each_chain(file, None, &mut |corpus| {
         let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
         for doc_id in 0..corpus.num_docs() {
             push(&mut builder, corpus, &mut decoder, doc_id)?;

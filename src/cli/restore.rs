@@ -256,7 +256,7 @@ impl Restore<'_> {
                         self.corpus(corpus, None, &mut shared)?;
                         Ok(ControlFlow::Continue(()))
                     };
-                    if for_each_chain(file, &[], Some(&here), visit)?.is_break() {
+                    if for_each_chain(file, Some(&here), visit)?.is_break() {
                         break;
                     }
                 }

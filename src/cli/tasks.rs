@@ -7,11 +7,12 @@
 //! ```
 //!
 //! A *chain* is a run of segments that share a document, mostly one segment. As many chains as there
-//! are cores are opened side by side: first their dictionaries, then the rest of those whose words
-//! may match. They are closed before the next ones are opened.
+//! are cores are opened at a time: first their dictionaries, then the rest of those whose words may match. The
+//! next ones are opened while the documents of one are worked on.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -79,40 +80,67 @@ pub fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
     corpus.path(doc_id).unwrap_or_default()
 }
 
-/// Calls `visit` with each chain of `file` that may have a document whose text matches, for each
-/// entry of `demands`, one of its patterns, in order, until `visit` breaks. If `docs` is given, a chain
-/// has at least one of these documents, whose ids ascend. Without both, all documents are expected to
-/// be decoded.
+/// Runs `jobs` on the cores, as many ahead as there are cores, and calls `visit` with their results in order until it
+/// breaks.
+///
+/// # Errors
+/// The first error of a job or of `visit`.
+pub fn for_each_ahead<J, T>(
+    jobs: impl Iterator<Item = J>,
+    visit: &mut dyn FnMut(T) -> Outcome<ControlFlow<()>>,
+) -> Outcome<ControlFlow<()>>
+where
+    J: FnOnce() -> Outcome<T> + Send,
+    T: Send,
+{
+    let mut jobs = jobs.fuse();
+    let mut ahead = VecDeque::new();
+    rayon::in_place_scope(|scope| {
+        loop {
+            while ahead.len() < rayon::current_num_threads()
+                && let Some(job) = jobs.next()
+            {
+                let (sender, result) = mpsc::sync_channel(1);
+                scope.spawn(move |_| {
+                    // Nobody waits for it after a break.
+                    let _ = sender.send(job());
+                });
+                ahead.push_back(result);
+            }
+            let Some(result) = ahead.pop_front() else { return Ok(ControlFlow::Continue(())) };
+            // Without a result the job has panicked, and so does the scope when it ends.
+            let Ok(result) = result.recv() else { return Ok(ControlFlow::Break(())) };
+            if visit(result?)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    })
+}
+
+/// Calls `visit` with each chain of `file`, until it breaks. If `docs` is given, a chain has at least one of these
+/// documents, whose ids ascend. Otherwise all documents are expected to be decoded.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `visit`.
 pub fn for_each_chain(
     file: &CorpusFile,
-    demands: &[Vec<TextPattern>],
     docs: Option<&[u64]>,
     visit: &mut dyn FnMut(&Corpus) -> Outcome<ControlFlow<()>>,
 ) -> Outcome<ControlFlow<()>> {
     let metas = metas_of(file);
-    let of_docs = docs.map(|docs| file.footer.segments_of(docs));
-    let has_doc = |(place, _): &Meta<'_>| of_docs.as_ref().is_none_or(|of_docs| of_docs[*place]);
+    let with_docs = docs.map(|docs| file.footer.segments_of(docs));
+    let has_doc = |(place, _): &Meta<'_>| with_docs.as_ref().is_none_or(|with_docs| with_docs[*place]);
     let chains = metas.chunk_by(|_, (_, next)| next.continues);
-    let chains: Vec<_> = chains.filter(|chain| chain.iter().any(has_doc)).collect();
-    for chains in chains.chunks(rayon::current_num_threads()) {
-        let read = read_words(file, &chains.concat())?;
-        let mut is_needed = are_needed(file, demands, &read).into_iter();
-        let needed = read.into_iter().filter(|_| is_needed.next().unwrap_or_default());
-        let segments = read_rest(file, needed.collect())?;
-        if demands.is_empty() && docs.is_none() {
-            segments.par_iter().for_each(|segment| segment.prepare_to_decode_all());
-        }
-        for chain in segments.chunk_by(|_, next| next.continues) {
-            let corpus = Corpus::new(file.footer.profile, chain.to_vec());
-            if visit(&corpus)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+    let open = chains.filter(|chain| chain.iter().any(has_doc)).map(|chain| {
+        move || {
+            let segments = read_rest(file, read_words(file, chain)?)?;
+            if docs.is_none() {
+                segments.par_iter().for_each(|segment| segment.prepare_to_decode_all());
             }
+            Ok(Corpus::new(file.footer.profile, segments))
         }
-    }
-    Ok(ControlFlow::Continue(()))
+    });
+    for_each_ahead(open, &mut |corpus| visit(&corpus))
 }
 
 /// A segment's place in its file, and its sections.
@@ -163,39 +191,38 @@ pub fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcom
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
 }
 
-/// Variant of [`read_rest`] that decodes of each segment the documents that may match `demands`, and neighbours of them;
-/// `None` if there are none. No segment has a part of a document that was cut.
+/// A segment that may match, and the documents that may, ascending, if they are known.
+pub type Matching = (Arc<Segment>, Option<Vec<u64>>);
+
+/// Reads what is left of a segment that is no part of a longer chain and of which the dictionary was read; `None` if no
+/// document can match `demands`. If few can and `only_those` are asked for, these and neighbours of them are decoded.
 ///
 /// # Errors
 /// The file cannot be read or is damaged.
 pub fn read_matching(
     file: &CorpusFile,
-    read: Vec<(Meta<'_>, Dictionary)>,
+    ((segment_idx, meta), dictionary): (Meta<'_>, Dictionary),
     demands: &[Vec<TextPattern>],
-) -> Outcome<Vec<Option<Arc<Segment>>>> {
-    let mut stored = Vec::with_capacity(read.len());
-    for ((segment_idx, meta), dictionary) in read {
-        let docs = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
-        let bytes = if docs.as_ref().is_some_and(Vec::is_empty) { None } else { Some(file.read(meta.rest_range())?) };
-        stored.push((segment_idx, dictionary, docs, bytes));
+    only_those: bool,
+) -> Outcome<Option<Matching>> {
+    let docs = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
+    if docs.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(None);
     }
+    let bytes = file.read(meta.rest_range())?;
     let (limits, footer) = (OpenLimits::default(), &file.footer);
-    let decode = |(segment_idx, dictionary, docs, bytes): (usize, Dictionary, Option<Vec<u32>>, Option<Bytes>)| {
-        let Some(bytes) = bytes else { return Ok(None) };
-        let segment = match docs {
-            Some(docs) => {
-                let tokens =
-                    |ids: Option<&[u32]>| ids.map_or_else(|| Ok(dictionary.clone()), |ids| dictionary.subset(ids));
-                read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, &docs, &limits)?.segment
-            }
-            None => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
-        };
-        Ok(Some(Arc::new(segment)))
+    let segment = match &docs {
+        Some(docs) if only_those && meta.has_few(docs.len()) => {
+            let tokens = |ids: Option<&[u32]>| ids.map_or_else(|| Ok(dictionary.clone()), |ids| dictionary.subset(ids));
+            read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, docs, &limits)?.segment
+        }
+        _ => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
     };
-    Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
+    Ok(Some((Arc::new(segment), docs.map(|docs| docs.into_iter().map(u64::from).collect()))))
 }
 
-/// Returns the documents of a segment that may match `demands` by its word lists, or `None` if most may.
+/// Returns the documents of a segment that may match `demands` by its word lists, or `None` if it has none of their
+/// words.
 fn documents_from_lists(
     file: &CorpusFile,
     (segment_idx, meta): Meta<'_>,
@@ -210,5 +237,6 @@ fn documents_from_lists(
     let groups: Vec<Bytes> = groups.collect::<Outcome<_>>()?;
     let found = lists.read(&ids, &groups)?;
     let docs = condition.documents(&|word| found[ids.binary_search(&word).ok()?].as_ref());
-    Ok(docs.filter(|docs| meta.has_few(docs.len())))
+    // Words without a list stand in most documents.
+    Ok(Some(docs.unwrap_or_else(|| (0..meta.num_docs as u32).collect())))
 }

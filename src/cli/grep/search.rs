@@ -7,7 +7,7 @@
 //! Without a limit all tasks are one wave. With one (`-l`, `-m`), waves grow from a few documents on, and texts
 //! that have all their lines are left out of the next one.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -21,7 +21,8 @@ use super::chains::{Joins, Leads, Needs, Whole, open};
 use super::printer::{Format, Part, Printer, Statistics, Style};
 use crate::living::Living;
 use crate::tasks::{
-    Meta, Task, are_needed, metas_of, num_at_once, path_of, read_matching, read_rest, read_words, tasks_of,
+    Meta, Task, are_needed, for_each_ahead, metas_of, num_at_once, path_of, read_matching, read_rest, read_words,
+    tasks_of,
 };
 
 /// Bytes of text that are gathered before they are passed on.
@@ -44,6 +45,56 @@ impl InFile<'_> {
     fn only_goes_on(&self, chain: usize) -> bool {
         self.joins.as_ref().is_some_and(|joins| joins.only_goes_on(chain))
     }
+}
+
+/// A chain that was read.
+struct OpenChain {
+    /// True if a document may have a line end.
+    has_line_ends: bool,
+    /// The chain and the documents that may have a line, if there may be some.
+    corpus: Option<(Corpus, Vec<u64>)>,
+}
+
+impl OpenChain {
+    /// Reads as much of `chain` as a search for `pattern` needs. If the output `shows_only_lines`, documents without a
+    /// line may be left out.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged.
+    fn read(file: &CorpusFile, chain: &[Meta<'_>], pattern: &LinePattern, shows_only_lines: bool) -> Outcome<Self> {
+        let demands = pattern.demands();
+        let read = read_words(file, chain)?;
+        let has_line_ends = read.iter().any(|(_, dictionary)| has_line_ends(dictionary));
+        // All segments of a chain are needed, or none.
+        if !are_needed(file, demands, &read).contains(&true) {
+            return Ok(Self { has_line_ends, corpus: None });
+        }
+        let with_segments = |segments| Corpus::new(file.footer.profile, segments);
+        let corpus = match <[_; 1]>::try_from(read) {
+            Ok([alone]) if !demands.is_empty() => {
+                let matching = read_matching(file, alone, demands, shows_only_lines)?;
+                matching.map(|(segment, docs)| (with_segments(vec![segment]), docs))
+            }
+            Ok([alone]) => Some((with_segments(read_rest(file, vec![alone])?), None)),
+            Err(read) => Some((with_segments(read_rest(file, read)?), None)),
+        };
+        let corpus = corpus.map(|(corpus, docs)| {
+            let docs = docs.unwrap_or_else(|| candidates(&corpus, pattern));
+            (corpus, docs)
+        });
+        if let Some((corpus, docs)) = &corpus
+            && docs.len() as u64 == corpus.num_docs()
+        {
+            corpus.segments().iter().for_each(|segment| segment.prepare_to_decode_all());
+        }
+        Ok(Self { has_line_ends, corpus })
+    }
+}
+
+/// Returns the documents that may have a line.
+fn candidates(corpus: &Corpus, pattern: &LinePattern) -> Vec<u64> {
+    let candidates = documents_for_demands(corpus, pattern.demands());
+    candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect())
 }
 
 /// The pattern that is searched for, and the form of the output.
@@ -118,7 +169,7 @@ impl Search<'_> {
 
     /// Writes the lines of a corpus that is all there is.
     fn all(&mut self, corpus: &Corpus, texts: PathTexts) -> Outcome<ControlFlow<()>> {
-        let docs = self.candidates(corpus);
+        let docs = candidates(corpus, self.asked.pattern);
         let texts = if docs.is_empty() { texts } else { self.needs().count(texts, corpus)? };
         let flow = self.corpus(corpus, &texts, docs)?;
         self.end()?;
@@ -128,67 +179,25 @@ impl Search<'_> {
     fn file(&mut self, file: &CorpusFile) -> Outcome<ControlFlow<()>> {
         let metas = metas_of(file);
         let chains: Vec<&[Meta<'_>]> = metas.chunk_by(|_, (_, next)| next.continues).collect();
-        let mut in_file = InFile { file, chains, joins: None, leads: Leads::default() };
-        let num_chains = in_file.chains.len();
+        let (pattern, shows_only_lines) = (self.asked.pattern, self.shows_only_lines());
+        let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, pattern, shows_only_lines));
+        let mut in_file = InFile { file, chains: chains.clone(), joins: None, leads: Leads::default() };
         let mut chain = 0;
-        while chain < num_chains {
-            if self.is_complete() && in_file.only_goes_on(chain) {
-                in_file.leads.has_line_ends.push(true);
+        let mut flow = ControlFlow::Continue(());
+        let is_done = for_each_ahead(open, &mut |open: OpenChain| {
+            in_file.leads.has_line_ends.push(open.has_line_ends);
+            let end = if self.is_complete() && in_file.only_goes_on(chain) {
                 self.pass(&in_file, chain, None)?;
-                chain += 1;
-                continue;
-            }
-            let end = num_chains.min(chain + rayon::current_num_threads());
-            for corpus in self.open_those_needed(&mut in_file, chain..end)? {
-                let flow = self.chain(&mut in_file, chain, corpus)?;
-                if let Some(flow) = flow {
-                    self.end()?;
-                    return Ok(flow);
-                }
-                chain += 1;
-            }
-        }
+                None
+            } else {
+                self.chain(&mut in_file, chain, open.corpus)?
+            };
+            chain += 1;
+            flow = end.unwrap_or(flow);
+            Ok(if end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
         self.end()?;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Opens those of `chains` that may have a line, side by side.
-    fn open_those_needed(&self, in_file: &mut InFile<'_>, chains: Range<usize>) -> Outcome<Vec<Option<Corpus>>> {
-        let (file, demands) = (in_file.file, self.asked.pattern.demands());
-        let group = &in_file.chains[chains];
-        let read = read_words(file, &group.concat())?;
-        let is_needed = are_needed(file, demands, &read);
-        let mut rest = is_needed.as_slice();
-        let mut has_ends = read.iter().map(|(_, dictionary)| has_line_ends(dictionary));
-        let mut are_open = Vec::with_capacity(group.len());
-        for chain in group {
-            are_open.push(rest[..chain.len()].contains(&true));
-            rest = &rest[chain.len()..];
-            let has_ends: Vec<bool> = has_ends.by_ref().take(chain.len()).collect();
-            in_file.leads.has_line_ends.push(has_ends.contains(&true));
-        }
-        drop(has_ends);
-        let needed = read.into_iter().zip(is_needed).filter(|(_, is_needed)| *is_needed).map(|(read, _)| read);
-        let needed: Vec<_> = needed.collect();
-        let profile = file.footer.profile;
-        if group.iter().all(|chain| chain.len() == 1) && !demands.is_empty() && self.shows_only_lines() {
-            let mut opened = read_matching(file, needed, demands)?.into_iter();
-            let corpora = are_open.into_iter().map(|is_open| {
-                let segment = if is_open { opened.next().flatten() } else { None };
-                segment.map(|segment| Corpus::new(profile, vec![segment]))
-            });
-            return Ok(corpora.collect());
-        }
-        let segments = read_rest(file, needed)?;
-        if demands.is_empty() {
-            segments.par_iter().for_each(|segment| segment.prepare_to_decode_all());
-        }
-        let mut opened = segments.into_iter();
-        let corpora = group
-            .iter()
-            .zip(are_open)
-            .map(|(chain, is_open)| is_open.then(|| Corpus::new(profile, opened.by_ref().take(chain.len()).collect())));
-        Ok(corpora.collect())
+        Ok(if is_done.is_break() { flow } else { ControlFlow::Continue(()) })
     }
 
     /// Returns true if the output needs nothing of documents without a line.
@@ -197,14 +206,15 @@ impl Search<'_> {
         !numbers && !offsets && before == 0 && self.asked.options.after == 0
     }
 
-    /// Writes the lines of a chain, which is open if it may have some. Returns the flow if the file is done.
+    /// Writes the lines of a chain, which is open, with the documents that may have one, if it may have some. Returns the flow if the file is done.
     fn chain(
         &mut self,
         in_file: &mut InFile<'_>,
         chain: usize,
-        corpus: Option<Corpus>,
+        open: Option<(Corpus, Vec<u64>)>,
     ) -> Outcome<Option<ControlFlow<()>>> {
-        let docs = corpus.as_ref().map(|corpus| self.candidates(corpus)).unwrap_or_default();
+        let (corpus, docs) = open.unzip();
+        let docs = docs.unwrap_or_default();
         let Some(corpus) = corpus.as_ref().filter(|_| !docs.is_empty()) else {
             self.pass(in_file, chain, corpus.as_ref())?;
             return Ok(None);
@@ -220,7 +230,7 @@ impl Search<'_> {
         };
         if joins.comes_back {
             let whole = Whole::open(file, chains, self.asked.pattern.demands(), self.needs())?;
-            let docs = self.candidates(&whole.corpus);
+            let docs = candidates(&whole.corpus, self.asked.pattern);
             return self.corpus(&whole.corpus, &whole.texts, docs).map(Some);
         }
         let mut texts = joins.texts(chain, chains, corpus);
@@ -278,12 +288,6 @@ impl Search<'_> {
             self.printer.lengthen(texts.len_bytes(corpus, 0)?);
         }
         Ok(())
-    }
-
-    /// Returns the documents that may have a line.
-    fn candidates(&self, corpus: &Corpus) -> Vec<u64> {
-        let candidates = documents_for_demands(corpus, self.asked.pattern.demands());
-        candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect())
     }
 
     /// Returns true if more lines of the open text are wanted, or if no text is open.

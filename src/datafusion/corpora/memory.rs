@@ -18,7 +18,7 @@ use crate::options::TadocOptions;
 use crate::throughput::num_cores;
 use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
-use tadoc::segment::Segment;
+use tadoc::segment::{DocumentLength, Segment};
 
 /// Number of segments that are decoded in parallel with little memory, if there are as many cores.
 const LEAST_AT_ONCE: usize = 2;
@@ -188,17 +188,19 @@ fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
             segment.words_memory_bytes().saturating_sub(decoding_bytes)
         }
         Uses::Facts => segment.facts_memory_bytes(),
-        Uses::Text => decoded().saturating_add(sums_bytes(elements, ids)),
+        Uses::Text => decoded().saturating_add(sums_bytes(elements, ids, segment.num_docs)),
         Uses::Positions => {
-            decoded().saturating_add(sums_bytes(elements, ids)).saturating_add(inverse_bytes(elements, ids))
+            let sums = sums_bytes(elements, ids, segment.num_docs);
+            decoded().saturating_add(sums).saturating_add(inverse_bytes(elements, ids))
         }
     }
 }
 
 /// Returns the bytes of the data that every query may derive from a grammar: prefix sums (under 6
-/// bytes for each element) and weights.
-fn sums_bytes(num_elements: u64, num_ids: u64) -> u64 {
-    num_elements.saturating_mul(6).saturating_add(num_ids.saturating_mul(8))
+/// bytes for each element), weights, and lengths of documents.
+fn sums_bytes(num_elements: u64, num_ids: u64, num_docs: u64) -> u64 {
+    let lengths = num_docs.saturating_mul(size_of::<DocumentLength>() as u64);
+    num_elements.saturating_mul(6).saturating_add(num_ids.saturating_mul(8)).saturating_add(lengths)
 }
 
 /// Returns the bytes of the inverse grammar.
@@ -217,7 +219,8 @@ pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         let decoded = segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.kept_bytes();
-        let sums = sums_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64);
+        let (grammar, num_ids) = (dag.grammar(), dag.num_elements() as u64);
+        let sums = sums_bytes(grammar.symbols.len() as u64, num_ids, grammar.num_docs() as u64);
         let texts = segment.max_text_runs_bytes() + segment.max_element_texts_bytes();
         let copies = texts + segment.max_doc_words_bytes();
         decoded + segment.paths.memory_bytes() + sums as usize + copies

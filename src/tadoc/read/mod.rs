@@ -352,18 +352,19 @@ fn decode_part(
     stack: &mut Vec<Frame>,
 ) -> usize {
     let dag = &segment.dag;
-    let sums = segment.prefix_sums_or_derive();
     let symbols = dag.grammar().symbols.as_slice();
     let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
     let range = dag.doc_range(doc);
     let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
+    // True behind an element of the same right-hand side that ends with a word.
+    let mut after_word = false;
     loop {
         while frame.next < frame.end {
-            let position = frame.next as usize;
+            let element = symbols[frame.next as usize];
             frame.next += 1;
             output[at] = b' ';
-            at += usize::from(sums.has_blank_before(position));
-            let element = symbols[position];
+            at += usize::from(after_word && dag.begins_with_word(element));
+            after_word = dag.ends_with_word(element);
             let Some(rule_id) = dag.rule_of(element) else {
                 let start = token_offsets[element as usize] as usize;
                 let len = token_offsets[element as usize + 1] as usize - start;
@@ -382,11 +383,11 @@ fn decode_part(
             }
             let range = dag.rule_range(rule_id);
             frame = Frame { next: range.start as u32, end: range.end as u32 };
+            after_word = false;
         }
-        match stack.pop() {
-            Some(parent) => frame = parent,
-            None => return at,
-        }
+        let Some(parent) = stack.pop() else { return at };
+        frame = parent;
+        after_word = dag.ends_with_word(symbols[frame.next as usize - 1]);
     }
 }
 

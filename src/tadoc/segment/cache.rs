@@ -5,9 +5,9 @@
 //! weights        on first use, O(G)                           from then on
 //! inverse        on first use, O(G); a few questions are      from then on
 //!                answered by sweeps before
-//! prefix sums    on first use, O(G); lengths of a few         from then on
-//!                documents and starts of passages are added
-//!                up before
+//! prefix sums    on first use, O(G); starts of passages are   from then on
+//!                added up before
+//! lengths        on first use, O(elements of the root)        from then on
 //! edge words     on first use, O(G)                           from then on
 //! text runs      after many passages were read without them   unless they are too large
 //! element texts  after a part of the text was decoded          unless they are too large
@@ -50,8 +50,8 @@ pub(super) struct SegmentCache {
     weights: OnceLock<Vec<u64>>,
     inverse: OnceLock<Inverse>,
     prefix_sums: OnceLock<PrefixSums>,
-    /// Lengths of the documents, if they are not those of the grammar.
-    lengths: Option<Vec<DocumentLength>>,
+    /// Lengths of the documents, which a segment of word lists has from elsewhere than from its grammar.
+    lengths: OnceLock<Vec<DocumentLength>>,
     edge_words: OnceLock<EdgeWords>,
     /// `None` inside if the runs must not be built.
     text_runs: OnceLock<Option<TextRuns>>,
@@ -79,7 +79,7 @@ impl SegmentCache {
 
     /// Creates a cache for documents of these lengths.
     pub fn from_lengths(lengths: Vec<DocumentLength>) -> Self {
-        Self { lengths: Some(lengths), ..Self::default() }
+        Self { lengths: OnceLock::from(lengths), ..Self::default() }
     }
 
     /// Returns the number of bytes of main memory in use.
@@ -88,7 +88,7 @@ impl SegmentCache {
         let element_texts = self.element_texts.get().and_then(Option::as_ref);
         let doc_words = self.doc_words.get().and_then(Option::as_ref);
         self.weights.get().map_or(0, |weights| 8 * weights.len())
-            + self.lengths.as_ref().map_or(0, |lengths| size_of_val(&lengths[..]))
+            + self.lengths.get().map_or(0, |lengths| size_of_val(&lengths[..]))
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
             + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
@@ -110,6 +110,21 @@ impl Segment {
     #[inline]
     pub fn inverse_or_derive(&self) -> &Inverse {
         self.cache.inverse.get_or_init(|| Inverse::new(self.dag.grammar()))
+    }
+
+    /// Returns the number of positions on right-hand sides of all of `tokens`, which are different. Without the inverse
+    /// grammar they are counted in one pass, which takes a small part of the time of deriving it.
+    pub(crate) fn num_places(&self, tokens: &[u32]) -> u64 {
+        if let Some(inverse) = self.cache.inverse.get() {
+            return tokens.iter().map(|&token| inverse.for_element(token).len() as u64).sum();
+        }
+        let symbols = &self.dag.grammar().symbols;
+        if let &[token] = tokens {
+            return symbols.iter().filter(|&&element| element == token).count() as u64;
+        }
+        let mut is_token = vec![0u8; self.dag.num_elements()];
+        tokens.iter().for_each(|&token| is_token[token as usize] = 1);
+        symbols.iter().map(|&element| u64::from(is_token[element as usize])).sum()
     }
 
     /// Returns true if a question about the places of words should be answered without the inverse
@@ -145,16 +160,16 @@ impl Segment {
         is_worth.then(|| self.prefix_sums_or_derive())
     }
 
-    /// Returns the length of document `doc`. It is added up until the prefix sums pay.
+    /// Returns the length of document `doc`. The lengths of all documents are derived on first use, O(elements of the
+    /// root).
     #[inline]
     pub fn doc_length_or_derive(&self, doc: DocId) -> DocumentLength {
-        if let Some(lengths) = &self.cache.lengths {
-            return lengths[doc.index()];
-        }
-        match self.prefix_sums_or_derive_if_worth(self.dag.doc_range(doc).len()) {
-            Some(sums) => sums.doc_length(doc),
-            None => self.dag.doc_length(doc),
-        }
+        self.lengths_or_derive()[doc.index()]
+    }
+
+    fn lengths_or_derive(&self) -> &[DocumentLength] {
+        let derive = || self.dag.grammar().docs().map(|doc| self.dag.doc_length(doc)).collect();
+        self.cache.lengths.get_or_init(derive)
     }
 
     /// Returns the first and last word of each rule. Derived on first use, O(G).
@@ -205,9 +220,9 @@ impl Segment {
         self.cache.element_texts.get_or_init(derive).as_ref()
     }
 
-    /// Derives the arrays that decoding all documents uses.
+    /// Derives the lengths and texts that decoding all documents needs.
     pub fn prepare_to_decode_all(&self) {
-        self.prefix_sums_or_derive();
+        self.lengths_or_derive();
         self.element_texts_or_derive();
     }
 

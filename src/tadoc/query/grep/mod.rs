@@ -59,7 +59,7 @@ const BATCH_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// Length of a document from which on it is asked for places.
-const LONG_BYTES: u64 = 64 << 10;
+const LONG_BYTES: u64 = 1 << 20;
 /// Bytes before and after places that are decoded first.
 const MARGIN_BYTES: u64 = 256;
 /// Most bytes between two places that are decoded together, and most bytes of such places.

@@ -45,7 +45,7 @@ use crate::segment::{Corpus, Segment};
 /// Bytes of documents whose decoding takes as long as marking a rule.
 const BYTES_PER_RULE: u64 = 10;
 /// Bytes of a document for each place, from which on its places are worth it.
-const BYTES_PER_PLACE: u64 = 2 << 10;
+const BYTES_PER_PLACE: u64 = 8 << 10;
 
 /// Bytes of a document that a matching line overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) struct Place {
 pub(super) struct PlaceFinder<'c> {
     corpus: &'c Corpus,
     demands: &'c [Vec<TextPattern>],
-    /// The last segment that was walked, and its marks; no marks if its tokens say nothing.
+    /// The last segment that was walked, and its marks; no marks if its tokens say nothing or are frequent.
     marks: Option<(usize, Option<Marks>)>,
     /// A segment, and the bytes of its documents that were read without places.
     read: (usize, u64),
@@ -114,8 +114,11 @@ impl<'c> PlaceFinder<'c> {
 
     fn marks_for(&mut self, segment_idx: usize, segment: &Segment) -> Option<&Marks> {
         if self.marks.as_ref().is_none_or(|&(marked, _)| marked != segment_idx) {
-            let tokens = tokens_of_demands(segment, self.corpus.profile(), self.demands);
-            self.marks = Some((segment_idx, tokens.map(|tokens| Marks::new(segment, &tokens))));
+            let found = tokens_of_demands(segment, self.corpus.profile(), self.demands);
+            // Each place in the grammar is one in the text, at least.
+            let most_places = segment.dag.len_bytes(segment.dag.num_terminals()) / BYTES_PER_PLACE;
+            let rare = found.filter(|&(num_places, _)| num_places <= most_places);
+            self.marks = Some((segment_idx, rare.map(|(_, tokens)| Marks::new(segment, &tokens))));
         }
         self.marks.as_ref()?.1.as_ref()
     }

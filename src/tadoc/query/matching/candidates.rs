@@ -184,13 +184,13 @@ fn candidates(
 }
 
 /// Returns tokens of `segment` of which a line has one if, for each entry of `demands`, it has one
-/// of its patterns: those of the entry with the fewest places. A token that a block border cuts is
-/// not among them. Returns `None` if no entry says which tokens a line has.
+/// of its patterns: those of the entry with the fewest places on right-hand sides, and the number of these. A token
+/// that a block border cuts is not among them. Returns `None` if no entry says which tokens a line has.
 pub(in crate::query) fn tokens_of_demands(
     segment: &Segment,
     profile: TokenizerProfile,
     demands: &[Vec<TextPattern>],
-) -> Option<Vec<u32>> {
+) -> Option<(u64, Vec<u32>)> {
     if !runs_are_tokens(profile, &segment.dictionary) {
         return None;
     }
@@ -203,14 +203,13 @@ pub(in crate::query) fn tokens_of_demands(
         let num_places: u64 = found.iter().map(|(num_places, _)| num_places).sum();
         Some((num_places, found.into_iter().flat_map(|(_, tokens)| tokens).collect::<Vec<u32>>()))
     };
-    demands.iter().filter_map(for_entry).min().map(|(_, tokens)| tokens)
+    demands.iter().filter_map(for_entry).min()
 }
 
 /// Returns the tokens of `segment` that can contain `run`, and the number of their places.
 fn costed_tokens(segment: &Segment, run: &ClassRun) -> (u64, Vec<u32>) {
     let tokens = run.tokens(&segment.dictionary);
-    let num_places = |&token: &u32| segment.inverse_or_derive().for_element(token).len() as u64;
-    (tokens.iter().map(num_places).sum(), tokens)
+    (segment.num_places(&tokens), tokens)
 }
 
 /// Returns the words of `dictionary` that a text which matches `pattern` has: for each entry, one of its words.

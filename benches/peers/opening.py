@@ -10,8 +10,8 @@ command runs --runs times in turn with the others, and the shortest run counts: 
 process, and its largest resident memory. The page cache is warm. The peer of all searches is `zstd -dc
 --long=27 | rg -c`, or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`.
 Files are `rg -c` on the documents as plain files.
-The words are taken from a document in the middle: its rarest word, and three words in a row that are frequent
-and rarely stand together. Answers of all layouts are compared. Bytes read are those of `EXPLAIN
+The words are taken from a document in the middle: its rarest word, three words in a row that are frequent
+and rarely stand together, and the two words in a row that stand together most often, for `tadoc grep -c`. Answers of all layouts are compared. Bytes read are those of `EXPLAIN
 ANALYZE`, the same from an object store, as a part of the file; footers are not among them.
 """
 
@@ -50,9 +50,9 @@ def measured(command):
 
 
 def sample(folder, text):
-    """Returns the path of a large document in the middle, a rare word, and a rare phrase of three words, each
-    of which is frequent. `text` holds all documents end to end. The ten rarest of its first part are counted
-    in all of it."""
+    """Returns the path of a large document in the middle, a rare word, a rare phrase of three words, each
+    of which is frequent, and the most frequent pair of words. `text` holds all documents end to end. The ten
+    rarest of its first part are counted in all of it."""
     paths = document_paths(folder)
     large = (path for path in paths[len(paths) // 2 :] if os.path.getsize(os.path.join(folder, path)) > 1000)
     path = next(large)
@@ -67,7 +67,9 @@ def sample(folder, text):
     rare = min(rarest(words), key=lambda word: (counted(word), word)).decode()
     phrases = sorted(set(re.findall(rb"(?<!\w)[A-Za-z]{2,} [A-Za-z]{2,} [A-Za-z]{2,}(?!\w)", data)))[:100]
     phrase = max(rarest(phrases), key=lambda phrase: min(counted(word) for word in phrase.split())).decode()
-    return path, rare, phrase
+    pairs = sorted(set(re.findall(rb"(?<!\w)[a-z]{2,} [a-z]{2,}(?!\w)", data)))[:200]
+    pair = max(pairs, key=lambda pair: (part.count(pair), pair)).decode()
+    return path, rare, phrase, pair
 
 
 def statements(path, rare, phrase):
@@ -118,24 +120,33 @@ def compare(arguments, folder, temp, grep):
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     # In a process of its own: a child's largest memory counts from that of its parent.
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
-        path, rare, phrase = pool.submit(sample, folder, text).result()
-    print(f"document {path}, word {rare}, phrase {phrase}\n")
+        path, rare, phrase, pair = pool.submit(sample, folder, text).result()
+    print(f"document {path}, word {rare}, phrase {phrase}, pair {pair}\n")
     for name, sql in statements(path, rare, phrase):
         needle = phrase.split()[0] if "frequent" in name else phrase if "phrase" in name else rare
-        pipe = " ".join(grep) + f" '{needle}'"
         commands = {layout: [arguments.tadoc, "sql", "--quiet", "--format", "csv", "-c", sql.format(f=file)]
                     for layout, file in files.items()}
-        commands["peer"] = ["sh", "-c", f"zstd -dcq --long=27 {packed} | {pipe} || true"]
-        if grep[0] == "rg":
-            commands["files"] = ["sh", "-c", f"rg -uu -j2 -c '{needle}' {documents} >{os.devnull} || true"]
+        commands |= peers(needle, packed, documents, grep)
         read = []
         for layout in LAYOUTS[1:]:
             explain = [*commands[layout][:-1], f"EXPLAIN ANALYZE {commands[layout][-1]}"]
             read.append(f"{bytes_read(explain) / sizes[layout]:.3f}")
         print_row(name, commands, arguments.runs, ", ".join(read))
+    for name, pattern in (("grep -c, rare word", rare), ("grep -c, frequent pair", pair)):
+        commands = {layout: [arguments.tadoc, "grep", "-c", pattern, file] for layout, file in files.items()}
+        print_row(name, commands | peers(pattern, packed, documents, grep), arguments.runs)
     commands = {layout: [arguments.tadoc, "cat", file, "--all"] for layout, file in files.items()}
     print_row("cat --all", {**commands, "peer": ["zstd", "-dcq", "--long=27", packed]}, arguments.runs)
     print()
+
+
+def peers(needle, packed, documents, grep):
+    """Returns the commands that search for `needle` in the packed text and, with rg, in the plain files."""
+    pipe = " ".join(grep) + f" '{needle}'"
+    commands = {"peer": ["sh", "-c", f"zstd -dcq --long=27 {packed} | {pipe} || true"]}
+    if grep[0] == "rg":
+        commands["files"] = ["sh", "-c", f"rg -uu -j2 -c '{needle}' {documents} >{os.devnull} || true"]
+    return commands
 
 
 def bytes_read(explain):

@@ -28,9 +28,15 @@ use crate::corpora::skipping::{FilePart, SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
 use crate::corpora::word_ids::{WordIds, exact_words};
 use crate::errors::datafusion_error;
+use tadoc::Corpus;
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};
-use tadoc::query::WordCondition;
+use tadoc::query::{WordCondition, leaf_list};
 use tadoc::segment::{ListedWord, Segment};
+
+/// Number of documents that are read for each of the first occurrences of a word without a list, and the part of a
+/// segment that they are at most.
+const FIRST_DOCS_PER_HIT: u64 = 2;
+const MAX_FIRST_PART: u64 = 16;
 
 /// A needed segment as far as a statement needs it.
 enum Part {
@@ -137,8 +143,34 @@ async fn read_part(
             absent.units.note(part.num_decoded, part.num_units);
             Ok(Part::Units(Arc::new(part.segment), part.num_decoded, dictionary))
         }
+        None if sought.num_hits.is_some() && meta.lists_range().is_some() => {
+            read_first(context, stored, place, absent, words, sought).await
+        }
         _ => Ok(Part::Whole),
     }
+}
+
+/// Reads the first documents of the segment at `place`, which is `absent`, if they have the first occurrences of the
+/// word that is `sought`. A word without a list stands in many documents.
+async fn read_first(
+    context: &LoadContext,
+    stored: &StoredFile<'_>,
+    place: usize,
+    absent: AbsentSegment,
+    words: Option<SomeWords>,
+    sought: &Arc<Sought>,
+) -> Result<Part> {
+    let num_hits = sought.num_hits.unwrap_or_default();
+    let num_docs =
+        num_hits.saturating_mul(FIRST_DOCS_PER_HIT).min(stored.open.footer.segments[place].num_docs / MAX_FIRST_PART);
+    let Some(query) = sought.query.clone().filter(|_| num_docs > 0) else { return Ok(Part::Whole) };
+    let (part, dictionary) = read_docs(context, stored, place, words, (0..num_docs as u32).collect()).await?;
+    absent.units.note(part.num_decoded, part.num_units);
+    let segment = Arc::new(part.segment);
+    let corpus = Corpus::new(stored.open.footer.profile, vec![Arc::clone(&segment)]);
+    let count = move || Ok(leaf_list(&corpus, &query, 0)?.counts.into_iter().map(u64::from).sum::<u64>());
+    let suffices = decoded(count).await? >= num_hits;
+    Ok(if suffices { Part::Units(segment, part.num_decoded, dictionary) } else { Part::Whole })
 }
 
 /// Documents of a segment that were read, and its dictionary, if that was read for them.

@@ -122,6 +122,13 @@ async fn first_rows_decode_the_first_documents() {
     assert_eq!(decoded("SELECT text FROM documents('@') LIMIT 2").await, 1);
     // Most documents have the word, so all rows open whole segments.
     assert_eq!(decoded("SELECT * FROM search('@', 'w5')").await, 0);
-    let first = decoded("SELECT * FROM search('@', 'w5') LIMIT 2").await;
+    let limited = "SELECT * FROM search('@', 'w5') LIMIT 2";
+    let first = decoded(limited).await;
     assert!((1..9).contains(&first), "{first}");
+    // A word without a list, too.
+    let unlisted = write(&dir.path().join("b.tadoc"), 4, SegmentLayout::Indexed { max_lists_percent: 1 });
+    let first = counter(&session(), &limited.replace('@', &unlisted), "units_decoded").await;
+    assert!((1..9).contains(&first), "{first}");
+    let [from_list, from_first] = [&indexed, &unlisted].map(|file| limited.replace('@', file));
+    assert_eq!(rows(&session(), &from_first).await, rows(&session(), &from_list).await);
 }

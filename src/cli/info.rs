@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::format::{FileFooter, SectionMeta, SegmentLayout, SegmentMeta};
-use tadoc::grammar::Effort;
 use tadoc_documents::display::{bytes, grouped, percent, plain, plural, time};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Outcome};
 use tadoc_store::{OptimizeOptions, Part, Version};
@@ -112,7 +111,6 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
         Fact::text("tokenizer", &footer.profile.to_string()),
         Fact::text("unicode_version", &format!("{major}.{minor}.{micro}")),
         Fact::text("builder", &footer.builder),
-        Fact::text("effort", footer.effort().map_or("", Effort::as_str)),
         Fact::text("layout", layout_of(std::slice::from_ref(footer))),
         Fact::text("writer", &footer.writer),
     ]
@@ -219,9 +217,7 @@ pub fn run_living(living: &Living, arguments: &Arguments) -> Outcome {
     let mut facts = facts_of_version(living, &version)?;
     if let Some(footers) = footers(living, arguments, &version) {
         let text_bytes = footers.iter().map(FileFooter::len_bytes).sum();
-        let efforts = footers.iter().map(|footer| footer.effort().map_or("", Effort::as_str));
         facts.push(Fact::size("text_bytes", text_bytes, " in the files, before the edits"));
-        facts.push(Fact::text("effort", one_or_mixed(efforts)));
         facts.push(Fact::text("layout", layout_of(&footers)));
     }
     let text = if arguments.json { version_as_json(&version, &facts) } else { version_as_table(&version, &facts) };

@@ -1,34 +1,26 @@
 //! `tadoc optimize`: compresses a living corpus anew, and removes old files on demand. It also writes
-//! a corpus file in another layout, or with another effort.
+//! a corpus file in another layout.
 
 use std::io::{BufWriter, Write};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use datafusion_tadoc::user_columns::merge_columns;
-use tadoc::Corpus;
-use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::build::IngestOptions;
 use tadoc::format::{
-    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, SegmentMeta, read_columns, read_segment,
+    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, read_columns, read_segment,
 };
-use tadoc::grammar::Effort;
-use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc_documents::display::{bytes, parse_age, parse_size, percent, plural};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
 use crate::living::Living;
 use crate::output::{Output, say};
-use crate::tasks::{for_each_chain, path_of};
 use crate::versions::told;
 
-/// Number of bytes of a long document that are decoded at once.
-const PIECE_BYTES: u64 = 64 << 20;
-
-/// Compress a living corpus anew, or write a corpus in another layout or with another effort
+/// Compress a living corpus anew, or write a corpus in another layout
 ///
 /// Rebuilds files with edited documents, added documents, and small files that lie side by side.
 /// Large files without edits stay as they are. Every document keeps its number, path, text and
@@ -37,7 +29,7 @@ const PIECE_BYTES: u64 = 64 << 20;
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// The corpus: a folder or URL; with --layout and --effort also a corpus file
+    /// The corpus: a folder or URL; with --layout also a corpus file
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
@@ -47,13 +39,6 @@ pub struct Arguments {
     /// replaced by the new one when that is complete.
     #[arg(long, value_name = "NAME")]
     layout: Option<SegmentLayout>,
-
-    /// Build all grammars anew with this effort: fast, balanced or small (see tadoc ingest)
-    ///
-    /// This takes as long as the ingest did, without its reading. A corpus keeps its layout unless
-    /// --layout is given, and a corpus file is replaced by the new one when that is complete.
-    #[arg(long, value_name = "NAME")]
-    effort: Option<Effort>,
 
     /// Only say what would be done
     #[arg(long)]
@@ -82,7 +67,6 @@ Examples:
   tadoc optimize notes/ --clean-up 7d         versions of the last 7 days can still be read
   tadoc optimize s3://bucket/notes
   tadoc optimize notes.tadoc --layout small   the same corpus, as an archive
-  tadoc optimize notes.tadoc --effort small   the same corpus, smaller
 
 Interrupted or killed, the corpus is at its old version or at the new one.
 
@@ -90,22 +74,20 @@ Exit status: 0 done or nothing to do, 1 failed, 2 usage, 130 interrupted.";
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if let Some(file) = file_to_rewrite(arguments)? {
-        return rewrite(&file, arguments);
+    if let Some((file, layout)) = file_to_rewrite(arguments)? {
+        return rewrite(&file, layout, arguments);
     }
     let living = Living::open(&arguments.corpus)?;
     let ingest = IngestOptions {
         layout: arguments.layout.unwrap_or_default(),
-        effort: arguments.effort.unwrap_or_default(),
-        block_bytes: arguments.block_bytes(),
+        block_bytes: usize::try_from(arguments.block_size).unwrap_or(usize::MAX).max(1),
         ..IngestOptions::default()
     };
     let merge_columns = Some(Arc::new(merge_columns) as _);
     let options = OptimizeOptions {
         ingest,
         merge_columns,
-        rebuild_all: arguments.is_rewrite(),
-        rebuild_grammars: arguments.effort.is_some(),
+        rebuild_all: arguments.layout.is_some(),
         keep_layout: arguments.layout.is_none(),
         ..OptimizeOptions::default()
     };
@@ -135,33 +117,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.quiet { Ok(()) } else { lines.iter().try_for_each(say) }
 }
 
-impl Arguments {
-    /// Returns true if everything is written anew.
-    fn is_rewrite(&self) -> bool {
-        self.layout.is_some() || self.effort.is_some()
-    }
-
-    fn block_bytes(&self) -> usize {
-        usize::try_from(self.block_size).unwrap_or(usize::MAX).max(1)
-    }
-
-    /// Names the layout and the effort that are asked for.
-    fn asked(&self) -> String {
-        let layout = self.layout.map(|layout| format!("layout {layout}"));
-        let effort = self.effort.map(|effort| format!("effort {effort}"));
-        layout.into_iter().chain(effort).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Returns the file if the corpus is a file that is to be written anew.
-fn file_to_rewrite(arguments: &Arguments) -> Outcome<Option<CorpusFile>> {
-    if !arguments.is_rewrite() {
-        return Ok(None);
-    }
+/// Returns the file and its new layout if the corpus is a file that is to be written anew.
+fn file_to_rewrite(arguments: &Arguments) -> Outcome<Option<(CorpusFile, SegmentLayout)>> {
+    let Some(layout) = arguments.layout else { return Ok(None) };
     match BlockingResolver::new()?.corpora(&arguments.corpus, None)? {
         Corpora::Living(_) => Ok(None),
         Corpora::Files(files) => match <[StoredFile; 1]>::try_from(files) {
-            Ok([file]) => Ok(Some(file.open()?)),
+            Ok([file]) => Ok(Some((file.open()?, layout))),
             Err(files) => Err(Failure::new(format!(
                 "{}: expected one corpus file, got {}; name one at a time",
                 arguments.corpus.display(),
@@ -171,11 +133,11 @@ fn file_to_rewrite(arguments: &Arguments) -> Outcome<Option<CorpusFile>> {
     }
 }
 
-/// Replaces `file` by the same corpus in the layout and with the effort of `arguments`.
-fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
-    let (name, asked) = (&file.name, arguments.asked());
+/// Replaces `file` by the same corpus in `layout`.
+fn rewrite(file: &CorpusFile, layout: SegmentLayout, arguments: &Arguments) -> Outcome {
+    let name = &file.name;
     if arguments.dry_run {
-        return say(format!("{name}: would be written with {asked}"));
+        return say(format!("{name}: would be written with layout {layout}"));
     }
     // A folder or a glob with one file means that file.
     let target =
@@ -186,28 +148,15 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
         Outcome::Ok(read_columns(name, section, &bytes)?)
     });
     let columns = columns.transpose()?.map(Vec::from);
-    let out = match (arguments.effort, arguments.layout) {
-        (Some(effort), layout) => {
-            let of_file = file.footer.segments.first().map(SegmentMeta::layout);
-            let options = IngestOptions {
-                profile: file.footer.profile,
-                layout: layout.or(of_file).unwrap_or_default(),
-                effort,
-                block_bytes: arguments.block_bytes(),
-                ..IngestOptions::default()
-            };
-            build_anew(file, out, options, columns)?
-        }
-        (None, layout) => convert(file, out, layout.unwrap_or_default(), columns)?,
-    };
+    let out = convert(file, out, layout, columns)?;
     let out = out.into_inner().map_err(|error| Failure::with_cause(format!("{name}: cannot write"), error.error()))?;
     out.persist()?;
     if arguments.quiet {
         return Ok(());
     }
-    let Some(written) = file_to_rewrite(arguments)? else { return Ok(()) };
+    let Some((written, _)) = file_to_rewrite(arguments)? else { return Ok(()) };
     say(format!(
-        "{name}: {asked}, {} before, {} after ({})",
+        "{name}: layout {layout}, {} before, {} after ({})",
         bytes(file.len_bytes),
         bytes(written.len_bytes),
         percent(written.len_bytes, file.len_bytes),
@@ -226,41 +175,6 @@ fn convert<W: Write>(file: &CorpusFile, out: W, layout: SegmentLayout, columns: 
         writer.write_segment(EncodedSegment::new(&contents, layout)?)?;
     }
     Ok(writer.finish(columns.as_deref())?.0)
-}
-
-/// Builds the documents of `file` anew, a few segments at a time.
-fn build_anew<W: Write>(file: &CorpusFile, out: W, options: IngestOptions, columns: Option<Vec<u8>>) -> Outcome<W> {
-    let mut builder = CorpusBuilder::new(out, options)?;
-    let visited = for_each_chain(file, None, &mut |corpus| {
-        let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
-        for doc_id in 0..corpus.num_docs() {
-            push(&mut builder, corpus, &mut decoder, doc_id)?;
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    debug_assert!(visited.is_continue());
-    Ok(builder.finish(columns)?.0)
-}
-
-/// Adds a document to `builder`, a long one piece by piece.
-fn push<W: Write>(
-    builder: &mut CorpusBuilder<W>,
-    corpus: &Corpus,
-    decoder: &mut DocumentDecoder,
-    doc_id: u64,
-) -> Outcome {
-    let (path, len_bytes) = (path_of(corpus, doc_id), document_len_bytes(corpus, doc_id)?);
-    if len_bytes <= PIECE_BYTES {
-        decoder.clear();
-        decoder.append_document(doc_id)?;
-        return Ok(builder.push_document(path, decoder.bytes())?);
-    }
-    for offset in (0..len_bytes).step_by(PIECE_BYTES as usize) {
-        let is_last = len_bytes - offset <= PIECE_BYTES;
-        let piece = extract(corpus, doc_id, offset, PIECE_BYTES)?;
-        builder.push_part(path, &piece, is_last)?;
-    }
-    Ok(())
 }
 
 /// Runs the clean-up if it was requested.

@@ -28,7 +28,6 @@ use tadoc::analytics::Traversal;
 use tadoc::build::{BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use tadoc::edits::EditMode;
 use tadoc::format::{OpenLimits, SegmentLayout};
-use tadoc::grammar::Effort;
 use tadoc::query::QueryLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::RECOMPRESS_RATIO;
@@ -113,8 +112,6 @@ pub struct TadocOptions {
     pub builder: BuilderKind,
     /// Layout of corpora written by `COPY` and `INSERT`.
     pub layout: SegmentLayout,
-    /// Time that `COPY` and `INSERT` spend on smaller grammars.
-    pub effort: Effort,
     /// Text, in bytes, of one segment written by `COPY`. Determines the peak memory of `COPY`.
     pub block_bytes: u64,
     /// Number of blocks that `COPY` and `INSERT` build in parallel; `None` derives it from the
@@ -169,7 +166,6 @@ impl Default for TadocOptions {
             tokenizer: ingest.profile,
             builder: ingest.builder,
             layout: ingest.layout,
-            effort: ingest.effort,
             block_bytes: ingest.block_bytes as u64,
             blocks_at_once: None,
             overwrite: false,
@@ -228,7 +224,6 @@ impl TadocOptions {
             profile: self.tokenizer,
             builder: self.builder,
             layout: self.layout,
-            effort: self.effort,
             block_bytes: self.block_bytes as usize,
             ..IngestOptions::default()
         }
@@ -285,7 +280,6 @@ impl ExtensionOptions for TadocOptions {
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
             "layout" => self.layout = parse(name, value)?,
-            "effort" => self.effort = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
             "blocks_at_once" => self.blocks_at_once = parse_blocks(name, value)?,
             "overwrite" => self.overwrite = parse_flag(name, value)?,
@@ -339,7 +333,6 @@ impl ExtensionOptions for TadocOptions {
             self.tokenizer.to_string(),
             self.builder.to_string(),
             self.layout.to_string(),
-            self.effort.to_string(),
             self.block_bytes.to_string(),
             self.blocks_at_once.map_or_else(|| "auto".to_owned(), |at_once| at_once.to_string()),
             self.overwrite.to_string(),
@@ -366,7 +359,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 27] = [
+pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -378,7 +371,6 @@ pub(crate) const OPTIONS: [(&str, &str); 27] = [
     ("tokenizer", "What a word is in corpora written by COPY: auto, word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("layout", "Layout of corpora written by COPY: indexed (indexed:PERCENT), small, or fast."),
-    ("effort", "Time that COPY spends on a smaller file: fast, balanced or small."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
     ("overwrite", "Whether COPY may replace a corpus that is there."),

@@ -81,14 +81,12 @@ pub struct OptimizeOptions {
     pub min_small_files: usize,
     /// True if every part is rebuilt, such as for another layout.
     pub rebuild_all: bool,
-    /// True if no segment is copied, such as for another effort.
-    pub rebuild_grammars: bool,
     /// True if a new file has the layout of the first file that it replaces, if there is one.
     pub keep_layout: bool,
     /// Approximate limit for the total length of a run's files, in bytes.
     pub max_run_bytes: u64,
     /// Options for compressing text. The profile is ignored. Segments of at least half of
-    /// `block_bytes` that no edit touched are copied, unless `rebuild_grammars` is true.
+    /// `block_bytes` that no edit touched are copied.
     pub ingest: IngestOptions,
     /// Limits for opening the files of a run.
     pub limits: OpenLimits,
@@ -103,7 +101,6 @@ impl Default for OptimizeOptions {
             small_file_bytes: 8 << 20,
             min_small_files: 2,
             rebuild_all: false,
-            rebuild_grammars: false,
             keep_layout: true,
             max_run_bytes: 256 << 20,
             ingest: IngestOptions::default(),
@@ -120,7 +117,6 @@ impl fmt::Debug for OptimizeOptions {
             .field("small_file_bytes", &self.small_file_bytes)
             .field("min_small_files", &self.min_small_files)
             .field("rebuild_all", &self.rebuild_all)
-            .field("rebuild_grammars", &self.rebuild_grammars)
             .field("keep_layout", &self.keep_layout)
             .field("max_run_bytes", &self.max_run_bytes)
             .field("ingest", &self.ingest)

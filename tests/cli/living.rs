@@ -416,91 +416,6 @@ fn an_interrupt_leaves_no_part() {
 }
 
 #[test]
-fn efforts_are_chosen_and_changed_and_the_text_stays() {
-    let folder = notes();
-    let effort_of = |name: &str| {
-        let info = folder.ok(&["info", name]);
-        let line = info.lines().find(|line| line.starts_with("effort ")).unwrap().to_owned();
-        line.split_whitespace().nth(1).unwrap_or_default().to_owned()
-    };
-    // Stretches of one text, in another order each, as revisions have.
-    let words: Vec<String> = (0..3_000u32).map(|i| format!("w{}", i.wrapping_mul(2_654_435_761) >> 23)).collect();
-    for i in 0..60usize {
-        let stretch = words[i * 997 % 2_000..][..500 + i % 7].join(" ");
-        folder.write(&format!("many/{i}.txt"), stretch);
-    }
-    let len = |name: &str| std::fs::metadata(folder.join(name)).unwrap().len();
-    for effort in ["fast", "balanced", "small"] {
-        let name = format!("{effort}.tadoc");
-        folder.ok(&["ingest", "many", "-o", &name, "--effort", effort, "--quiet"]);
-        assert_eq!(effort_of(&name), effort);
-        folder.ok(&["verify", &name, "--quiet"]);
-    }
-    assert!(len("small.tadoc") <= len("balanced.tadoc"));
-    assert!(len("balanced.tadoc") <= len("fast.tadoc"));
-    let small = std::fs::read(folder.join("small.tadoc")).unwrap();
-
-    let planned = folder.ok(&["optimize", "fast.tadoc", "--effort", "small", "--dry-run"]);
-    assert_eq!(planned, "fast.tadoc: would be written with effort small\n");
-    let done = folder.ok(&["optimize", "fast.tadoc", "--effort", "small"]);
-    assert!(done.starts_with("fast.tadoc: effort small, "), "{done}");
-    assert!(std::fs::read(folder.join("fast.tadoc")).unwrap() == small);
-    // Blocks cut documents, and the layout stays.
-    let blocks = ["--block-size", "2000", "--layout", "fast", "--quiet"];
-    folder.ok(&[&["ingest", "many", "-o", "cut.tadoc"][..], &blocks].concat());
-    folder.ok(&["optimize", "cut.tadoc", "--effort", "small", "--quiet"]);
-    assert!(folder.ok(&["info", "cut.tadoc"]).contains("layout           fast\n"));
-    assert_eq!(folder.ok(&["cat", "cut.tadoc", "--all"]), folder.ok(&["cat", "small.tadoc", "--all"]));
-    folder.ok(&["optimize", "cut.tadoc", "--effort", "fast", "--layout", "small", "--quiet"]);
-    assert_eq!(effort_of("cut.tadoc"), "fast");
-
-    // User columns stay, and living corpora have efforts, too.
-    folder.write("rows.jsonl", "{\"t\":\"to be\",\"n\":1}\n{\"t\":\"or not\",\"n\":2}\n");
-    folder.ok(&["ingest", "rows.jsonl", "--documents", "jsonl:t", "-o", "rows.tadoc", "--quiet"]);
-    folder.ok(&["optimize", "rows.tadoc", "--effort", "fast", "--quiet"]);
-    assert_eq!(folder.table_rows("rows.tadoc", "SELECT n, text FROM d"), ["1,to be", "2,or not"]);
-    let done = folder.ok(&["optimize", "notes", "--effort", "small"]);
-    assert!(done.starts_with("notes: version 3: 1 part and 0 edits rebuilt as 1 file, "), "{done}");
-    let sql = "SELECT value FROM corpus_info('notes') WHERE name = 'effort'";
-    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "value\nsmall\n");
-    assert_eq!(folder.cat("notes", "a.txt"), b"to be or not to be");
-    // The facts of a living corpus are those of its files together.
-    let facts = |name: &str| {
-        let info = folder.ok(&["info", name]);
-        let fact = |key: &str| {
-            let line = info.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
-            line.split_whitespace().last().unwrap().to_owned()
-        };
-        [fact("effort "), fact("layout ")]
-    };
-    assert_eq!(facts("notes"), ["small", "indexed"]);
-    folder.write("more.txt", "to be or not to be");
-    let more = ["ingest", "more.txt", "-o", "notes", "--append", "--layout", "fast", "--quiet"];
-    folder.ok(&more);
-    assert_eq!(facts("notes"), ["mixed", "mixed"]);
-    let sql = "SELECT value FROM corpus_info('notes') WHERE name = 'layout'";
-    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "value\nmixed\n");
-    let json = folder.ok(&["info", "notes", "--json"]);
-    assert!(json.contains("\"layout\":\"mixed\""), "{json}");
-    // Statements write with the effort of the session, and of one statement.
-    let rows = "COPY (SELECT path, text FROM documents('small.tadoc')) TO";
-    for (set, name, options, effort) in
-        [("fast", "set.tadoc", "", "fast"), ("balanced", "option.tadoc", "OPTIONS ('tadoc.effort' 'small')", "small")]
-    {
-        let copy = format!("{rows} '{name}' STORED AS TADOC {options}");
-        folder.ok(&["sql", "-q", "-c", &format!("SET tadoc.effort = '{set}'"), "-c", &copy]);
-        assert_eq!(effort_of(name), effort);
-    }
-    let refused = folder.run(&["ingest", "in", "-o", "x.tadoc", "--effort", "tiny"]);
-    assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("got tiny, expected fast, balanced or small"), "{}", refused.stderr);
-    let sequitur = ["ingest", "in", "-o", "x.tadoc", "--builder", "sequitur", "--effort", "fast"];
-    let refused = folder.run(&sequitur);
-    assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("--effort goes with --builder rounds"), "{}", refused.stderr);
-}
-
-#[test]
 fn layouts_change_both_ways_and_the_text_stays() {
     let folder = notes();
     folder.ok(&["ingest", "in", "-o", "fast.tadoc", "--layout", "fast", "--quiet"]);
@@ -538,10 +453,36 @@ fn layouts_change_both_ways_and_the_text_stays() {
         assert!(folder.ok(&["info", name]).contains(&format!("layout           {layout}\n")), "{name}");
         assert_eq!(folder.cat(name, "b.txt"), b"that is the question");
     }
+    // User columns stay, and a document that blocks cut is whole.
+    folder.write("rows.jsonl", "{\"t\":\"to be\",\"n\":1}\n{\"t\":\"or not\",\"n\":2}\n");
+    folder.ok(&["ingest", "rows.jsonl", "--documents", "jsonl:t", "-o", "rows.tadoc", "--quiet"]);
+    folder.ok(&["optimize", "rows.tadoc", "--layout", "small", "--quiet"]);
+    assert_eq!(folder.table_rows("rows.tadoc", "SELECT n, text FROM d"), ["1,to be", "2,or not"]);
+    let long = (0..3_000u32).map(|i| format!("w{} ", i.wrapping_mul(2_654_435_761) >> 23)).collect::<String>();
+    folder.write("long.txt", &long);
+    folder.ok(&["ingest", "long.txt", "-o", "cut.tadoc", "--block-size", "2000", "--layout", "fast", "--quiet"]);
+    folder.ok(&["optimize", "cut.tadoc", "--layout", "indexed", "--quiet"]);
+    assert_eq!(folder.cat("cut.tadoc", "long.txt"), long.as_bytes());
+    // The layout of a living corpus is that of its files together.
+    let layout = |name: &str| {
+        let info = folder.ok(&["info", name]);
+        let line = info.lines().find(|line| line.starts_with("layout ")).unwrap().to_owned();
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!(layout("notes"), "fast");
+    folder.write("more.txt", "to be or not to be");
+    folder.ok(&["ingest", "more.txt", "-o", "notes", "--append", "--layout", "small", "--quiet"]);
+    assert_eq!(layout("notes"), "mixed");
+    let sql = "SELECT value FROM corpus_info('notes') WHERE name = 'layout'";
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "value\nmixed\n");
+    let json = folder.ok(&["info", "notes", "--json"]);
+    assert!(json.contains("\"layout\":\"mixed\""), "{json}");
     for name in ["small.tadoc", "notes"] {
         assert_eq!(folder.cat(name, "a.txt"), b"to be or not to be");
         folder.ok(&["verify", name, "--quiet"]);
     }
+    let told = folder.run(&["ingest", "in", "-o", "told.tadoc", "--effort", "small", "--quiet"]);
+    assert_eq!((told.status, told.stderr.contains("--effort changes nothing")), (0, true), "{}", told.stderr);
     let refused = folder.run(&["ingest", "in", "-o", "x.tadoc", "--layout", "tiny"]);
     assert_eq!(refused.status, 2);
     assert!(

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
-use tadoc::grammar::{Dedup, Effort};
+use tadoc::grammar::Dedup;
 use tadoc::read::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
@@ -19,7 +19,6 @@ const DEFAULT: IngestOptions = IngestOptions {
     builder: BuilderKind::Rounds,
     block_bytes: 16 << 20,
     dedup: Dedup::Auto,
-    effort: Effort::Balanced,
     layout: SegmentLayout::Small,
 };
 
@@ -107,9 +106,6 @@ fn the_corpora_come_back() {
         println!("{name}: {num_bytes} bytes, up to {} segments", corpus.segments().len());
         let layout = SegmentLayout::Fast;
         assert_round_trip(&documents, &IngestOptions { layout, ..DEFAULT });
-        for effort in [Effort::Fast, Effort::Small] {
-            assert_round_trip(&documents, &IngestOptions { effort, ..DEFAULT });
-        }
         let sequitur = IngestOptions { builder: BuilderKind::Sequitur, ..DEFAULT };
         assert_round_trip(&documents, &sequitur);
     }

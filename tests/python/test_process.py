@@ -97,7 +97,7 @@ def test_an_interrupt_of_this_process_alone_ends_an_ingest_of_files(folder):
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        tadoc.ingest("notes.txt", "notes.tadoc", effort="small")
+        tadoc.ingest("notes.txt", "notes.tadoc")
     thread.join()
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 

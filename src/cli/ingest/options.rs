@@ -3,11 +3,10 @@
 use clap::{Args, ValueEnum};
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
-use tadoc::grammar::Effort;
 use tadoc::text::TokenizerProfile;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{ArchiveOptions, Charset, ExpansionLimits, ReadOptions, display};
-use tadoc_session::{Failure, Outcome};
+use tadoc_session::{Failure, Outcome, note};
 
 use super::job::Machine;
 
@@ -62,13 +61,9 @@ pub struct Building {
     #[arg(long, default_value = "indexed", value_name = "NAME")]
     pub layout: SegmentLayout,
 
-    /// Time for a smaller file: fast (0.7 to 0.9 of the time, 1.01 to 1.15 times as large), balanced, or
-    /// small (1.2 to 1.7 times as long for 0.97 to 0.999 of the size)
-    ///
-    /// It chooses how the grammar is built, in any layout. `tadoc optimize --effort small` makes a file
-    /// smaller later.
-    #[arg(long, default_value = "balanced", value_name = "NAME")]
-    pub effort: Effort,
+    /// Is accepted, and changes nothing: grammars are built in one way
+    #[arg(long, hide = true, value_name = "NAME")]
+    effort: Option<String>,
 
     /// Amount of text that is compressed together; memory grows with it
     ///
@@ -176,14 +171,13 @@ impl Building {
     /// # Errors
     /// The options do not fit each other.
     pub fn options(&self) -> Outcome<IngestOptions> {
-        if self.builder == BuilderKind::Sequitur && self.effort != Effort::Balanced {
-            return Err(Failure::usage("--effort goes with --builder rounds; sequitur has one effort"));
+        if self.effort.is_some() {
+            note("--effort changes nothing: grammars are built in one way");
         }
         Ok(IngestOptions {
             profile: self.tokenizer.unwrap_or_default(),
             builder: self.builder,
             layout: self.layout,
-            effort: self.effort,
             block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
             ..IngestOptions::default()
         })

@@ -149,7 +149,6 @@ fn facts(scan: &ScanSpec, totals: &Totals) -> Vec<(&'static str, String)> {
         ("tokenizer", tokenizer(scan, &footers)),
         ("unicode_version", distinct(&footers, unicode_version)),
         ("builder", distinct(&footers, |f| f.builder.clone())),
-        ("effort", distinct(&footers, |f| f.effort().map(|e| e.to_string()).unwrap_or_default())),
         ("layout", layout(&footers)),
         ("writer", distinct(&footers, |f| f.writer.clone())),
     ];

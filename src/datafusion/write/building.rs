@@ -289,7 +289,7 @@ pub(crate) fn show_building(
         DisplayFormatType::TreeRender => "\n",
         _ => ", ",
     };
-    let builder = options.ingest_options().builder_name();
+    let builder = options.builder;
     write!(f, "builder={builder}{separator}block_bytes={}", options.block_bytes)?;
     write!(f, "{separator}blocks_at_once={}{separator}device=cpu)", options.max_blocks_at_once())
 }

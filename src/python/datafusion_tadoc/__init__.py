@@ -565,7 +565,6 @@ def ingest(
     allow_empty: bool = False,
     tokenizer: str | None = None,
     layout: str | None = None,
-    effort: str | None = None,
     block_size: int | str | None = None,
     progress: bool = False,
     connection: Connection | None = None,
@@ -581,7 +580,6 @@ def ingest(
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
       ``'csv:COLUMN'``, ``'parquet:COLUMN'`` or ``'arrow:COLUMN'``.
 
-    `effort` is ``'fast'``, ``'balanced'`` or ``'small'``.
 
     Pairs and Arrow objects become one file, whose name ends with ``.tadoc``. A source without documents is
     an error, unless `allow_empty` is true.
@@ -594,7 +592,7 @@ def ingest(
     """
     paths = _paths(source)
     if paths is not None:
-        options = {"documents": documents, "tokenizer": tokenizer, "layout": layout, "effort": effort}
+        options = {"documents": documents, "tokenizer": tokenizer, "layout": layout}
         options["block-size"] = block_size
         flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
         flags += ["--force"] if overwrite else []
@@ -605,7 +603,7 @@ def ingest(
         return out
     if documents is not None:
         raise TypeError("documents is for files; rows and pairs are documents already")
-    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "effort": effort}
+    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout}
     options |= {"allow_empty": allow_empty or None, "block_bytes": block_size}
     listed = ", ".join(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None

@@ -292,8 +292,7 @@ impl LivingStore {
         let first_layout = files.iter().flat_map(|(footer, _)| &footer.segments).map(SegmentMeta::layout).next();
         let layout = first_layout.filter(|_| options.keep_layout).unwrap_or(options.ingest.layout);
         let ingest = IngestOptions { profile: self.profile(), layout, ..options.ingest };
-        let copies = !options.rebuild_grammars;
-        let run = move || Documents::new(restricted, files, ingest, copies);
+        let run = move || Documents::new(restricted, files, ingest);
         let run = on_computing_thread(run).await??;
         let mut dropped = Vec::new();
         for doc_id in run.living.dropped_docs() {
@@ -353,13 +352,8 @@ struct Group {
 }
 
 impl Documents {
-    /// Creates the run of `restricted`. Segments are copied only if `copies` is true.
-    fn new(
-        restricted: Restricted,
-        files: Vec<(FileFooter, Corpus)>,
-        ingest: IngestOptions,
-        copies: bool,
-    ) -> Result<Self> {
+    /// Creates the run of `restricted`.
+    fn new(restricted: Restricted, files: Vec<(FileFooter, Corpus)>, ingest: IngestOptions) -> Result<Self> {
         let Restricted { version, edits } = restricted;
         let named = edits.iter().flat_map(|edits| &edits.batch.edits);
         let named = named.filter(|edit| !edit.sets_columns());
@@ -379,7 +373,7 @@ impl Documents {
         }
         for group in &mut groups {
             let len_bytes: u64 = group.copied.iter().map(|(_, meta)| meta.len_bytes).sum();
-            let is_large = copies && len_bytes >= ingest.block_bytes as u64 / 2;
+            let is_large = len_bytes >= ingest.block_bytes as u64 / 2;
             let first = touched.partition_point(|doc_id| *doc_id < group.doc_ids.start);
             if !is_large || touched.get(first).is_some_and(|id| group.doc_ids.contains(id)) {
                 group.copied.clear();

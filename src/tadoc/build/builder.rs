@@ -93,13 +93,13 @@ impl<W: Write> CorpusBuilder<W> {
         }
         let out = CountingWriter { out, written: 0 };
         Ok(Self {
-            writer: CorpusWriter::new(out, options.profile, &options.builder_name())?,
+            writer: CorpusWriter::new(out, options.profile, &options.builder.to_string())?,
             maker: Maker { options },
             block: Block::default(),
             is_open: false,
             full_bytes: options.block_bytes.saturating_add(1),
             encoding: None,
-            at_once: None,
+            at_once: BlocksAtOnce::new(1, &options),
             tokenizing: Duration::ZERO,
             grammar: Duration::ZERO,
             writing: Duration::ZERO,
@@ -107,11 +107,11 @@ impl<W: Write> CorpusBuilder<W> {
     }
 
     /// Sets the number of blocks that are built at a time, 1 by default. They share the threads,
-    /// and each needs its own memory. The file stays the same. Call this before documents are
-    /// added.
+    /// and each needs its own memory. Where blocks become several segments, twice as many of these are built at a
+    /// time, which have at most the bytes of the blocks. The file stays the same. Call this before documents are added.
     #[must_use]
     pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
-        self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
+        self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options);
         self
     }
 
@@ -122,7 +122,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// Same as [`push_document`](Self::push_document).
     pub fn set_blocks_at_once(&mut self, max_blocks: usize) -> Result<()> {
         self.write_encoded()?;
-        self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
+        self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options);
         Ok(())
     }
 
@@ -439,25 +439,6 @@ mod tests {
         assert_eq!(num_segments(SegmentLayout::Fast, 270_000), 2);
         assert_eq!(num_segments(SegmentLayout::Fast, 1), 1);
         assert_eq!(num_segments(SegmentLayout::Small, 270_000), 1);
-    }
-
-    #[test]
-    fn files_say_the_effort() {
-        use crate::build::BuilderKind;
-        use crate::grammar::Effort;
-
-        let footer = |builder, effort| {
-            let options = IngestOptions { builder, effort, ..IngestOptions::default() };
-            let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-            builder.push_document("a", b"to be or not to be").unwrap();
-            builder.finish(None).unwrap().1.footer
-        };
-        for effort in Effort::ALL {
-            assert_eq!(footer(BuilderKind::Rounds, effort).effort(), Some(effort));
-            assert_eq!(footer(BuilderKind::Sequitur, effort).effort(), None);
-        }
-        assert_eq!(footer(BuilderKind::Rounds, Effort::Balanced).builder, "rounds");
-        assert_eq!(footer(BuilderKind::Rounds, Effort::Small).builder, "rounds small");
     }
 
     #[test]

@@ -92,7 +92,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::error::{Error, Result};
 use crate::format::{EncodedSegment, SegmentContents, SegmentLayout};
-use crate::grammar::{Dedup, Effort, RoundsOptions, build_rounds, build_sequitur};
+use crate::grammar::{Dedup, build_rounds, build_sequitur};
 use crate::segment::Paths;
 use crate::text::{MAX_TOKEN_BYTES, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
 
@@ -152,21 +152,8 @@ pub struct IngestOptions {
     pub block_bytes: usize,
     /// Choice of whether the rounds builder shares repeated passages first.
     pub dedup: Dedup,
-    /// Time that the rounds builder spends on a smaller grammar. Sequitur has one effort.
-    pub effort: Effort,
     /// Codecs of the segments.
     pub layout: SegmentLayout,
-}
-
-impl IngestOptions {
-    /// Returns the name of builder and effort in the footer of a file: `rounds`, `rounds fast`,
-    /// `rounds small` or `sequitur`.
-    pub fn builder_name(&self) -> String {
-        match (self.builder, self.effort) {
-            (BuilderKind::Sequitur, _) | (_, Effort::Balanced) => self.builder.to_string(),
-            (BuilderKind::Rounds, effort) => format!("{} {effort}", self.builder),
-        }
-    }
 }
 
 impl Default for IngestOptions {
@@ -176,7 +163,6 @@ impl Default for IngestOptions {
             builder: BuilderKind::default(),
             block_bytes: DEFAULT_BLOCK_BYTES,
             dedup: Dedup::default(),
-            effort: Effort::default(),
             layout: SegmentLayout::default(),
         }
     }
@@ -246,11 +232,7 @@ impl Maker {
         let num_tokens = tokens.len() as u64;
         let num_terminals = dictionary.len();
         let grammar = match self.options.builder {
-            BuilderKind::Rounds => {
-                let IngestOptions { dedup, effort, .. } = self.options;
-                let options = RoundsOptions { dedup, effort };
-                build_rounds(tokens, &doc_offsets, num_terminals, &options)?
-            }
+            BuilderKind::Rounds => build_rounds(tokens, &doc_offsets, num_terminals, self.options.dedup)?,
             BuilderKind::Sequitur => build_sequitur(&tokens, &doc_offsets, num_terminals)?,
         };
         let grammar_took = started.elapsed();
@@ -267,64 +249,93 @@ impl Maker {
     }
 }
 
-/// Places of blocks whose tokens or grammar are under construction.
-#[derive(Debug, Default)]
+/// Texts whose tokens or grammar are under construction.
+#[derive(Debug)]
 struct Places {
-    num_taken: Mutex<usize>,
+    taken: Mutex<Taken>,
     is_freed: Condvar,
+    /// Most texts, and most bytes of several texts.
+    most: Taken,
 }
 
-/// A place that is taken until this value is dropped.
-struct Place(Arc<Places>);
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    num_texts: usize,
+    len_bytes: usize,
+}
+
+/// Place of a text that is taken until this value is dropped.
+struct Place {
+    places: Arc<Places>,
+    len_bytes: usize,
+}
 
 impl Places {
-    /// Waits until fewer than `max_taken` places are taken and takes one.
-    fn take(self: &Arc<Self>, max_taken: usize) -> Place {
-        let num_taken = self.num_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.is_freed.wait_while(num_taken, |num_taken| *num_taken >= max_taken);
-        *waited.unwrap_or_else(PoisonError::into_inner) += 1;
-        Place(Arc::clone(self))
+    fn new(most: Taken) -> Self {
+        Self { taken: Mutex::default(), is_freed: Condvar::new(), most }
+    }
+
+    /// Waits until there is a place for a text of `len_bytes` and takes it.
+    fn take(self: &Arc<Self>, len_bytes: usize) -> Place {
+        let is_full = |taken: &mut Taken| {
+            let has_room = taken.num_texts < self.most.num_texts
+                && taken.len_bytes.saturating_add(len_bytes) <= self.most.len_bytes;
+            taken.num_texts > 0 && !has_room
+        };
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.is_freed.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        taken.num_texts += 1;
+        taken.len_bytes += len_bytes;
+        Place { places: Arc::clone(self), len_bytes }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        *self.0.num_taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.0.is_freed.notify_one();
+        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.num_texts -= 1;
+        taken.len_bytes -= self.len_bytes;
+        self.places.is_freed.notify_one();
     }
 }
 
-/// Number of places for each block that may be coded or wait to be written.
+/// Number of places for each text that may be coded or wait to be written.
 const PLACES_PER_CODED: usize = 2;
+/// Number of pieces of blocks that are built in place of one block.
+const PIECES_PER_BLOCK: usize = 2;
 
-/// Blocks that are not written yet, oldest first.
+/// Blocks and pieces of blocks that are not written yet, oldest first.
 #[derive(Debug)]
 struct BlocksAtOnce {
     begun: VecDeque<JoinHandle<Result<Made<EncodedSegment>>>>,
-    max_blocks: usize,
     places: Arc<Places>,
 }
 
 impl BlocksAtOnce {
-    /// Creates a queue in which `max_blocks` blocks, at least 2, are built at a time.
-    fn new(max_blocks: usize) -> Self {
-        Self { begun: VecDeque::new(), max_blocks, places: Arc::default() }
+    /// Creates a queue in which `max_blocks` blocks are built at a time, or twice as many pieces of blocks that have at
+    /// most as many bytes. Returns `None` if that is one.
+    fn new(max_blocks: usize, options: &IngestOptions) -> Option<Self> {
+        let per_block = if options.layout == SegmentLayout::Small { 1 } else { PIECES_PER_BLOCK };
+        let num_texts = max_blocks.saturating_mul(per_block);
+        let most = Taken { num_texts, len_bytes: options.block_bytes.saturating_mul(max_blocks) };
+        (num_texts > 1).then(|| Self { begun: VecDeque::new(), places: Arc::new(Places::new(most)) })
     }
 
-    /// Returns true if the oldest block should be taken before the next one begins: it can be had
-    /// without waiting, or too many blocks are there.
+    /// Returns true if the oldest text should be taken before the next one begins: it can be had
+    /// without waiting, or too many texts are there.
     fn is_due(&self) -> bool {
+        let num_texts = self.places.most.num_texts;
         self.begun.front().is_some_and(JoinHandle::is_finished)
-            || self.begun.len() >= self.max_blocks + self.max_blocks / PLACES_PER_CODED
+            || self.begun.len() >= num_texts + num_texts / PLACES_PER_CODED
     }
 
     /// Starts to build `block`, after waiting for a free place.
     fn begin(&mut self, block: Block, maker: Maker) {
-        let place = self.places.take(self.max_blocks);
+        let place = self.places.take(block.text.len());
         self.begun.push_back(std::thread::spawn(move || maker.encoded(block, place)));
     }
 
-    /// Waits for the oldest block. Returns `None` if there is none.
+    /// Waits for the oldest text. Returns `None` if there is none.
     fn take_oldest(&mut self) -> Option<Result<Made<EncodedSegment>>> {
         let oldest = self.begun.pop_front()?;
         Some(oldest.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -516,6 +527,26 @@ mod tests {
             block.paths.push(&doc_id.to_string());
         }
         block
+    }
+
+    #[test]
+    fn a_text_waits_until_there_is_room() {
+        let most = Taken { num_texts: 3, len_bytes: 10 };
+        let places = Arc::new(Places::new(most));
+        // A text that is larger than the room is alone.
+        let large = places.take(20);
+        let (sender, taken) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn({
+            let places = Arc::clone(&places);
+            move || [5, 5].map(|len_bytes| sender.send((len_bytes, places.take(len_bytes))).unwrap())
+        });
+        assert!(taken.recv_timeout(Duration::from_millis(50)).is_err());
+        drop(large);
+        let small: Vec<_> = taken.iter().collect();
+        waiting.join().unwrap();
+        assert_eq!(small.len(), 2);
+        let taken = *places.taken.lock().unwrap();
+        assert_eq!((taken.num_texts, taken.len_bytes), (2, 10));
     }
 
     proptest! {

@@ -32,7 +32,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::grammar::{Grammar, RoundsOptions, build_rounds};
+use crate::grammar::{Dedup, Grammar, build_rounds};
 use crate::ids::{DocId, RuleId};
 use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::segment::{Corpus, Dag, Measure, Paths, Segment};
@@ -195,7 +195,7 @@ fn with_documents(
 /// Builds a segment of new documents.
 fn built(profile: TokenizerProfile, text: &[u8], doc_ends: &[usize], paths: Paths) -> Result<Arc<Segment>> {
     let TokenizedBlock { dictionary, tokens, doc_offsets, .. } = tokenize_block(profile, text, doc_ends)?;
-    let grammar = build_rounds(tokens, &doc_offsets, dictionary.len(), &RoundsOptions::default())?;
+    let grammar = build_rounds(tokens, &doc_offsets, dictionary.len(), Dedup::Auto)?;
     let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths())?;
     Ok(Arc::new(Segment::new(dictionary, dag, paths, false)))
 }

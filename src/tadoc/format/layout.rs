@@ -46,7 +46,6 @@ use crate::format::cursor::{Cursor, Origin};
 use crate::format::framing::{
     HEADER_BYTES, OpenLimits, POSTSCRIPT_BYTES, Postscript, SectionKind, SectionMeta, SegmentLayout,
 };
-use crate::grammar::Effort;
 use crate::segment::{DocIds, DocumentLength};
 use crate::text::TokenizerProfile;
 
@@ -274,7 +273,7 @@ pub struct FileFooter {
     pub unicode_version: (u8, u8, u8),
     /// Program and version that wrote the file.
     pub writer: String,
-    /// Name of the grammar builder, with its effort behind it unless that is `balanced`.
+    /// Name of the grammar builder. Older files may have an effort behind it, as in `rounds small`.
     pub builder: String,
     /// Segments in document order.
     pub segments: Vec<SegmentMeta>,
@@ -331,15 +330,6 @@ impl FileFooter {
         let footer = parse_footer(Cursor::new(place, &before[start..]))?;
         footer.check(place)?;
         Ok(FooterOutcome::Footer(footer))
-    }
-
-    /// Returns the effort with which the file was written, or `None` for another builder. Segments
-    /// that were copied from another file keep their grammars.
-    pub fn effort(&self) -> Option<Effort> {
-        match self.builder.split_once(' ') {
-            None => (self.builder == "rounds").then_some(Effort::Balanced),
-            Some((builder, effort)) => effort.parse().ok().filter(|_| builder == "rounds"),
-        }
     }
 
     /// Returns the number of documents. A document in several segments counts once.

@@ -15,11 +15,11 @@
 //! grammar contains no bytes: terminals are ids of a [`Dictionary`](crate::text::Dictionary).
 //!
 //! ```
-//! use tadoc::grammar::{RoundsOptions, build_rounds, expand_tokens};
+//! use tadoc::grammar::{Dedup, build_rounds, expand_tokens};
 //!
 //! # fn main() -> tadoc::Result<()> {
 //! let tokens: Vec<u32> = [0, 1, 2].repeat(4);
-//! let grammar = build_rounds(tokens.clone(), &[0, 12], 3, &RoundsOptions::default())?;
+//! let grammar = build_rounds(tokens.clone(), &[0, 12], 3, Dedup::Auto)?;
 //! assert!(grammar.symbols.len() < tokens.len());
 //! assert_eq!(expand_tokens(&grammar), [tokens]);
 //! # Ok(())
@@ -40,8 +40,7 @@ use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
 
 pub use repeats::Dedup;
-pub use rounds::{RoundsOptions, build_rounds};
-pub use schedule::Effort;
+pub use rounds::build_rounds;
 pub use sequitur::build_sequitur;
 
 /// Rules over the elements of one segment, see the drawing in the module docs.
@@ -239,12 +238,7 @@ mod tests {
         }
 
         fn rounds(&self, dedup: Dedup) -> Grammar {
-            self.rounds_by(dedup, Effort::Balanced)
-        }
-
-        fn rounds_by(&self, dedup: Dedup, effort: Effort) -> Grammar {
-            let options = RoundsOptions { dedup, effort };
-            build_rounds(self.tokens(), &self.doc_offsets(), self.num_terminals, &options).unwrap()
+            build_rounds(self.tokens(), &self.doc_offsets(), self.num_terminals, dedup).unwrap()
         }
 
         fn sequitur(&self) -> Grammar {
@@ -326,23 +320,11 @@ mod tests {
         assert!(grammar.symbols.len() < 64, "{} elements", grammar.symbols.len());
     }
 
-    #[test]
-    fn more_effort_gives_smaller_grammars() {
-        // Stretches of a text in another order each, as revisions have.
-        let text: Vec<u32> = (0..6_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 22).collect();
-        let stretch = |i: usize| text[i * 997 % 5_000..][..600 + i % 7].to_vec();
-        let input = Input { num_terminals: 1 << 10, documents: (0..120).map(stretch).collect() };
-        let [fast, balanced, small] = Effort::ALL.map(|effort| input.rounds_by(Dedup::Auto, effort).symbols.len());
-        assert!(small <= balanced && balanced <= fast, "{fast} {balanced} {small}");
-    }
-
     proptest! {
         #[test]
         fn rounds_expand_to_the_input(input in inputs(), is_shared in any::<bool>()) {
-            for effort in Effort::ALL {
-                let dedup = if is_shared { Dedup::On } else { Dedup::Off };
-                check(&input, &input.rounds_by(dedup, effort));
-            }
+            let dedup = if is_shared { Dedup::On } else { Dedup::Off };
+            check(&input, &input.rounds(dedup));
         }
 
         #[test]
@@ -374,10 +356,7 @@ mod tests {
         let input = Input { num_terminals: 5_000, documents };
         let with_threads = |num_threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
-            pool.install(|| {
-                let efforts = |dedup| Effort::ALL.map(|effort| input.rounds_by(dedup, effort));
-                [Dedup::Off, Dedup::On].map(efforts).concat()
-            })
+            pool.install(|| [Dedup::Off, Dedup::On].map(|dedup| input.rounds(dedup)))
         };
         let one = with_threads(1);
         one.iter().for_each(|grammar| check(&input, grammar));

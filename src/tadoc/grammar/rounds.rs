@@ -16,8 +16,7 @@
 //!
 //! Properties: the grammar does not depend on the number of threads. Its depth is at most the
 //! number of rounds: 14 over each sample, 18 over the sequence, one for repeats and one for each
-//! repetition (7 to 21 observed). With the effort `small` the sequence has 24 rounds in each of
-//! four passes.
+//! repetition (7 to 21 observed).
 //!
 //! Memory: 9 bytes for each token, see [`Sequence`].
 //!
@@ -62,46 +61,32 @@ use super::Grammar;
 use super::cleanup::{Draft, clean_up};
 use super::pair_join::{Pair, unpair};
 use super::repeats::{Dedup, Shared, replace_repeats, share_segments};
-use super::schedule::{BARRIER, CHUNK_LEN, Effort, Thresholds};
+use super::schedule::{BARRIER, CHUNK_LEN, Thresholds, has_second_pass};
 use super::sequence::Sequence;
 use crate::error::Result;
 
-/// Settings of the rounds builder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RoundsOptions {
-    /// Choice of whether repeated token ranges are shared before the rounds.
-    pub dedup: Dedup,
-    /// Time that is spent on a smaller grammar.
-    pub effort: Effort,
-}
-
 /// Builds a grammar of `tokens`. The documents begin at `doc_offsets` (one more offset than
-/// documents), and the ids are below `num_terminals`. It uses all threads of the current rayon
+/// documents), and the ids are below `num_terminals`. `dedup` says if repeated token ranges are shared before the rounds.
+/// It uses all threads of the current rayon
 /// pool. The result does not depend on their number.
 ///
 /// # Errors
 /// [`Error::Capacity`](crate::Error::Capacity) if there are more than 2^31 tokens.
-pub fn build_rounds(
-    tokens: Vec<u32>,
-    doc_offsets: &[usize],
-    num_terminals: u32,
-    options: &RoundsOptions,
-) -> Result<Grammar> {
+pub fn build_rounds(tokens: Vec<u32>, doc_offsets: &[usize], num_terminals: u32, dedup: Dedup) -> Result<Grammar> {
     let num_tokens = tokens.len();
-    let shared = share_segments(tokens, doc_offsets, num_terminals, options.dedup)?;
+    let shared = share_segments(tokens, doc_offsets, num_terminals, dedup)?;
     let first_rule = num_terminals + shared.num_segments;
     let learned = learn(&shared.symbols, first_rule);
-    let effort = options.effort;
-    let mut grammar = run_rounds(shared, learned, num_terminals, effort)?;
-    for _ in 0..effort.num_more_passes(grammar.symbols.len(), num_tokens) {
-        let shared = Shared::from_grammar(&grammar);
-        grammar = run_rounds(shared, Vec::new(), num_terminals, effort)?;
+    let grammar = run_rounds(shared, learned, num_terminals)?;
+    if has_second_pass(grammar.symbols.len(), num_tokens) {
+        run_rounds(Shared::from_grammar(&grammar), Vec::new(), num_terminals)
+    } else {
+        Ok(grammar)
     }
-    Ok(grammar)
 }
 
 /// Replaces `learned` rules, runs all rounds over documents and rule bodies, then the clean-up.
-fn run_rounds(shared: Shared, learned: Vec<Pair>, num_terminals: u32, effort: Effort) -> Result<Grammar> {
+fn run_rounds(shared: Shared, learned: Vec<Pair>, num_terminals: u32) -> Result<Grammar> {
     let Shared { mut symbols, num_segments } = shared;
     let first_learned = num_terminals + num_segments;
     if let Some(phrases) = Phrases::new(&learned, first_learned) {
@@ -110,7 +95,7 @@ fn run_rounds(shared: Shared, learned: Vec<Pair>, num_terminals: u32, effort: Ef
     }
     let first_rule = first_learned + learned.len() as u32;
     let mut sequence = Sequence::new(symbols, first_rule);
-    sequence.run(|largest| Thresholds::for_effort(effort, largest));
+    sequence.run(Thresholds::from_largest_count);
     let (mut symbols, pair_ids, rules) = sequence.into_parts();
     let pairs: Vec<(u32, u32)> = learned.into_iter().chain(rules).map(unpair).collect();
     let first_repeat = first_learned + pairs.len() as u32;

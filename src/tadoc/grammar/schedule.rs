@@ -1,29 +1,9 @@
 //! Parameters of the rounds: thresholds, the end of the rounds, the shards in which pairs are
 //! numbered (which determine their ids), and the chunks that are joined.
 //!
-//! # Effort
-//!
-//! Time from text to sections and size of the file against `balanced`, with one thread (`tadoc ingest
-//! --threads 1 --effort NAME` shows them):
-//!
-//! | text | fast: time, size | small: time, size |
-//! | --- | --- | --- |
-//! | Markdown pages, 6 MB | 0.77, 1.031 | 1.7, 0.998 |
-//! | prose, 8 MB | 0.93, 1.009 | 1.6, 0.999 |
-//! | logs, 14 MB | 0.88, 1.117 | 1.3, 0.997 |
-//! | revisions of documents, 7.5 MB | 0.69, 1.143 | 1.5, 0.972 |
-//! | sources of crates, 40 MB | 0.82, 1.059 | 1.2, 0.996 |
-//!
-//! `fast` cannot be much faster: without any round, tokens, learning, numbering pairs and coding
-//! take half to nine tenths of the time, and files of logs and sources are 1.24 to 1.5 times as
-//! large. Neither a higher threshold at the end, other lengths of samples nor rounds without
-//! repeats do better. `small` gains most where text repeats in revisions; a fourth pass gains
-//! almost nothing, and neither do samples of half the text.
-
-use std::fmt;
-use std::str::FromStr;
-
-use crate::error::{Error, Result};
+//! Fewer rounds do not pay: without any round, tokens, learning, numbering pairs and coding take half to nine tenths of
+//! the time, and files of logs and sources are 1.24 to 1.5 times as large. More rounds and passes make files 0.97 to
+//! 0.999 times as large in 1.2 to 1.7 times the time.
 
 /// Symbol that ends a document. It is never part of a pair.
 pub(super) const BARRIER: u32 = u32::MAX;
@@ -58,16 +38,11 @@ pub(super) const MAX_SHARDS: usize = 2_048;
 /// Least threshold of a round over a sample. The order of rarer pairs in a sample is random.
 const LEAST_SAMPLE_THRESHOLD: u32 = 4;
 
-/// Thresholds of the rounds over a sequence, from the largest count down. There are at most 18, or
-/// 24 for the effort `small`.
+/// Thresholds of the rounds over a sequence, from the largest count down. There are at most 18.
 #[derive(Debug, Clone)]
 pub(super) struct Thresholds {
     last: u32,
     least: u32,
-    /// Divisor of thresholds up to 1,000.
-    step: u32,
-    /// Share of the sequence, see [`LEAST_REPLACED_SHARE`].
-    least_share: f64,
     /// Number of rounds that may still run at the least threshold.
     num_least: usize,
 }
@@ -75,23 +50,7 @@ pub(super) struct Thresholds {
 impl Thresholds {
     /// Starts the rounds of a sequence whose most frequent pair has count `largest`.
     pub(super) fn from_largest_count(largest: u32) -> Self {
-        Self {
-            last: largest,
-            least: LEAST_THRESHOLD,
-            step: STEP,
-            least_share: LEAST_REPLACED_SHARE,
-            num_least: MAX_LEAST_ROUNDS,
-        }
-    }
-
-    /// Starts the rounds of a sequence for an effort.
-    pub(super) fn for_effort(effort: Effort, largest: u32) -> Self {
-        let balanced = Self::from_largest_count(largest);
-        match effort {
-            Effort::Fast => Self { least: 4, step: 4, num_least: 1, ..balanced },
-            Effort::Balanced => balanced,
-            Effort::Small => Self { least: 2, least_share: 0.001, num_least: 8, ..balanced },
-        }
+        Self { last: largest, least: LEAST_THRESHOLD, num_least: MAX_LEAST_ROUNDS }
     }
 
     /// Starts the rounds of a sample whose most frequent pair has count `largest`.
@@ -103,7 +62,7 @@ impl Thresholds {
     /// Ends the rounds if the last one ran at the least threshold and replaced few pairs:
     /// `num_replaced`, after which `len` elements remain.
     pub(super) fn end_if_few(&mut self, num_replaced: usize, len: usize) {
-        let is_few = num_replaced as f64 <= self.least_share * len as f64;
+        let is_few = num_replaced as f64 <= LEAST_REPLACED_SHARE * len as f64;
         if self.last == self.least && is_few {
             self.num_least = 0;
         }
@@ -117,7 +76,7 @@ impl Iterator for Thresholds {
         if self.num_least == 0 {
             return None;
         }
-        self.last = lowered(self.last, self.step).max(self.least);
+        self.last = lowered(self.last).max(self.least);
         self.num_least -= usize::from(self.last == self.least);
         Some(self.last)
     }
@@ -127,8 +86,8 @@ impl Iterator for Thresholds {
 /// octaves. Measured G: step 2 throughout is 0.3 % smaller on logs and needs seven more rounds.
 /// Step 6 throughout is 6 % larger on logs and 2 % on versioned text, step 12 twice that. Prose
 /// shows no difference.
-fn lowered(threshold: u32, step: u32) -> u32 {
-    threshold / if threshold > 1000 { 8 } else { step }
+fn lowered(threshold: u32) -> u32 {
+    threshold / if threshold > 1000 { 8 } else { STEP }
 }
 
 /// Returns the number of passes in which `num_pairs` pairs are numbered.
@@ -147,64 +106,17 @@ pub(super) fn are_joined(num_chunks: usize, len: usize) -> bool {
     num_chunks > 1 && len < num_chunks * CHUNK_LEN / 2
 }
 
-/// Time that the rounds builder spends on a smaller grammar. Every reader reads every grammar.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Effort {
-    /// Fewer rounds, in one pass.
-    Fast,
-    /// A second pass where text repeats itself.
-    #[default]
-    Balanced,
-    /// Rounds for pairs that occur twice, in four passes.
-    Small,
-}
-
-impl Effort {
-    /// All efforts, the fastest first.
-    pub const ALL: [Self; 3] = [Self::Fast, Self::Balanced, Self::Small];
-
-    /// Returns the name in options, files and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Balanced => "balanced",
-            Self::Small => "small",
-        }
-    }
-
-    /// Returns the number of passes over the builder's own result, for a grammar of `num_elements`
-    /// elements and a text of `num_tokens` tokens.
-    pub(super) fn num_more_passes(self, num_elements: usize, num_tokens: usize) -> usize {
-        match self {
-            Self::Fast => 0,
-            Self::Balanced => usize::from(num_elements <= num_tokens / REPEAT_SHARE),
-            Self::Small => 3,
-        }
-    }
-}
-
-/// If G is at most N / 3, the rounds of `balanced` run a second time over their own result (root
+/// If G is at most N / 3, the rounds run a second time over their own result (root
 /// and rule bodies). Inlining moves rule borders, so repeats that were cut differently in two
 /// places become equal. On e-peps-revisions G falls by 5.7 % and time rises by a fifth, on d-logs G
 /// falls by 1 %, on prose by 0.3 %. A third run reduces G by another 1.7 % on e-peps-revisions and
 /// by nothing on logs.
 const REPEAT_SHARE: usize = 3;
 
-impl fmt::Display for Effort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Effort {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|effort| effort.as_str() == name).ok_or_else(|| {
-            let allowed = "fast, balanced or small".into();
-            Error::InvalidArgument { name: "effort", got: name.into(), allowed }
-        })
-    }
+/// Returns true if the rounds run a second time over their own result, a grammar of `num_elements` elements of a text of
+/// `num_tokens` tokens.
+pub(super) fn has_second_pass(num_elements: usize, num_tokens: usize) -> bool {
+    num_elements <= num_tokens / REPEAT_SHARE
 }
 
 #[cfg(test)]
@@ -222,17 +134,6 @@ mod tests {
     }
 
     #[test]
-    fn efforts_have_fewer_or_more_rounds() {
-        let num_rounds = |effort, largest| Thresholds::for_effort(effort, largest).count();
-        for largest in [0, 5, 1_000, u32::MAX] {
-            let [fast, balanced, small] = Effort::ALL.map(|effort| num_rounds(effort, largest));
-            assert!(fast < balanced && balanced < small && small <= 24, "{fast} {balanced} {small}");
-        }
-        let fast: Vec<u32> = Thresholds::for_effort(Effort::Fast, 2_000).collect();
-        assert_eq!(fast, [250, 62, 15, 4]);
-    }
-
-    #[test]
     fn only_rounds_at_the_least_threshold_are_the_last() {
         let mut thresholds = Thresholds::from_largest_count(8);
         assert_eq!(thresholds.next(), Some(4));
@@ -242,14 +143,5 @@ mod tests {
         assert_eq!(thresholds.next(), Some(3));
         thresholds.end_if_few(4, 1_000);
         assert_eq!(thresholds.next(), None);
-    }
-
-    #[test]
-    fn names_are_read_back() {
-        for effort in Effort::ALL {
-            assert_eq!(effort.to_string().parse::<Effort>().unwrap(), effort);
-        }
-        let refused = "tiny".parse::<Effort>().unwrap_err().to_string();
-        assert!(refused.contains("fast, balanced or small"), "{refused}");
     }
 }

@@ -337,7 +337,7 @@ impl RulesWritten {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
+    use crate::grammar::{Dedup, build_rounds, expand_tokens};
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
             ((0..4_000).map(|at| at * at % 97 % 31).collect(), &[0, 1, 3_999, 4_000]),
         ];
         for (tokens, ends) in texts {
-            let grammar = build_rounds(tokens, ends, 31, &RoundsOptions::default()).unwrap();
+            let grammar = build_rounds(tokens, ends, 31, Dedup::Auto).unwrap();
             let bytes = encode(&grammar);
             let meta = meta_for(&grammar);
             let read = decode(PLACE, &bytes, &meta).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     fn doc_grammar(docs: &[Vec<u32>]) -> Grammar {
         let mut ends = vec![0];
         docs.iter().for_each(|doc| ends.push(ends[ends.len() - 1] + doc.len()));
-        build_rounds(docs.concat(), &ends, 31, &RoundsOptions::default()).unwrap()
+        build_rounds(docs.concat(), &ends, 31, Dedup::Auto).unwrap()
     }
 
     /// Checks that bytes are refused or describe a grammar of the declared size.

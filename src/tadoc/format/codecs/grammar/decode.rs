@@ -202,7 +202,7 @@ mod tests {
     use crate::format::codecs::grammar;
     use crate::format::codecs::grammar::encode;
     use crate::format::{OpenLimits, SectionKind};
-    use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
+    use crate::grammar::{Dedup, build_rounds, expand_tokens};
 
     use super::*;
 
@@ -236,7 +236,7 @@ mod tests {
             tokens.truncate(60_000);
         }
         let ends: Vec<usize> = (1..=num_docs).map(|doc| tokens.len() * doc / num_docs).collect();
-        build_rounds(tokens, &ends, 49, &RoundsOptions::default()).unwrap()
+        build_rounds(tokens, &ends, 49, Dedup::Auto).unwrap()
     }
 
     fn check_round_trip(grammar: &Grammar) {
@@ -253,7 +253,7 @@ mod tests {
         // A pair of random words seldom recurs, so that there are more events than in a batch.
         let mixed = |i: u32| i.wrapping_mul(0x9e37_79b1).rotate_left(i % 31) >> 7;
         let tokens: Vec<u32> = (0..150_000).map(|i| mixed(i) % 3_000).collect();
-        let grammar = build_rounds(tokens, &[70_000, 70_000, 150_000], 3_001, &RoundsOptions::default()).unwrap();
+        let grammar = build_rounds(tokens, &[70_000, 70_000, 150_000], 3_001, Dedup::Auto).unwrap();
         assert!(grammar.symbols.len() > 2 * BATCH_LEN);
         let bytes = encode(&grammar, 2_990);
         let meta = meta_for(&grammar, 2_990);

@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use crate::format::cursor::Origin;
 use crate::format::framing::OpenLimits;
 use crate::format::layout::SegmentMeta;
-use crate::grammar::{Grammar, RoundsOptions, build_rounds, expand_tokens};
+use crate::grammar::{Dedup, Grammar, build_rounds, expand_tokens};
 use crate::segment::Dag;
 use crate::{Error, Result};
 
@@ -29,7 +29,7 @@ fn meta_for(grammar: &Grammar) -> SegmentMeta {
 fn doc_grammar(docs: &[Vec<u32>]) -> Grammar {
     let mut ends = vec![0];
     docs.iter().for_each(|doc| ends.push(ends[ends.len() - 1] + doc.len()));
-    build_rounds(docs.concat(), &ends, NUM_TERMINALS, &RoundsOptions::default()).unwrap()
+    build_rounds(docs.concat(), &ends, NUM_TERMINALS, Dedup::Auto).unwrap()
 }
 
 fn grammar_from(rules: &[Vec<u32>], doc_offsets: &[u32], num_terminals: u32) -> Grammar {
@@ -149,7 +149,7 @@ fn grammars_come_back_with_the_same_text() {
         ),
     ];
     for (tokens, ends) in texts {
-        let grammar = build_rounds(tokens, ends, NUM_TERMINALS, &RoundsOptions::default()).unwrap();
+        let grammar = build_rounds(tokens, ends, NUM_TERMINALS, Dedup::Auto).unwrap();
         let starts = cut_units(&grammar, |_| 1_000);
         let bytes = encode(&grammar, &starts).unwrap();
         let read = decode(PLACE, CODEC, &bytes, &meta_for(&grammar)).unwrap();

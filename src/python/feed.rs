@@ -85,7 +85,7 @@ impl<'py> Feed<'py> {
     /// Sends all rows to the statement and waits for its end.
     ///
     /// # Errors
-    /// The exception of the source or of `counter`, the error of the statement, or
+    /// The exception of the source or of `counter`, the error of the statement, `Interrupted`, or
     /// `KeyboardInterrupt`.
     pub fn run(
         mut self,
@@ -94,7 +94,7 @@ impl<'py> Feed<'py> {
         statement: Task<Gathered>,
         counter: Counter<'_, 'py>,
     ) -> PyResult<Gathered> {
-        match self.send_all(py, &sender, counter) {
+        match self.send_all(py, &sender, &statement, counter) {
             Ok(()) => {
                 drop(sender);
                 statement.wait(py)
@@ -104,18 +104,24 @@ impl<'py> Feed<'py> {
                 // It takes what waits before, so there is room soon, unless it has ended.
                 py.detach(move || drop(sender.blocking_send(Err(failed))));
                 // This error says only that the source failed.
-                drop(statement.wait(py));
+                drop(statement.wait_to_end(py));
                 Err(exception)
             }
         }
     }
 
     /// Sends all rows, or as many as the statement takes.
-    fn send_all(&mut self, py: Python<'py>, sender: &Sender<Fed>, counter: Counter<'_, 'py>) -> PyResult<()> {
+    fn send_all(
+        &mut self,
+        py: Python<'py>,
+        sender: &Sender<Fed>,
+        statement: &Task<Gathered>,
+        counter: Counter<'_, 'py>,
+    ) -> PyResult<()> {
         while let Some(batch) = self.next(py, counter)? {
             let mut batch = Ok(batch);
             loop {
-                py.check_signals()?;
+                statement.look(py)?;
                 match sender.try_send(batch) {
                     Ok(()) => break,
                     // It has failed, and `run` gets its error.

@@ -4,7 +4,8 @@
 //! datafusion_tadoc/__init__.py   what users see: connect, sql, Result, ingest, open
 //!        │
 //!        ▼
-//! session    ─▶ parameters (Python values as SQL literals), feed (documents from Python)
+//! session    ─▶ parameters (Python values as SQL literals), feed (documents from Python),
+//!               variables (variables of Python as tables of a statement)
 //! statement  ─▶ streams of rows
 //! gathered   ─▶ rows_of (rows as Python values)
 //!        │
@@ -37,6 +38,7 @@ mod parameters;
 mod rows_of;
 mod session;
 mod statement;
+mod variables;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -49,6 +51,13 @@ pyo3::create_exception!(
     "A statement, an ingest or a connection failed. The text is that of the command line."
 );
 
+pyo3::create_exception!(
+    datafusion_tadoc,
+    Interrupted,
+    Error,
+    "A statement was ended by interrupt(), which another thread called."
+);
+
 /// Returns the exception of a failure.
 fn error_of(failure: impl Into<Failure>) -> PyErr {
     Error::new_err(without_made_names(&failure.into().into_text()))
@@ -57,8 +66,6 @@ fn error_of(failure: impl Into<Failure>) -> PyErr {
 /// The Rust part of `datafusion_tadoc`.
 #[pymodule]
 mod _native {
-    #[pymodule_export]
-    use super::Error;
     #[cfg(feature = "cuda")]
     #[pymodule_export]
     use super::device::{DeviceArray, device_arrays};
@@ -69,7 +76,9 @@ mod _native {
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
-    use super::statement::Statement;
+    use super::statement::{Batches, Statement};
+    #[pymodule_export]
+    use super::{Error, Interrupted};
 
     #[cfg(feature = "command")]
     use std::ffi::OsString;

@@ -197,33 +197,46 @@ fn times_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
         DataType::Timestamp(TimeUnit::Nanosecond, None) => {
             times!(TimestampNanosecondType, value_as_datetime)
         }
-        DataType::Timestamp(unit, Some(zone)) => {
-            let zone: Tz = zone.parse().map_err(error_of)?;
+        DataType::Timestamp(unit, Some(name)) => {
+            let zone: Tz = name.parse().map_err(error_of)?;
             match unit {
-                TimeUnit::Second => zoned::<TimestampSecondType>(py, column, zone),
-                TimeUnit::Millisecond => zoned::<TimestampMillisecondType>(py, column, zone),
-                TimeUnit::Microsecond => zoned::<TimestampMicrosecondType>(py, column, zone),
-                TimeUnit::Nanosecond => zoned::<TimestampNanosecondType>(py, column, zone),
+                TimeUnit::Second => zoned::<TimestampSecondType>(py, column, zone, name),
+                TimeUnit::Millisecond => zoned::<TimestampMillisecondType>(py, column, zone, name),
+                TimeUnit::Microsecond => zoned::<TimestampMicrosecondType>(py, column, zone, name),
+                TimeUnit::Nanosecond => zoned::<TimestampNanosecondType>(py, column, zone, name),
             }
         }
         _ => texts(py, column),
     }
 }
 
-/// Returns moments with the offset that `zone` has at each of them.
-fn zoned<'py, T>(py: Python<'py>, column: &ArrayRef, zone: Tz) -> Values<'py>
+/// Returns moments with a zone: one of `zoneinfo` if Python knows its name, or else the offset that the zone has at
+/// each moment.
+fn zoned<'py, T>(py: Python<'py>, column: &ArrayRef, zone: Tz, name: &str) -> Values<'py>
 where
     T: ArrowTemporalType,
     i64: From<T::Native>,
 {
     let column = column.as_primitive::<T>();
-    each(py, column, |at| match column.value_as_datetime_with_tz(at, zone) {
-        Some(moment) => {
-            let moment = moment.fixed_offset().into_pyobject(py);
-            Ok(moment.map_err(|_| out_of_range())?.into_any())
+    let named = named_zone(py, name)?;
+    each(py, column, |at| {
+        let Some(moment) = column.value_as_datetime_with_tz(at, zone) else { return Err(out_of_range()) };
+        let moment = moment.fixed_offset().into_pyobject(py).map_err(|_| out_of_range())?;
+        match &named {
+            Some(named) => moment.call_method1("astimezone", (named,)).map_err(|_| out_of_range()),
+            None => Ok(moment.into_any()),
         }
-        None => Err(out_of_range()),
     })
+}
+
+/// Returns Python's zone of a name such as `Europe/Berlin`. Offsets have none, and neither have systems without
+/// zones.
+fn named_zone<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return Ok(None);
+    }
+    let zones = py.import("zoneinfo")?;
+    Ok(zones.getattr("ZoneInfo")?.call1((name,)).ok())
 }
 
 /// Calls `value` for each row that is not NULL.

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use datafusion::datasource::MemTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion_tadoc::notices;
 use pyo3::prelude::*;
 use tadoc_session::{Failure, Outcome, Parameters, Statements, remember_secrets};
 
-use crate::capsules::reader_of;
 use crate::error_of;
 use crate::feed::Feed;
 use crate::gathered::{Gathered, gather};
 use crate::host::{HostFactory, HostFunction, HostScalar};
 use crate::parameters::parameters_of;
 use crate::statement::Statement;
-use crate::waiting::{Task, wait};
+use crate::variables::{Variables, memory_table};
+use crate::waiting::{Interrupts, Task, wait};
 
 /// A session of the engine. Threads may share it.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
 pub struct Session {
     session: Arc<tadoc_session::Session>,
+    interrupts: Interrupts,
 }
 
 #[pymethods]
@@ -31,30 +31,35 @@ impl Session {
     #[new]
     fn new(py: Python<'_>, memory_limit: Option<u64>, settings: Vec<(String, String)>) -> PyResult<Self> {
         let open = async move { tadoc_session::Session::for_program(memory_limit, &settings).await };
-        Ok(Self { session: Arc::new(wait(py, open)?) })
+        let interrupts = Interrupts::default();
+        Ok(Self { session: Arc::new(wait(py, &interrupts, open)?), interrupts })
     }
 
     /// Plans the last statement of `sql`, and runs the statements before it. The last one runs too
-    /// if it is no query.
-    #[pyo3(signature = (sql, parameters=None))]
-    fn statement(&self, py: Python<'_>, sql: String, parameters: Option<&Bound<'_, PyAny>>) -> PyResult<Statement> {
+    /// if it is no query. `variables` gives the Arrow object of a name that no table has, or `None`.
+    #[pyo3(signature = (sql, parameters=None, variables=None))]
+    fn statement(
+        &self,
+        py: Python<'_>,
+        sql: String,
+        parameters: Option<&Bound<'_, PyAny>>,
+        variables: Option<Py<PyAny>>,
+    ) -> PyResult<Statement> {
         let parameters = parameters_of(parameters)?;
         let session = Arc::clone(&self.session);
-        wait(py, async move { prepare(session, &sql, parameters).await })
+        let interrupts = self.interrupts.clone();
+        let variables = Variables::new(variables);
+        wait(py, &self.interrupts, async move { prepare(session, interrupts, &sql, parameters, &variables).await })
+    }
+
+    /// Ends the statements that run, with `Interrupted` for those who wait for them.
+    fn interrupt(&self) {
+        self.interrupts.ask();
     }
 
     /// Registers the rows of an Arrow object as the table `name`, in place of one of that name.
     fn register(&self, py: Python<'_>, name: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut reader = reader_of(rows)?;
-        let schema = reader.schema();
-        let mut batches = Vec::new();
-        loop {
-            let next = &mut reader;
-            let Some(batch) = py.detach(move || next.next()) else { break };
-            batches.push(batch.map_err(error_of)?);
-            py.check_signals()?;
-        }
-        let table = MemTable::try_new(schema, vec![batches]).map_err(error_of)?;
+        let table = memory_table(py, rows)?;
         let context = self.session.context();
         context.deregister_table(name).map_err(error_of)?;
         context.register_table(name, Arc::new(table)).map_err(error_of)?;
@@ -99,7 +104,7 @@ impl Session {
         let context = self.session.context();
         context.register_table(name, table).map_err(error_of)?;
         let session = Arc::clone(&self.session);
-        let task = Task::spawn(async move {
+        let task = Task::spawn(&self.interrupts, async move {
             let statement = parsed(&session, &sql, Parameters::default())?.pop();
             let statement = statement.ok_or_else(no_statement)?;
             run(&session, statement).await
@@ -111,22 +116,28 @@ impl Session {
 }
 
 /// Runs all statements of `sql` but the last, and plans that one.
-async fn prepare(session: Arc<tadoc_session::Session>, sql: &str, parameters: Parameters) -> Outcome<Statement> {
+async fn prepare(
+    session: Arc<tadoc_session::Session>,
+    interrupts: Interrupts,
+    sql: &str,
+    parameters: Parameters,
+    variables: &Variables,
+) -> Outcome<Statement> {
     let mut statements = parsed(&session, sql, parameters)?;
     let last = statements.pop().ok_or_else(no_statement)?;
     let mut all_notices = Vec::new();
     for statement in statements {
-        if let Some(plan) = session.plan(statement).await? {
+        if let Some(plan) = variables.plan(&session, statement).await? {
             all_notices.extend(notices(&plan));
             gather(&session, plan, None).await?;
         }
     }
-    let plan = session.plan(last).await?;
+    let plan = variables.plan(&session, last).await?;
     all_notices.extend(plan.iter().flat_map(notices));
     let statement = match plan {
         None => Statement::done(no_rows()),
         Some(plan) if runs_at_once(&plan) => Statement::done(gather(&session, plan, None).await?),
-        Some(plan) => Statement::query(session, plan),
+        Some(plan) => Statement::query(session, interrupts, plan),
     };
     Ok(statement.with_notices(all_notices))
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Statement ─ __arrow_c_stream__ ─▶ rows as they come, two batches ahead of the reader
+//!           ├ batches ─▶ Batches ─▶ the same, for Python: Ctrl-C is an exception
 //!           ├ gather ─▶ Gathered  ─▶ rows(), preview(), __arrow_c_stream__
 //!           └ preview ─▶ Preview  ─▶ cells of the first rows
 //! ```
@@ -9,8 +10,8 @@
 //! A query runs each time that its rows are asked for. A task of the runtime sends batches through a
 //! channel. Who drops the stream ends the task.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
@@ -26,8 +27,8 @@ use tokio::sync::Semaphore;
 use crate::capsules::{schema_capsule, stream_capsule};
 use crate::gathered::{Gathered, Preview, gather, preview};
 use crate::host::{table_capsule, table_of};
-use crate::waiting::{LOOK_EVERY, Plan, Task, wait};
-use crate::{Error, error_of};
+use crate::waiting::{Interrupts, LOOK_EVERY, Plan, Task, Watch, wait};
+use crate::{Error, Interrupted, error_of};
 
 /// Batches that may wait for the reader of a stream.
 const WAITING_BATCHES: usize = 2;
@@ -40,14 +41,14 @@ pub struct Statement {
 }
 
 enum State {
-    Query { session: Arc<tadoc_session::Session>, plan: Plan },
+    Query { session: Arc<tadoc_session::Session>, interrupts: Interrupts, plan: Plan },
     Done(Gathered),
 }
 
 impl Statement {
-    /// Creates a query that has not run.
-    pub fn query(session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> Self {
-        Self { state: State::Query { session, plan: Plan::new(plan) }, notices: Vec::new() }
+    /// Creates a query that has not run, and that `interrupts` end when it runs.
+    pub fn query(session: Arc<tadoc_session::Session>, interrupts: Interrupts, plan: LogicalPlan) -> Self {
+        Self { state: State::Query { session, interrupts, plan: Plan::new(plan) }, notices: Vec::new() }
     }
 
     /// Creates a statement that has run.
@@ -94,9 +95,9 @@ impl Statement {
     #[pyo3(signature = (limit=None))]
     fn gather(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Gathered> {
         match &self.state {
-            State::Query { session, plan } => {
+            State::Query { session, interrupts, plan } => {
                 let (session, plan) = (Arc::clone(session), plan.get().clone());
-                wait(py, async move { gather(&session, plan, limit).await })
+                wait(py, interrupts, async move { gather(&session, plan, limit).await })
             }
             State::Done(rows) => Ok(rows.clone()),
         }
@@ -107,12 +108,23 @@ impl Statement {
     #[pyo3(signature = (limit, max_width))]
     fn preview(&self, py: Python<'_>, limit: usize, max_width: Option<usize>) -> PyResult<Preview> {
         match &self.state {
-            State::Query { session, plan } => {
+            State::Query { session, interrupts, plan } => {
                 let (session, plan) = (Arc::clone(session), plan.get().clone());
-                wait(py, async move { preview(&session, plan, limit, max_width).await })
+                wait(py, interrupts, async move { preview(&session, plan, limit, max_width).await })
             }
             State::Done(rows) => rows.preview(limit, max_width),
         }
+    }
+
+    /// Starts the statement and returns its rows batch by batch.
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        let source = match &self.state {
+            State::Query { session, interrupts, plan } => {
+                Source::Running(Stream::start(py, Arc::clone(session), interrupts, plan.get().clone())?)
+            }
+            State::Done(rows) => Source::Done(Some(rows.clone())),
+        };
+        Ok(Batches { source: Mutex::new(source) })
     }
 
     /// Starts the statement and returns its rows as a stream of Arrow.
@@ -125,8 +137,8 @@ impl Statement {
         // Best effort, as the interface allows: the reader casts.
         let _ = requested_schema;
         match &self.state {
-            State::Query { session, plan } => {
-                let stream = Stream::start(py, Arc::clone(session), plan.get().clone())?;
+            State::Query { session, interrupts, plan } => {
+                let stream = Stream::start(py, Arc::clone(session), interrupts, plan.get().clone())?;
                 stream_capsule(py, Box::new(stream))
             }
             State::Done(rows) => stream_capsule(py, rows.reader()),
@@ -137,7 +149,7 @@ impl Statement {
     /// each time that the table is read.
     fn __datafusion_table_provider__<'py>(&self, session: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         match &self.state {
-            State::Query { session: ours, plan } => table_capsule(session, table_of(ours, plan.get())?),
+            State::Query { session: ours, plan, .. } => table_capsule(session, table_of(ours, plan.get())?),
             State::Done(_) => Err(Error::new_err(
                 "only the rows of a query can be a table of another DataFusion; this statement has \
                  run already, so take its rows with arrow()",
@@ -147,6 +159,35 @@ impl Statement {
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+}
+
+/// The batches of a statement, for one reader of Python at a time. Dropping them ends the statement.
+#[pyclass(frozen, module = "datafusion_tadoc._native")]
+pub struct Batches {
+    source: Mutex<Source>,
+}
+
+enum Source {
+    Running(Stream),
+    Done(Option<Gathered>),
+}
+
+#[pymethods]
+impl Batches {
+    /// Waits for the next batch, or returns `None` behind the last one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Gathered>> {
+        // A reader that waits needs Python's lock to end, so no other one may wait for it with the lock.
+        let Ok(mut source) = self.source.try_lock() else {
+            return Err(Error::new_err("another thread reads these rows; let each thread ask for rows of its own"));
+        };
+        match &mut *source {
+            Source::Done(rows) => Ok(rows.take()),
+            Source::Running(stream) => {
+                let batch = stream.wait(py)?.transpose().map_err(error_of)?;
+                Ok(batch.map(|batch| Gathered::new(batch.schema(), vec![batch])))
+            }
+        }
     }
 }
 
@@ -160,11 +201,18 @@ struct Stream {
     batches: Receiver<Outcome<RecordBatch>>,
     room: Arc<Semaphore>,
     asked_by: ThreadId,
+    watch: Watch,
     _task: Task<()>,
 }
 
 impl Stream {
-    fn start(py: Python<'_>, session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> PyResult<Self> {
+    fn start(
+        py: Python<'_>,
+        session: Arc<tadoc_session::Session>,
+        interrupts: &Interrupts,
+        plan: LogicalPlan,
+    ) -> PyResult<Self> {
+        let watch = interrupts.watch();
         let (sender, batches) = channel();
         let (tell_schema, schema) = channel();
         let room = Arc::new(Semaphore::new(WAITING_BATCHES));
@@ -195,47 +243,79 @@ impl Stream {
             }
             Ok(())
         };
-        let task = Task::spawn(work)?;
-        let schema = wait_for_schema(py, schema)?;
+        let task = Task::spawn(interrupts, work)?;
+        let schema = wait_for_schema(py, &task, schema)?;
         let asked_by = thread::current().id();
-        Ok(Self { schema, batches, room, asked_by, _task: task })
+        Ok(Self { schema, batches, room, asked_by, watch, _task: task })
     }
 
     /// Waits for the next batch with Python's lock, which is free meanwhile.
-    fn next_with(&mut self, py: Python<'_>) -> Option<Result<RecordBatch, ArrowError>> {
+    ///
+    /// # Errors
+    /// The session is asked to end the statement, or a signal handler raises (`KeyboardInterrupt`).
+    fn wait(&mut self, py: Python<'_>) -> PyResult<Option<Outcome<RecordBatch>>> {
         loop {
+            // Batches that come fast leave no other time to look.
+            self.watch.check()?;
+            py.check_signals()?;
             let batches = &mut self.batches;
             match py.detach(move || batches.recv_timeout(LOOK_EVERY)) {
-                Ok(batch) => return self.arrived(batch),
-                Err(RecvTimeoutError::Disconnected) => return None,
+                Ok(batch) => {
+                    self.room.add_permits(1);
+                    return Ok(Some(batch));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
-            }
-            if py.check_signals().is_err() {
-                // The exception cannot pass the reader, so it is raised again behind it.
-                let again = py.import("_thread").and_then(|m| m.call_method0("interrupt_main"));
-                drop(again);
-                return Some(Err(ArrowError::ComputeError("interrupted".to_owned())));
             }
         }
     }
 
-    fn next_alone(&self) -> Option<Result<RecordBatch, ArrowError>> {
-        let batch = self.batches.recv().ok()?;
-        self.arrived(batch)
+    /// Waits for the next batch for a reader that is no Python code.
+    fn next_with(&mut self, py: Python<'_>) -> Option<Result<RecordBatch, ArrowError>> {
+        match self.wait(py) {
+            Ok(batch) => batch.map(arrived),
+            Err(exception) if exception.is_instance_of::<Interrupted>(py) => Some(Err(interrupted())),
+            Err(_) => {
+                // The exception cannot pass the reader, so it is raised again behind it.
+                let again = py.import("_thread").and_then(|m| m.call_method0("interrupt_main"));
+                drop(again);
+                Some(Err(ArrowError::ComputeError("interrupted".to_owned())))
+            }
+        }
     }
 
-    fn arrived(&self, batch: Outcome<RecordBatch>) -> Option<Result<RecordBatch, ArrowError>> {
-        self.room.add_permits(1);
-        Some(batch.map_err(|failure| ArrowError::ComputeError(failure.into_text())))
+    /// Waits for the next batch without Python's lock.
+    fn next_alone(&self) -> Option<Result<RecordBatch, ArrowError>> {
+        loop {
+            if self.watch.check().is_err() {
+                return Some(Err(interrupted()));
+            }
+            match self.batches.recv_timeout(LOOK_EVERY) {
+                Ok(batch) => {
+                    self.room.add_permits(1);
+                    return Some(arrived(batch));
+                }
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 }
 
-fn wait_for_schema(py: Python<'_>, mut schema: Receiver<Outcome<SchemaRef>>) -> PyResult<SchemaRef> {
+fn arrived(batch: Outcome<RecordBatch>) -> Result<RecordBatch, ArrowError> {
+    batch.map_err(|failure| ArrowError::ComputeError(failure.into_text()))
+}
+
+fn interrupted() -> ArrowError {
+    ArrowError::ComputeError("the statement was interrupted by interrupt()".to_owned())
+}
+
+fn wait_for_schema(py: Python<'_>, task: &Task<()>, mut schema: Receiver<Outcome<SchemaRef>>) -> PyResult<SchemaRef> {
     loop {
         let waiting = &mut schema;
         match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
             Ok(schema) => return schema.map_err(error_of),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => task.look(py)?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new_err("the statement broke down"));
             }

@@ -1,5 +1,7 @@
 //! Runs work on the threads of this library while Python's lock is free, and looks for Ctrl-C.
 //!
+//! Another thread ends the work of a session with its [`Interrupts`].
+//!
 //! All connections of a process share one runtime, which lives as long as the process. A forked
 //! child has no threads of its parent, so it gets an error instead of a wait without end.
 //!
@@ -7,8 +9,9 @@
 //! or another library holds is dropped on a thread of this library, too.
 
 use std::process;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -18,7 +21,7 @@ use tadoc_session::Outcome;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::{Error, error_of};
+use crate::{Error, Interrupted, error_of};
 
 /// Time between two looks for signals.
 pub const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -46,37 +49,93 @@ pub fn runtime() -> PyResult<&'static Runtime> {
     }
 }
 
+/// The number of times that a session was asked to end what it runs.
+#[derive(Clone, Default)]
+pub struct Interrupts(Arc<AtomicU64>);
+
+impl Interrupts {
+    /// Asks all work that was started before to end.
+    pub fn ask(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns what tells work that starts now to end.
+    pub fn watch(&self) -> Watch {
+        Watch { interrupts: self.clone(), num_seen: self.0.load(Ordering::Relaxed) }
+    }
+}
+
+/// Tells if a session was asked to end what it runs, since the watch began.
+pub struct Watch {
+    interrupts: Interrupts,
+    num_seen: u64,
+}
+
+impl Watch {
+    /// Checks that nobody has asked.
+    ///
+    /// # Errors
+    /// The statement was interrupted, as [`Interrupted`].
+    pub fn check(&self) -> PyResult<()> {
+        if self.interrupts.0.load(Ordering::Relaxed) == self.num_seen {
+            Ok(())
+        } else {
+            Err(Interrupted::new_err("the statement was interrupted by interrupt()"))
+        }
+    }
+}
+
 /// Work that runs on the runtime. Dropping it stops the work at its next await.
 pub struct Task<T> {
     outcome: Receiver<Outcome<T>>,
     handle: JoinHandle<()>,
+    watch: Watch,
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Starts `work`.
+    /// Starts `work`, which `interrupts` end.
     ///
     /// # Errors
     /// There are no threads; see [`runtime`].
-    pub fn spawn(work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<Self> {
+    pub fn spawn(interrupts: &Interrupts, work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<Self> {
+        let watch = interrupts.watch();
         let (sender, outcome) = channel();
         let handle = runtime()?.spawn(async move {
             let contained = contain_panics_of("the statement", work).await;
             // Nobody waits for it any more if this fails.
             let _ = sender.send(contained.map_err(Into::into).and_then(|outcome| outcome));
         });
-        Ok(Self { outcome, handle })
+        Ok(Self { outcome, handle, watch })
+    }
+
+    /// Looks for an interrupt.
+    ///
+    /// # Errors
+    /// The session is asked to end the work, or a signal handler raises (`KeyboardInterrupt`).
+    pub fn look(&self, py: Python<'_>) -> PyResult<()> {
+        self.watch.check()?;
+        py.check_signals()
+    }
+
+    /// Waits for the end of the work, also if the session was asked before to end it.
+    ///
+    /// # Errors
+    /// The errors of [`Task::wait`].
+    pub fn wait_to_end(mut self, py: Python<'_>) -> PyResult<T> {
+        self.watch = self.watch.interrupts.watch();
+        self.wait(py)
     }
 
     /// Waits for the end of the work.
     ///
     /// # Errors
-    /// The work fails, or a signal handler raises (`KeyboardInterrupt`).
+    /// The work fails, the session is asked to end it, or a signal handler raises (`KeyboardInterrupt`).
     pub fn wait(mut self, py: Python<'_>) -> PyResult<T> {
         loop {
             let outcome = &mut self.outcome;
             match py.detach(move || outcome.recv_timeout(LOOK_EVERY)) {
                 Ok(outcome) => return outcome.map_err(error_of),
-                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Timeout) => self.look(py)?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::new_err("the statement was stopped"));
                 }
@@ -95,8 +154,12 @@ impl<T> Drop for Task<T> {
 ///
 /// # Errors
 /// The errors of [`Task::spawn`] and [`Task::wait`].
-pub fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<T> {
-    Task::spawn(work)?.wait(py)
+pub fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    interrupts: &Interrupts,
+    work: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> PyResult<T> {
+    Task::spawn(interrupts, work)?.wait(py)
 }
 
 /// A plan that is dropped where there is room for deep statements.

@@ -114,6 +114,14 @@ def test_filters_columns_and_limits_reach_the_corpus(plays, con, ctx):
     assert rows(ctx.sql(calls)) == rows_of(con.sql(calls).arrow()) != []
 
 
+def test_tables_keep_user_columns(con, ctx):
+    tadoc.ingest([{"path": "a", "text": "Dear Ada", "year": 1843}, {"path": "b", "text": "Dear Bob"}], "letters.tadoc")
+    ctx.register_table("letters", bridge.table("letters.tadoc", con))
+    assert rows(ctx.sql("SELECT path, year FROM letters WHERE year > 1800")) == [("a", 1843)]
+    plan = ctx.sql("SELECT path FROM letters WHERE year > 1800").execution_plan().display_indent()
+    assert "FilterExec" not in plan, plan
+
+
 def test_joins_with_tables_of_the_host(plays, con, ctx):
     wanted = pyarrow.table({"word": ["be", "horse", "nobody"], "weight": [1.5, 2.0, 3.0]})
     ctx.from_arrow(wanted, name="wanted")

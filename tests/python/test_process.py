@@ -70,6 +70,72 @@ def test_interrupts_end_a_statement(consume, con):
     assert con.sql("SELECT 1").rows() == [(1,)]
 
 
+@pytest.mark.parametrize("consume", ["iterator", "reader"])
+def test_interrupts_of_a_stream_are_nothing_but_an_interrupt(consume, folder):
+    if consume == "reader":
+        pytest.importorskip("pyarrow")
+    take = "for row in result: pass" if consume == "iterator" else "result.fetch_record_batch().read_all()"
+    # Each batch comes at once, and then none any more.
+    code = f"""
+import os, signal, threading
+import datafusion_tadoc as tadoc
+signal.signal(signal.SIGINT, signal.default_int_handler)
+result = tadoc.sql("SELECT value FROM generate_series(1, 100000000000) WHERE value < 10 OR value % 100000007 = 8")
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+{take}
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert said.returncode in (130, -signal.SIGINT)
+    assert said.stderr.rstrip().endswith("KeyboardInterrupt") and said.stderr.count("Traceback") == 1, said.stderr
+
+
+@pytest.mark.parametrize("consume", ["rows", "arrow", "show", "stream", "iterator", "sql"])
+def test_another_thread_interrupts_a_statement(consume, con):
+    takes = {**CONSUMERS, "stream": tadoc.Result.fetch_record_batch, "iterator": list, "sql": None}
+    if consume in ("arrow", "stream"):
+        pytest.importorskip("pyarrow")
+    timer = threading.Timer(0.5, con.interrupt)
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(tadoc.Interrupted, match="the statement was interrupted by interrupt"):
+        if consume == "sql":
+            con.sql(f"CREATE TABLE t AS {ENDLESS}")
+        else:
+            taken = takes[consume](con.sql(ENDLESS))
+            taken.read_all()
+    timer.join()
+    assert time.monotonic() - start < 5
+    # Statements that begin later are not meant, and neither are those of others.
+    assert con.sql("SELECT 1").rows() == [(1,)]
+    assert issubclass(tadoc.Interrupted, tadoc.Error)
+
+
+def test_another_thread_interrupts_a_stream_of_arrow(con):
+    pa = pytest.importorskip("pyarrow")
+    reader = pa.RecordBatchReader.from_stream(con.sql("SELECT value FROM generate_series(1, 100000000000)"))
+    reader.read_next_batch()
+    con.interrupt()
+    with pytest.raises(Exception, match="interrupted by interrupt"):
+        while True:
+            reader.read_next_batch()
+    other = tadoc.connect()
+    rows = iter(other.sql("SELECT value FROM generate_series(1, 100000)"))
+    next(rows)
+    con.interrupt()
+    assert len(list(rows)) == 99_999
+
+
+def test_another_thread_interrupts_an_ingest(con, folder):
+    def endless():
+        while True:
+            yield "a.txt", "to be or not to be " * 1000
+
+    threading.Timer(0.7, con.interrupt).start()
+    with pytest.raises(tadoc.Interrupted):
+        tadoc.ingest(endless(), "x.tadoc", connection=con)
+    assert list(folder.iterdir()) == []
+
+
 def test_interrupts_end_an_ingest(folder):
     def endless():
         while True:

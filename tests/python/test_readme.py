@@ -26,7 +26,9 @@ def test_blocks_of_python_run(readme, con, folder):
 
 def test_all_methods_are_in_the_readme():
     text = (ROOT / "src/python/README.md").read_text()
-    others = {"sql", "register", "unregister", "close"}
-    methods = {name for name in vars(tadoc.Connection) if not name.startswith("_")} - others
+    methods = {name for name in vars(tadoc._functions.Functions) if not name.startswith("_")}
     listed = re.search(r"Methods call the table function of their name.*?: (.*?)\. Options", text, re.DOTALL).group(1)
     assert set(re.findall(r"`(\w+)`", listed)) == methods
+    others = {name for name in vars(tadoc.Connection) if not name.startswith("_")}
+    others |= {name for name in vars(tadoc.Result) if not name.startswith("_")}
+    assert {name for name in others if not re.search(rf"`[^`\n]*\b{name}\b", text)} == set()

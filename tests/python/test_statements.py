@@ -15,34 +15,45 @@ import datafusion_tadoc as tadoc
 
 
 # What the examples of these methods need.
-NEEDED = {"Result.arrow": ["pyarrow"], "Result.pl": ["polars"], "Result.df": ["pandas", "pyarrow"]}
-MODULES = [tadoc, tadoc._errors, tadoc._living, tadoc._notices, tadoc._output, tadoc._progress, tadoc._sql_text]
+NEEDED = {
+    "Result.arrow": ["pyarrow"], "Result.pl": ["polars"], "Result.df": ["pandas", "pyarrow"],
+    "Result.fetch_record_batch": ["pyarrow"], "Connection.sql": ["pyarrow"], "arrow_rows": ["pyarrow"],
+    "Variables": ["pyarrow"],
+}  # fmt: skip
+MODULES = [
+    tadoc, tadoc._connection, tadoc._errors, tadoc._functions, tadoc._living, tadoc._notices, tadoc._output,
+    tadoc._progress, tadoc._result, tadoc._sql_text, tadoc._variables,
+]  # fmt: skip
+# Names of the package without the module that has them.
+MODULE = re.compile(r"datafusion_tadoc\.(_\w+\.)?")
 
 
 def docstrings():
     finder = doctest.DocTestFinder()
-    names = {"datetime": datetime, "tadoc": tadoc}
+    names = {"datetime": datetime, "tadoc": tadoc, "connect": tadoc.connect, "ingest": tadoc.ingest}
     found = [test for module in MODULES for test in finder.find(module, extraglobs=names)]
     return [test for test in found if test.examples]
 
 
-@pytest.mark.parametrize("test", docstrings(), ids=lambda test: test.name.removeprefix("datafusion_tadoc."))
+@pytest.mark.parametrize("test", docstrings(), ids=lambda test: MODULE.sub("", test.name))
 def test_docstrings_are_true(test):
-    for package in NEEDED.get(test.name.removeprefix("datafusion_tadoc."), []):
+    for package in NEEDED.get(MODULE.sub("", test.name), []):
         pytest.importorskip(package)
     # The examples read and write files, in a folder of their own.
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_everything_public_has_an_example():
-    examples = {test.name.split(".", 1)[1] for test in docstrings() if "." in test.name}
-    examples |= {name.removeprefix("_living.").removeprefix("_notices.") for name in examples}
+    examples = {MODULE.sub("", test.name) for test in docstrings()}
     public = set()
-    for name in set(tadoc.__all__) - {"__version__", "Error"}:
+    for name in set(tadoc.__all__) - {"__version__", "Error", "Interrupted", "Location"}:
         kind = getattr(tadoc, name)
         public.add(name)
         if isinstance(kind, type):
-            public |= {f"{name}.{member}" for member in vars(kind) if not member.startswith("_")}
+            # A method under another name has the example of its own.
+            methods = {member: method for member, method in vars(kind).items() if not member.startswith("_")}
+            public |= {f"{name}.{getattr(method, '__name__', member)}" for member, method in methods.items()}
+    public |= {f"Functions.{name}" for name in vars(tadoc._functions.Functions) if not name.startswith("_")}
     assert public <= examples, public - examples
 
 
@@ -121,6 +132,19 @@ def test_moments_with_zones_come_back(con):
     zone = datetime.timezone(datetime.timedelta(hours=2))
     moment = datetime.datetime(2026, 11, 24, 20, 2, 38, tzinfo=zone)
     assert con.sql("SELECT $1", [moment]).rows() == [(moment,)]
+
+
+def test_zones_are_those_of_python(con):
+    zoneinfo = pytest.importorskip("zoneinfo")
+    moment = "arrow_cast(TIMESTAMP '2026-07-01 10:00:00', 'Timestamp(Second, Some(\"{}\"))')"
+    (berlin, paris), = con.sql(f"SELECT {moment.format('Europe/Berlin')}, {moment.format('+02:00')}").rows()
+    assert berlin.tzinfo == zoneinfo.ZoneInfo("Europe/Berlin")
+    assert paris.tzinfo == datetime.timezone(datetime.timedelta(hours=2))
+    assert berlin == paris and (berlin + datetime.timedelta(days=180)).utcoffset() == datetime.timedelta(hours=1)
+    twice = ["2026-10-25 00:30:00", "2026-10-25 01:30:00"]
+    hours = con.sql("SELECT arrow_cast(arrow_cast($1, 'Timestamp(Nanosecond, Some(\"UTC\"))'), "
+                    "'Timestamp(Nanosecond, Some(\"Europe/Berlin\"))') AS a", twice[:1]).rows()  # fmt: skip
+    assert hours[0][0].astimezone(datetime.timezone.utc).hour == 0
 
 
 @pytest.mark.parametrize("year", [1, 1677, 1678, 2261, 2262, 9999])

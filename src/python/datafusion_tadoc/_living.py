@@ -14,9 +14,12 @@ from datafusion_tadoc._command import run_command
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._native import Error
 from datafusion_tadoc._sql_text import external_table, identifier
+from datafusion_tadoc._variables import arrow_rows
 
 if TYPE_CHECKING:
-    from datafusion_tadoc import Connection, Location, Result
+    from datafusion_tadoc._connection import Connection, Parameters
+    from datafusion_tadoc._functions import Location
+    from datafusion_tadoc._result import Result
 
 
 class Living:
@@ -32,6 +35,15 @@ class Living:
     'to be or not to be'
     >>> [kind for (kind,) in corpus.connection.sql(f'SELECT kind FROM "{corpus.table}$history"').rows()]
     ['create', 'insert', 'edit', 'delete']
+
+    A corpus is closed with ``with``, and a file is opened as a folder is, only that it cannot be changed:
+
+    >>> _ = tadoc.ingest([("a.txt", "to be")], "opened.tadoc", overwrite=True)
+    >>> with tadoc.open("opened.tadoc", table="plays") as corpus:
+    ...     corpus.sql("SELECT path, words FROM plays").rows()
+    [('a.txt', 2)]
+
+    A pickled corpus is opened anew where it is unpickled, in a connection of its own.
     """
 
     def __init__(self, location: Location, connection: Connection, table: str, declared: str = "") -> None:
@@ -44,8 +56,38 @@ class Living:
         self._unique: str | None = None
         self._making = threading.Lock()
 
+    def __enter__(self) -> Living:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened, (self.location, self.connection, self.table, self._declared)
+
+    def close(self) -> None:
+        """Closes the connection of the corpus.
+
+        >>> corpus = tadoc.open("closed", create=True)
+        >>> corpus.close()
+        >>> corpus.documents()
+        Traceback (most recent call last):
+        datafusion_tadoc.Error: the connection is closed
+        """
+        self.connection.close()
+
+    def sql(self, query: str, /, params: Parameters | None = None, **named: Any) -> Result:
+        """Runs a statement in the connection of the corpus, which is the table `table` there.
+
+        >>> corpus = tadoc.open("asked", create=True, table="notes")
+        >>> corpus.append([("a.txt", "to be")])
+        >>> corpus.sql("SELECT path FROM notes WHERE words = $1", [2]).rows()
+        [('a.txt',)]
+        """
+        return self.connection.sql(query, params, **named)
+
     def append(self, source: Any, *, duplicate: bool = False) -> None:
-        """Adds documents, from pairs of path and text or from an Arrow object.
+        """Adds documents, from pairs of path and text, from an Arrow object, or from a list of dictionaries.
 
         A path that the corpus has already is an error, and nothing is added, unless `duplicate` is true. That holds
         for appends at the same time, too.
@@ -62,14 +104,15 @@ or pass duplicate=True to store it once more
         >>> corpus.append([("a.txt", "to be")], duplicate=True)
         """
         table = self.table if duplicate else self._unique_table()
+        rows = arrow_rows(source)
         with errors_in_python():
-            if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
+            if rows is None:
                 insert = f"INSERT INTO {table} (path, content) SELECT path, content FROM {{rows}}"
                 self.connection._feed(source, insert)
                 return
             # INSERT matches columns by position, so they are named.
             name = f"tadoc_columns_{uuid.uuid4().hex}"
-            self.connection.register(name, source)
+            self.connection.register(name, rows)
             try:
                 columns = self.connection.sql(f"SELECT * FROM {name}").columns
                 names = ", ".join(identifier(column) for column in columns)
@@ -81,7 +124,7 @@ or pass duplicate=True to store it once more
         """Returns the table of the corpus that refuses documents whose path is there."""
         with self._making:
             if self._unique is None:
-                name = f"{self.table}_unique"
+                name = f"living_{uuid.uuid4().hex}"
                 self.connection.sql(external_table(name, self._declared, self.location, {"unique_paths": "true"}))
                 self._unique = name
             return self._unique
@@ -210,6 +253,19 @@ or pass duplicate=True to store it once more
         'to be or not'
         """
         run_command("optimize", "--quiet", "--", os.fspath(self.location))
+
+
+def reopened(location: Location, connection: Connection, table: str, declared: str) -> Living:
+    """Opens a corpus that was pickled.
+
+    >>> import pickle
+    >>> corpus = tadoc.open("pickled", create=True)
+    >>> corpus.append([("a.txt", "to be")])
+    >>> pickle.loads(pickle.dumps(corpus)).documents().rows()[0][1]
+    'a.txt'
+    """
+    connection.sql(external_table(table, declared, location, {}))
+    return Living(location, connection, table, declared)
 
 
 def _integer(doc_id: Any) -> int:

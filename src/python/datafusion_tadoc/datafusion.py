@@ -76,7 +76,7 @@ def functions(connection: Connection) -> list[tuple[str, str]]:
 
 
 def table(corpus: Location, connection: Connection | None = None) -> Result:
-    """Returns the documents of a corpus, for ``ctx.register_table``.
+    """Returns the documents of a corpus with their user columns, for ``ctx.register_table``.
 
     >>> import datafusion, datafusion_tadoc as tadoc
     >>> _ = tadoc.ingest([("a.txt", "to be"), ("b.txt", "to do")], "table.tadoc", overwrite=True)
@@ -85,7 +85,7 @@ def table(corpus: Location, connection: Connection | None = None) -> Result:
     >>> ctx.sql("SELECT doc_id, text FROM t WHERE path = 'b.txt'").to_pydict()
     {'doc_id': [1], 'text': ['to do']}
     """
-    return (connection or datafusion_tadoc.connect()).documents(corpus)
+    return (connection or datafusion_tadoc.connect()).table(corpus)
 
 
 def table_function(connection: Connection, name: str) -> Any:

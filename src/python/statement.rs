@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use crate::capsules::{schema_capsule, stream_capsule};
 use crate::gathered::{Gathered, Preview, gather, preview};
 use crate::host::{table_capsule, table_of};
-use crate::waiting::{Interrupts, LOOK_EVERY, Plan, Task, Watch, wait};
+use crate::waiting::{Interrupts, LOOK_EVERY, Plan, Task, Watch, raise_behind_reader, wait};
 use crate::{Error, Interrupted, error_of};
 
 /// Batches that may wait for the reader of a stream.
@@ -276,9 +276,8 @@ impl Stream {
             Ok(batch) => batch.map(arrived),
             Err(exception) if exception.is_instance_of::<Interrupted>(py) => Some(Err(interrupted())),
             Err(_) => {
-                // The exception cannot pass the reader, so it is raised again behind it.
-                let again = py.import("_thread").and_then(|m| m.call_method0("interrupt_main"));
-                drop(again);
+                // A Python without these modules ends, and raises nothing any more.
+                drop(raise_behind_reader(py));
                 Some(Err(ArrowError::ComputeError("interrupted".to_owned())))
             }
         }

@@ -9,7 +9,7 @@
 //! or another library holds is dropped on a thread of this library, too.
 
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use std::time::Duration;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion_tadoc::contain_panics_of;
 use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use tadoc_session::Outcome;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -25,6 +26,9 @@ use crate::{Error, Interrupted, error_of};
 
 /// Time between two looks for signals.
 pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// True if errors that nobody handles make room; see [`raise_behind_reader`].
+static MAKES_ROOM: AtomicBool = AtomicBool::new(false);
 
 /// The runtime, and the process that started it.
 static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
@@ -160,6 +164,34 @@ pub fn wait<T: Send + 'static>(
     work: impl Future<Output = Outcome<T>> + Send + 'static,
 ) -> PyResult<T> {
     Task::spawn(interrupts, work)?.wait(py)
+}
+
+/// Raises the exception of a signal again, behind a reader that no exception can pass.
+///
+/// The reader fails first. If nobody handles its error, Python prints it while the exception waits, which comes
+/// between and leaves neither. So from now on errors that nobody handles make room for such an exception.
+///
+/// # Errors
+/// The interpreter has no `_thread` or `sys`.
+pub fn raise_behind_reader(py: Python<'_>) -> PyResult<()> {
+    if !MAKES_ROOM.swap(true, Ordering::Relaxed) {
+        let sys = py.import("sys")?;
+        let show = sys.getattr("excepthook")?.unbind();
+        // Python looks for signals before a function in Python begins, so this one is none.
+        let make_room = move |error: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| show_error(&show, error);
+        sys.setattr("excepthook", PyCFunction::new_closure(py, None, None, make_room)?)?;
+    }
+    py.import("_thread")?.call_method0("interrupt_main")?;
+    Ok(())
+}
+
+/// Shows an error, which is its type, itself and its traceback, or the exception of a signal that waits.
+fn show_error(show: &Py<PyAny>, error: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let py = error.py();
+    match py.check_signals() {
+        Ok(()) => show.call1(py, error.clone()),
+        Err(signal) => show.call1(py, (signal.get_type(py), signal.value(py), error.get_item(2)?)),
+    }
 }
 
 /// A plan that is dropped where there is room for deep statements.

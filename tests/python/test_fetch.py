@@ -115,6 +115,8 @@ def test_a_result_shows_itself(con):
     columns = ", ".join(f"{at} AS c{at}" for at in range(200))
     wide = con.sql(f"SELECT {columns}")._repr_html_()
     assert wide.count("<td>") == 50 and "the first 50 of 200 columns" in wide
+    shown = con.sql("SELECT value FROM generate_series(1, 100)")._repr_mimebundle_()
+    assert shown["text/html"].count("<td>") == 40 and shown["text/plain"].count("\n") == 43
 
 
 def test_a_file_is_opened(plays):

@@ -281,17 +281,12 @@ class Result:
         return preview.text() + more
 
     def _repr_html_(self) -> str:
+        return in_html(self._statement.preview(SHOWN_ROWS, SHOWN_WIDTH))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Returns the forms that notebooks show, of one run. Without it they ask for each, and the query runs twice."""
         preview = self._statement.preview(SHOWN_ROWS, SHOWN_WIDTH)
-        names, rows = preview.cells()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names[:SHOWN_COLUMNS])
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[:SHOWN_COLUMNS]) + "</tr>"
-            for row in rows
-        )
-        more = f"<p>the first {SHOWN_ROWS} rows</p>" if preview.has_more else ""
-        if len(names) > SHOWN_COLUMNS:
-            more += f"<p>the first {SHOWN_COLUMNS} of {len(names)} columns</p>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return {"text/plain": preview.text(), "text/html": in_html(preview)}
 
     def __reduce__(self) -> Any:
         raise TypeError("a result cannot be pickled; pickle its rows, arrow(), or the connection and the statement")
@@ -306,3 +301,20 @@ class Result:
         """Makes the result a table of a session of the package ``datafusion``:
         ``ctx.register_table("t", result)``. See :mod:`datafusion_tadoc.datafusion`."""
         return self._statement.__datafusion_table_provider__(session)
+
+
+def in_html(preview: _native.Preview) -> str:
+    """Returns the first rows as a table in HTML.
+
+    >>> in_html(connect().sql("SELECT '<' AS sign")._statement.preview(1, 9))
+    '<table><thead><tr><th>sign</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
+    """
+    names, rows = preview.cells()
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names[:SHOWN_COLUMNS])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[:SHOWN_COLUMNS]) + "</tr>" for row in rows
+    )
+    more = f"<p>the first {SHOWN_ROWS} rows</p>" if preview.has_more else ""
+    if len(names) > SHOWN_COLUMNS:
+        more += f"<p>the first {SHOWN_COLUMNS} of {len(names)} columns</p>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

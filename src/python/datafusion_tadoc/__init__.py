@@ -121,7 +121,6 @@ def ingest(
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
       ``'csv:COLUMN'``, ``'parquet:COLUMN'`` or ``'arrow:COLUMN'``.
 
-
     Pairs and Arrow objects become one file, whose name ends with ``.tadoc``. A source without documents is
     an error, unless `allow_empty` is true.
 

@@ -22,16 +22,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::json::writer::{LineDelimited, WriterBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::connections::InUse;
+use crate::json::Values;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{MAX_STATEMENT_BYTES, Statements, Text};
 
@@ -173,36 +173,18 @@ struct Answer {
 
 impl Answer {
     fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        let columns: Vec<Vec<u8>> = batch.columns().iter().map(lines).collect::<Result<_, _>>()?;
-        let mut columns: Vec<_> = columns.iter().map(|lines| lines.split(|&byte| byte == b'\n')).collect();
-        for _ in 0..batch.num_rows() {
+        let columns = batch.columns().iter().map(Values::new).collect::<Result<Vec<_>, _>>()?;
+        for row in 0..batch.num_rows() {
             self.bytes.extend(if self.num_rows > 0 { ",[".bytes() } else { "[".bytes() });
-            for (idx, column) in columns.iter_mut().enumerate() {
+            for (idx, column) in columns.iter().enumerate() {
                 self.bytes.extend((idx > 0).then_some(b','));
-                let value = column.next().and_then(|line| line.strip_prefix(BEFORE));
-                let value = value.and_then(|line| line.strip_suffix(b"}"));
-                self.bytes.extend(value.unwrap_or(b"null"));
+                self.bytes.extend(column.value(row));
             }
             self.bytes.push(b']');
             self.num_rows += 1;
         }
         Ok(())
     }
-}
-
-/// Bytes before each value in [`lines`].
-const BEFORE: &[u8] = b"{\"v\":";
-
-/// Returns the values of a column as JSON, one in each line, in an object. Structs are objects, and columns
-/// may have the same name.
-fn lines(column: &ArrayRef) -> Result<Vec<u8>, ArrowError> {
-    let field = Field::new("v", column.data_type().clone(), true);
-    let schema = Arc::new(Schema::new(vec![field]));
-    let builder = WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
-    writer.write(&RecordBatch::try_new(schema, vec![Arc::clone(column)])?)?;
-    writer.finish()?;
-    Ok(writer.into_inner())
 }
 
 fn columns(schema: &Schema) -> Vec<Value> {

@@ -16,8 +16,10 @@
 
 mod access;
 mod connections;
+mod corpora;
 mod flight;
 mod http;
+mod json;
 mod metrics;
 mod refusal;
 mod statements;
@@ -31,7 +33,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
@@ -45,26 +46,21 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tadoc_documents::display;
-use tadoc_session::location::text_of;
-use tadoc_session::{Failure, Outcome, Session, interrupt, note, runtime_of, sandbox_over};
+use tadoc_session::{Failure, Outcome, interrupt, note, runtime_of};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use self::access::{Access, TOKEN_VARIABLE};
 use self::connections::Connections;
+use self::corpora::{Served, StatementLimits};
 use self::flight::Flight;
 use self::metrics::Metrics;
-use self::statements::{Limits, MAX_STATEMENT_BYTES, Statements};
+use self::statements::{MAX_STATEMENT_BYTES, Statements, threads_of_statements};
 
 /// Path of the requests of Flight.
 const FLIGHT: &str = "/arrow.flight.protocol.FlightService/{method}";
 /// Threads of connections.
 const CONNECTION_THREADS: usize = 2;
-/// Threads of statements. Many, so that the system shares the cores among statements that compute for
-/// long without a pause.
-const STATEMENT_THREADS: usize = 64;
-/// Maximum number of threads that load corpora and compute for table functions.
-const MAX_BLOCKING: usize = 2048;
 /// Requests at a time on one connection.
 const MAX_REQUESTS: u32 = 32;
 /// Time that a request has beyond the time of its statement.
@@ -78,18 +74,8 @@ const REQUEST: Duration = Duration::from_secs(30);
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Corpora to serve: files, living corpora or URLs; NAME=LOCATION gives a table another name
-    #[arg(value_name = "CORPUS", required = true)]
-    corpora: Vec<PathBuf>,
-
-    /// Allow statements to read this file or folder too, or everything below this URL (may be given
-    /// several times)
-    #[arg(long, value_name = "LOCATION")]
-    allow: Vec<String>,
-
-    /// Allow URLs whose hosts are not public: loopback, link-local and private addresses
-    #[arg(long)]
-    allow_private: bool,
+    #[command(flatten)]
+    served: Served,
 
     /// Address, or name such as localhost, and port to listen at; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:8815", value_name = "ADDRESS:PORT",
@@ -109,17 +95,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// Maximum time of a statement, up to its last row, such as 30s or 10m
-    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_limit)]
-    timeout: Duration,
-
-    /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
-    memory_limit: Option<u64>,
-
-    /// Maximum memory of one statement, without open corpora [default: a half of --memory-limit]
-    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
-    statement_memory: Option<u64>,
+    #[command(flatten)]
+    limits: StatementLimits,
 
     /// Maximum number of statements that wait, run or send rows
     #[arg(long, default_value = "256", value_name = "N",
@@ -158,21 +135,13 @@ Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 usage, 130 stopped by a
 pub fn run(arguments: &Arguments) -> Outcome {
     let access = Access::new(token(arguments.token_file.as_deref())?, arguments.listen)?;
     let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
-    let num_cores = available_parallelism().map_or(1, usize::from);
-    let threads = runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)?;
-    let memory_limit = arguments.memory_limit.or_else(usual_memory);
-    let session = threads.block_on(open(arguments, memory_limit))?;
-    let of_statement = arguments.statement_memory.or(memory_limit.map(|limit| limit / 2));
-    let limits = Limits {
-        time: arguments.timeout,
-        memory_bytes: of_statement.and_then(|bytes| bytes.try_into().ok()).unwrap_or(usize::MAX),
-        num_statements: arguments.max_statements.into(),
-        num_turns: 2 * num_cores,
-    };
+    let threads = threads_of_statements()?;
+    let session = threads.block_on(arguments.served.open(arguments.limits.memory_of_process()))?;
+    let limits = arguments.limits.for_statements(arguments.max_statements.into());
     let metrics = Arc::new(Metrics::default());
     let statements = Statements::new(session, threads.handle().clone(), limits, Arc::clone(&metrics));
     let connections = Connections::new(arguments.max_connections.into(), MAX_REQUESTS, metrics);
-    let router = router(statements, access, arguments.timeout.saturating_add(REQUEST));
+    let router = router(statements, access, arguments.limits.timeout.saturating_add(REQUEST));
     let stop = interrupt::ask_twice();
     let served = runtime_of(CONNECTION_THREADS, 1)?.block_on(async {
         let listener = TcpListener::bind(arguments.listen).await;
@@ -187,69 +156,6 @@ pub fn run(arguments: &Arguments) -> Outcome {
     // Dropping the runtime would wait for statements that never end.
     threads.shutdown_timeout(interrupt::GRACE);
     served
-}
-
-/// Opens a session in safe mode, with a table for each corpus. Statements read these corpora and
-/// what `--allow` names, and nothing else.
-async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Session> {
-    let corpora = arguments.corpora.iter().map(|corpus| named(corpus));
-    let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
-    for (at, (name, location)) in corpora.iter().enumerate() {
-        if corpora[..at].iter().any(|(other, _)| other == name) {
-            return Err(Failure::new(format!(
-                "{location}: another corpus is the table {name} already; write NAME={location}"
-            )));
-        }
-    }
-    let mut sandbox = sandbox_over(&arguments.allow, arguments.allow_private)?;
-    for (_, location) in &corpora {
-        let allowed = sandbox.allow(root_of(location));
-        sandbox = allowed.map_err(|error| Failure::from(error).about(location))?;
-    }
-    let session = Session::for_strangers(memory_limit, sandbox).await?;
-    for (name, location) in corpora {
-        let quoted = |text: &str, quote: &str| text.replace(quote, &quote.repeat(2));
-        let create = format!(
-            "CREATE EXTERNAL TABLE \"{}\" STORED AS TADOC LOCATION '{}'",
-            quoted(&name, "\""),
-            quoted(&location, "'")
-        );
-        // The sandbox refuses it in statements of clients.
-        let opened = session.context().sql(&create).await;
-        opened.map_err(|error| Failure::from(error).about(&location))?;
-    }
-    Ok(session)
-}
-
-/// Returns the name of the table of a corpus, and its location.
-fn named(corpus: &Path) -> Outcome<(String, String)> {
-    let text = text_of(corpus);
-    if let Some((name, location)) = text.split_once('=')
-        && !name.is_empty()
-        && !name.contains(['/', '\\', ':'])
-        && !corpus.exists()
-    {
-        return Ok((name.to_owned(), location.to_owned()));
-    }
-    let last = text.trim_end_matches(['/', '\\']);
-    let last = last.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = last.strip_suffix(".tadoc").unwrap_or(last);
-    if name.is_empty() || name.contains(['*', '?']) {
-        Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}")))
-    } else {
-        Ok((name.to_owned(), text.into_owned()))
-    }
-}
-
-/// Returns the part of a location before its first wildcard, up to a slash.
-fn root_of(location: &str) -> &str {
-    match location.find(['*', '?', '[']) {
-        Some(wildcard) => match location[..wildcard].rfind('/') {
-            Some(slash) => &location[..=slash],
-            None => ".",
-        },
-        None => location,
-    }
 }
 
 fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -> Router {
@@ -299,54 +205,4 @@ pub(crate) fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Op
     let mut config = configured.map_err(|error| Failure::with_cause(what, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
-}
-
-/// Returns three quarters of the memory of the machine, or `None` if the system does not say.
-pub(crate) fn usual_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some((kib << 10) / 4 * 3)
-}
-
-/// Parses a limit of time as [`display::parse_age`] does. It is not 0.
-fn parse_limit(text: &str) -> Result<Duration, String> {
-    match display::parse_age(text) {
-        Ok(Duration::ZERO) => Err("expected a time above 0, such as 90s, 30m or 12h".to_owned()),
-        parsed => parsed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_of_time_are_above_zero() {
-        assert!(parse_limit("0").is_err() && parse_limit("0s").is_err());
-        assert_eq!(parse_limit("2m"), Ok(Duration::from_secs(120)));
-    }
-
-    #[test]
-    fn tables_have_the_names_of_files() {
-        let named = |text: &str| named(Path::new(text)).map(|(name, _)| name).ok();
-        for (corpus, name) in [
-            ("notes.tadoc", "notes"),
-            ("a/b/notes.v2.tadoc", "notes.v2"),
-            ("living/", "living"),
-            ("s3://bucket/tickets/", "tickets"),
-            ("s3://bucket/a=b.tadoc", "a=b"),
-            ("law=a/b.tadoc", "law"),
-            ("law=s3://x/*.tadoc", "law"),
-        ] {
-            assert_eq!(named(corpus).as_deref(), Some(name), "{corpus}");
-        }
-        assert_eq!(named("a/*.tadoc"), None);
-        for (location, root) in
-            [("a/b.tadoc", "a/b.tadoc"), ("a/b/*.tadoc", "a/b/"), ("*.tadoc", "."), ("s3://b/x?/", "s3://b/")]
-        {
-            assert_eq!(root_of(location), root);
-        }
-        assert_eq!(named("/"), None);
-    }
 }

@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
@@ -40,7 +41,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, SetExpr};
 use datafusion::sql::unparser::expr_to_sql;
 use futures::TryStreamExt;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -52,16 +53,30 @@ use crate::metrics::Metrics;
 use crate::refusal::{Kind, Refusal};
 use crate::wire::{self, literal};
 use datafusion_tadoc::{Stop, contain_panics_of, is_memory_of_corpora, notices};
-use tadoc_session::{Parameters, Session, parameter_names};
+use tadoc_session::{Outcome, Parameters, Session, parameter_names, runtime_of};
 
 /// Maximum bytes of a statement.
 pub const MAX_STATEMENT_BYTES: usize = 1 << 20;
+/// Threads of statements. Many, so that the system shares the cores among statements that compute for
+/// long without a pause.
+const STATEMENT_THREADS: usize = 64;
+/// Maximum number of threads that load corpora and compute for table functions.
+const MAX_BLOCKING: usize = 2048;
 /// Time after which a statement gives its turn back.
 const TURN: Duration = Duration::from_secs(1);
 /// Time in which a client has to take a batch of rows.
 const STALL: Duration = Duration::from_secs(30);
 /// Time in which a client has to take an error behind its rows.
 const LAST: Duration = Duration::from_secs(5);
+
+/// Creates the threads that statements run on.
+///
+/// # Errors
+/// The system cannot start them.
+pub fn threads_of_statements() -> Outcome<Runtime> {
+    let num_cores = available_parallelism().map_or(1, usize::from);
+    runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)
+}
 
 /// Limits of statements.
 #[derive(Debug, Clone, Copy)]

@@ -30,9 +30,10 @@ use tokio::net::TcpListener;
 
 use crate::access::{Access, check, parse_address};
 use crate::connections::{Connections, InUse};
+use crate::corpora::usual_memory;
 use crate::metrics::Metrics;
 use crate::workers::credentials;
-use crate::{tls, token, usual_memory};
+use crate::{tls, token};
 
 /// Threads of connections and of tasks. Many, so that the system shares the cores among tasks that
 /// compute for long without a pause.

@@ -4,6 +4,7 @@
 //! ingest    files, folders, globs, URLs, standard input ──▶ corpus.tadoc
 //! sql       statements, scripts or a prompt; every tadoc table function is registered
 //! serve     a server for SQL clients (Flight SQL) and browsers
+//! mcp       a server for agents (Model Context Protocol)
 //! worker    a machine of `tadoc sql --workers` (feature `distributed`)
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
@@ -141,6 +142,10 @@ enum Command {
     Serve(tadoc_server::Arguments),
     #[cfg(not(feature = "server"))]
     Serve(workers::LeftOut),
+    #[cfg(feature = "server")]
+    Mcp(tadoc_server::mcp::Arguments),
+    #[cfg(not(feature = "server"))]
+    Mcp(workers::LeftOut),
     Worker(workers::Worker),
     Info(info::Arguments),
     Verify(verify::Arguments),
@@ -169,6 +174,7 @@ Examples:
   tadoc restore notes.tadoc -o notes/         every document as a file again
   tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
   tadoc serve notes.tadoc                     for SQL clients (Flight SQL) and browsers
+  tadoc mcp notes.tadoc                       for agents (Model Context Protocol)
   tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
   tadoc sync notes/ living/                   documents added, changed and dropped as the files are
   tadoc edit living/ --append 7 'one more line'
@@ -216,6 +222,10 @@ fn dispatch(command: Command) -> Outcome {
         Command::Serve(arguments) => tadoc_server::run(&arguments),
         #[cfg(not(feature = "server"))]
         Command::Serve(arguments) => arguments.refuse("serve"),
+        #[cfg(feature = "server")]
+        Command::Mcp(arguments) => tadoc_server::mcp::run(&arguments),
+        #[cfg(not(feature = "server"))]
+        Command::Mcp(arguments) => arguments.refuse("mcp"),
         Command::Worker(arguments) => workers::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

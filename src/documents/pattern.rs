@@ -48,6 +48,11 @@ impl Pattern {
         }
     }
 
+    /// Returns the regular expression that matches the paths of [`matches_path`](Self::matches_path).
+    pub fn as_regex(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text

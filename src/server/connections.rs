@@ -71,6 +71,11 @@ impl InUse {
         Self { connection: Arc::clone(connection), connections: Arc::clone(connections) }
     }
 
+    /// Returns the use of a connection that takes no place and is never idle: standard input and output.
+    pub fn without_place() -> Self {
+        Self::new(&Arc::default(), &Connections::new(1, 1, Arc::default()))
+    }
+
     /// Closes the connection.
     pub fn close(&self) {
         self.connection.close.notify_one();

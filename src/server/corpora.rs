@@ -1,4 +1,4 @@
-//! Corpora that are served, and the limits of statements: arguments of `tadoc serve`.
+//! Corpora that are served, and the limits of statements: arguments that `tadoc serve` and `tadoc mcp` share.
 //!
 //! ```text
 //! CORPUS…, --allow             ─▶ sandbox ─▶ session in safe mode ─▶ a table for each corpus

@@ -1,4 +1,4 @@
-//! `tadoc serve`: a server for SQL clients and browsers.
+//! `tadoc serve`: a server for SQL clients and browsers; and `tadoc mcp`, one for agents.
 //!
 //! ```text
 //! connections ─▶ access ─┬─▶ flight (Flight SQL: ADBC, JDBC)
@@ -6,8 +6,8 @@
 //!                                  └──▶ statements ─▶ the session of `tadoc sql`
 //! ```
 //!
-//! [`run`] is the command `tadoc serve`, and [`worker::run`] is `tadoc worker` (feature `distributed`), which shares
-//! connections and access with it.
+//! [`run`] is the command `tadoc serve`. [`mcp::run`] is `tadoc mcp`, which shares corpora and statements with it.
+//! [`worker::run`] is `tadoc worker` (feature `distributed`), which shares connections and access.
 //!
 //! Connections run on a few threads of their own, and statements on others, so that a computation
 //! delays no request. `statements` has the limits of statements, `connections` those of clients.
@@ -20,6 +20,7 @@ mod corpora;
 mod flight;
 mod http;
 mod json;
+pub mod mcp;
 mod metrics;
 mod refusal;
 mod statements;

@@ -8,6 +8,7 @@ fn what_is_left_out_is_named() {
     let folder = new_folder();
     for (arguments, what) in [
         (&["serve", "c.tadoc", "--port", "1"][..], "`tadoc serve`"),
+        (&["mcp", "c.tadoc"], "`tadoc mcp`"),
         (&["worker", "--listen", "x"], "`tadoc worker`"),
         (&["serve", "--help"], "`tadoc serve`"),
         (&["sql", "-c", "SELECT * FROM word_count('s3://b/c.tadoc')"], "s3://"),

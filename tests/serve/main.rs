@@ -1,4 +1,4 @@
-//! Tests of `tadoc serve` as its clients meet it: the binary serves corpora of a temporary folder.
+//! Tests of `tadoc serve` and `tadoc mcp` as their clients meet them: the binary serves corpora of a temporary folder.
 //!
 //! - `flight`: Flight SQL, with the client of arrow-flight. `tests/python` has ADBC.
 //! - `limits`: time, memory, cancelling, and the stop of the server.
@@ -6,6 +6,7 @@
 //! - `access`: tokens, TLS, and names of hosts.
 //! - `http`: the page's requests, health and metrics.
 //! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
+//! - `mcp`: agents, with the client of the SDK of the Model Context Protocol.
 //! - `page`: the page in a browser, if there is one.
 //! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
 //!   -- --nocapture` measures.
@@ -20,5 +21,6 @@ mod hostile;
 mod http;
 mod limits;
 mod load;
+mod mcp;
 mod page;
 mod server;

@@ -366,7 +366,8 @@ fn opening(id: u32, statement: &str) -> (String, String) {
 fn damaged_requests_do_not_end_the_server() {
     let folder = corpora();
     let (start, call) = opening(9, "SELECT 6 * 7 AS answer");
-    let mut input = start.into_bytes();
+    let early = r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#;
+    let mut input = format!("no JSON\n{early}\n{start}").into_bytes();
     for damaged in [
         &b"no JSON"[..],
         b"",
@@ -380,7 +381,8 @@ fn damaged_requests_do_not_end_the_server() {
     ] {
         input.extend([damaged, b"\n"].concat());
     }
-    input.extend(vec![b'['; 20 << 20]);
+    // Too deep, and then too long.
+    input.extend([vec![b'['; 1 << 20], b"\n".to_vec(), vec![b'['; 20 << 20]].concat());
     input.extend(format!("\n{call}").into_bytes());
     let ran = ran(&folder, &input);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -404,7 +406,10 @@ fn a_statement_that_runs_does_not_hold_up_the_end() {
 #[test]
 fn the_end_of_the_input_ends_the_server() {
     let folder = corpora();
-    for input in [&b""[..], b"\n", b"no JSON\n"] {
+    let early = br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}
+{"jsonrpc": "2.0", "id": 1, "result": {}}
+"#;
+    for input in [&b""[..], b"\n", b"no JSON\n", early] {
         let ran = ran(&folder, input);
         assert_eq!((ran.status, ran.stdout.len()), (0, 0), "{}", ran.stderr);
         assert_eq!(ran.stderr, "answering on standard input and output about notes\n");

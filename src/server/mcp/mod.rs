@@ -1,10 +1,10 @@
 //! `tadoc mcp`: a server of the Model Context Protocol on standard input and output, so that agents ask corpora.
 //!
 //! ```text
-//! standard input ─▶ rmcp ─▶ handler ─┬─▶ tools: arguments ─▶ a statement ─▶ statements, in safe mode
-//!                                    ├─▶ passage: the lines of a document       │
-//!                                    └─▶ resources                              │
-//! standard output ◀────────────────── answer: rows as JSON, up to a size ◀──────┘
+//! messages ─▶ rmcp ─▶ handler ─┬─▶ tools: arguments ─▶ a statement ─▶ statements, in safe mode
+//!    ▲                         ├─▶ passage: the lines of a document      │
+//!    │                         └─▶ resources                             │
+//!    └──────────────────────────── answer: rows as JSON, up to a size ◀──┘
 //! ```
 //!
 //! A message is a line. Standard output carries nothing else, and notes go to standard error. The statements of tools
@@ -14,6 +14,7 @@
 mod answer;
 mod arguments;
 mod handler;
+mod messages;
 mod passage;
 mod source;
 mod tools;
@@ -28,6 +29,7 @@ use tadoc_session::{Failure, Outcome, interrupt, note, runtime_of};
 use tokio::sync::Notify;
 
 use self::handler::Handler;
+use self::messages::Messages;
 use self::source::Source;
 use crate::corpora::{Served, StatementLimits};
 use crate::statements::{Statements, threads_of_statements};
@@ -100,8 +102,7 @@ async fn serve(handler: Handler, stop: &Notify) -> Outcome {
 }
 
 async fn answer_all(handler: Handler) -> Outcome {
-    let streams = (tokio::io::stdin(), tokio::io::stdout());
-    match handler.serve(streams).await {
+    match handler.serve(Messages::new()).await {
         Ok(service) => match service.waiting().await {
             Ok(_) => Ok(()),
             Err(error) => Err(Failure::with_cause("answering messages", &error)),

@@ -40,6 +40,9 @@ use super::places::demands_from;
 /// Most bytes of the compiled form, the limit of the regex crate.
 const MAX_COMPILED_BYTES: usize = 10 << 20;
 
+/// Most bytes of all expressions of a pattern together.
+const MAX_SOURCES_BYTES: usize = 1 << 20;
+
 /// An expression and the way in which it is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineExpression<'a> {
@@ -102,15 +105,7 @@ impl LinePattern {
 
     /// Parses one of the sources, which have `len_bytes` together.
     fn parsed(source: &str, len_bytes: usize, expression: &LineExpression<'_>) -> std::result::Result<Hir, LineFault> {
-        if len_bytes > MAX_SOURCE_BYTES {
-            let reason = format!("it has {len_bytes} bytes, more than {MAX_SOURCE_BYTES}");
-            return Err(LineFault { character: None, reason });
-        }
-        let text = if expression.is_literal { Cow::Owned(regex_syntax::escape(source)) } else { Cow::Borrowed(source) };
-        let mut parser = ParserBuilder::new();
-        parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
-        let parsed = parser.build().parse(&text).map_err(|fault| syntax_fault(&text, &fault))?;
-        within_lines(parsed).map_err(|fault| fault.located(source))
+        within_lines(parsed(source, len_bytes, expression)?).map_err(|fault| fault.located(source))
     }
 
     fn compiled(mut within: Hir, expression: &LineExpression<'_>) -> std::result::Result<Self, LineFault> {
@@ -175,6 +170,44 @@ impl LinePattern {
         }
         None
     }
+}
+
+/// Parses one of the sources, which have `len_bytes` together.
+fn parsed(source: &str, len_bytes: usize, expression: &LineExpression<'_>) -> std::result::Result<Hir, LineFault> {
+    let too_long = |len: usize, most: usize| LineFault::new(&format!("it has {len} bytes, more than {most}"));
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(too_long(source.len(), MAX_SOURCE_BYTES));
+    }
+    if len_bytes > MAX_SOURCES_BYTES {
+        return Err(too_long(len_bytes, MAX_SOURCES_BYTES));
+    }
+    let text = if expression.is_literal { Cow::Owned(regex_syntax::escape(source)) } else { Cow::Borrowed(source) };
+    let mut parser = ParserBuilder::new();
+    parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
+    Ok(parser.build().parse(&text).map_err(|fault| syntax_fault(&text, &fault))?)
+}
+
+/// Returns the demands on a text in which one of `sources` matches, also over several lines. Each is read as
+/// `expression` says, whose own source is not used. The demands are those of [`LinePattern::demands`].
+///
+/// ```
+/// use tadoc::query::{LineExpression, demands_across_lines};
+///
+/// let demands = demands_across_lines(&[r"disk\s+full", "fan"], &LineExpression::default())?;
+/// assert_eq!(demands[0].len(), 2);
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidArgument`] named `pattern`: a source cannot be parsed, or it is too large.
+pub fn demands_across_lines(sources: &[&str], expression: &LineExpression<'_>) -> Result<Vec<Vec<TextPattern>>> {
+    let len_bytes = sources.iter().map(|source| source.len()).sum();
+    let parts = sources.iter().map(|source| {
+        let parsed = parsed(source, len_bytes, expression);
+        parsed.map_err(|fault| fault.explained((sources.len() > 1).then_some(source)))
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    Ok(if expression.is_inverted { Vec::new() } else { demands_from(&Hir::alternation(parts)) })
 }
 
 /// Returns the end of the line of `text` that has position `at`.
@@ -350,7 +383,8 @@ mod tests {
             |sources: &[&str]| LinePattern::any_of(sources, &LineExpression::default()).unwrap_err().to_string();
         assert!(several(&["a", "é("]).contains("a fault at character 2 of `é(`, expected"));
         let half = "a".repeat(5000);
-        assert!(several(&[&half, &half]).contains("10000 bytes, more than 8192"));
+        assert!(several(&[&half, &half, "("]).contains("character 1 of `(`"));
+        assert!(several(&[half.as_str(); 300]).contains("1500000 bytes, more than 1048576"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ use super::search::check_num_hits;
 use places::{Place, PlaceFinder};
 use texts::{JoinedSearch, LineStart};
 
-pub use line_pattern::{LineExpression, LinePattern, is_any_case_by_smart_case};
+pub use line_pattern::{LineExpression, LinePattern, demands_across_lines, is_any_case_by_smart_case};
 pub use texts::{PathTexts, SegmentPaths, TextLead, has_line_ends};
 
 /// Bytes of documents that are decoded together.

@@ -272,11 +272,12 @@ fn required(hir: &Hir) -> Vec<Literals> {
         HirKind::Repetition(repetition) if repetition.min > 0 => {
             found = required(&repetition.sub);
         }
+        HirKind::Capture(capture) => found = required(&capture.sub),
         HirKind::Concat(parts) => {
             for (start, part) in parts.iter().enumerate().take(MAX_STARTS) {
                 let end = parts.len().min(start + MAX_PARTS);
                 found.extend(prefixes(&Hir::concat(parts[start..end].to_vec())));
-                if matches!(part.kind(), HirKind::Alternation(_) | HirKind::Repetition(_)) {
+                if matches!(part.kind(), HirKind::Alternation(_) | HirKind::Repetition(_) | HirKind::Capture(_)) {
                     found.extend(required(part));
                 }
             }

@@ -17,10 +17,12 @@ use std::sync::{Arc, mpsc};
 use bytes::Bytes;
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::format::{OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_documents_with, read_segment_with};
+use tadoc::format::{
+    OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_documents_with, read_path_runs, read_segment_with,
+};
 use tadoc::query::{SegmentWords, TextPattern, WordCondition, segments_for_texts};
 use tadoc::read::document_len_bytes;
-use tadoc::segment::Segment;
+use tadoc::segment::{PathRuns, Segment};
 use tadoc::text::Dictionary;
 use tadoc_session::{CorpusFile, Outcome};
 
@@ -191,11 +193,21 @@ pub fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcom
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
 }
 
+/// Reads the paths of a segment.
+///
+/// # Errors
+/// The file cannot be read or is damaged.
+pub fn paths_of(file: &CorpusFile, (segment_idx, meta): Meta<'_>) -> Outcome<PathRuns> {
+    let bytes = file.read(meta.paths_range())?;
+    Ok(read_path_runs(&file.name, &file.footer, segment_idx, &bytes, &OpenLimits::default())?)
+}
+
 /// A segment that may match, and the documents that may, ascending, if they are known.
 pub type Matching = (Arc<Segment>, Option<Vec<u64>>);
 
 /// Reads what is left of a segment that is no part of a longer chain and of which the dictionary was read; `None` if no
-/// document can match `demands`. If few can and `only_those` are asked for, these and neighbours of them are decoded.
+/// document can match `demands`. With `chosen`, only these documents count. If few can match and `only_those` are asked
+/// for, these and neighbours of them are decoded.
 ///
 /// # Errors
 /// The file cannot be read or is damaged.
@@ -203,21 +215,33 @@ pub fn read_matching(
     file: &CorpusFile,
     ((segment_idx, meta), dictionary): (Meta<'_>, Dictionary),
     demands: &[Vec<TextPattern>],
+    chosen: Option<Vec<u32>>,
     only_those: bool,
 ) -> Outcome<Option<Matching>> {
-    let docs = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
+    let from_lists = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
+    let are_listed = from_lists.is_some();
+    let docs = match (from_lists, chosen) {
+        (Some(mut docs), Some(chosen)) => {
+            docs.retain(|doc| chosen.binary_search(doc).is_ok());
+            Some(docs)
+        }
+        (docs, chosen) => docs.or(chosen),
+    };
     if docs.as_ref().is_some_and(Vec::is_empty) {
         return Ok(None);
     }
     let bytes = file.read(meta.rest_range())?;
     let (limits, footer) = (OpenLimits::default(), &file.footer);
-    let segment = match &docs {
-        Some(docs) if only_those && meta.has_few(docs.len()) => {
+    let few = docs.as_ref().filter(|docs| only_those && meta.has_few(docs.len()));
+    let are_known = are_listed || few.is_some();
+    let segment = match few {
+        Some(docs) => {
             let tokens = |ids: Option<&[u32]>| ids.map_or_else(|| Ok(dictionary.clone()), |ids| dictionary.subset(ids));
             read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, docs, &limits)?.segment
         }
-        _ => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
+        None => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
     };
+    let docs = docs.filter(|_| are_known);
     Ok(Some((Arc::new(segment), docs.map(|docs| docs.into_iter().map(u64::from).collect()))))
 }
 

@@ -95,6 +95,12 @@ impl Failure {
         if self.text.as_ref().is_some_and(|text| text.contains(what)) { self } else { self.within(what) }
     }
 
+    /// Puts `; way_out` behind a text that has `what`.
+    pub fn with_way_out(mut self, what: &str, way_out: impl fmt::Display) -> Self {
+        self.text = self.text.map(|text| if text.contains(what) { format!("{text}; {way_out}") } else { text });
+        self
+    }
+
     /// Returns true if stored bytes are damaged, and false if they could not be read.
     pub fn is_damage(&self) -> bool {
         self.is_damage

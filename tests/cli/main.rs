@@ -30,6 +30,7 @@ mod foreign_archives;
 mod full_disk;
 mod grep;
 mod grep_lines;
+mod grep_options;
 mod harness;
 mod ingest;
 mod input_lengths;

@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::format::{OpenLimits, read_path_runs};
-use tadoc::query::{PathTexts, SegmentPaths, TextLead, TextPattern, has_line_ends};
+use tadoc::query::{PathTexts, SegmentPaths, TextLead, has_line_ends};
 use tadoc::segment::{PathRuns, Segment};
 use tadoc_session::{CorpusFile, Outcome};
 
-use crate::tasks::{Meta, are_needed, read_rest, read_words};
+use super::open_chain::Wanted;
+use crate::tasks::{Meta, are_needed, paths_of, read_rest, read_words};
 
 /// The first and the last text of a chain.
 #[derive(Debug, Default)]
@@ -77,6 +77,11 @@ impl Joins {
         chain + 1 < self.ends.len() && self.goes_on_from_before(chain + 1)
     }
 
+    /// Returns true if each text lies in one chain.
+    pub fn are_apart(&self) -> bool {
+        !self.comes_back && !(0..self.ends.len()).any(|chain| self.goes_on(chain))
+    }
+
     /// Returns true if a chain has one text, which goes on from the chain before.
     pub fn only_goes_on(&self, chain: usize) -> bool {
         self.goes_on_from_before(chain) && self.ends[chain].hashes.len() == 1
@@ -88,6 +93,15 @@ impl Joins {
             Some(paths) => texts_of(chains[chain], paths),
             None => PathTexts::new(corpus),
         }
+    }
+
+    /// Reads the paths of a chain alone, and returns its texts.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged.
+    pub fn texts_of_paths(file: &CorpusFile, chain: &[Meta<'_>]) -> Outcome<PathTexts> {
+        let paths = chain.iter().map(|&meta| paths_of(file, meta)).collect::<Outcome<Vec<_>>>()?;
+        Ok(texts_of(chain, &paths))
     }
 
     /// Returns the number of documents of the last text of a chain.
@@ -149,15 +163,6 @@ impl Joins {
             })
         })
     }
-}
-
-/// Reads the paths of a segment.
-///
-/// # Errors
-/// The file cannot be read or is damaged.
-fn paths_of(file: &CorpusFile, (segment_idx, meta): Meta<'_>) -> Outcome<PathRuns> {
-    let bytes = file.read(meta.paths_range())?;
-    Ok(read_path_runs(&file.name, &file.footer, segment_idx, &bytes, &OpenLimits::default())?)
 }
 
 /// Opens a chain.
@@ -269,22 +274,18 @@ impl Whole {
     ///
     /// # Errors
     /// The file cannot be read or is damaged.
-    pub fn open(
-        file: &CorpusFile,
-        chains: &[&[Meta<'_>]],
-        demands: &[Vec<TextPattern>],
-        needs: Needs,
-    ) -> Outcome<Self> {
+    pub fn open(file: &CorpusFile, chains: &[&[Meta<'_>]], wanted: Wanted<'_>, needs: Needs) -> Outcome<Self> {
         let mut segments: Vec<Arc<Segment>> = Vec::new();
         let mut absent_paths: Vec<Option<PathRuns>> = Vec::new();
         for chains in chains.chunks(rayon::current_num_threads()) {
             let read = read_words(file, &chains.concat())?;
-            let mut is_needed = are_needed(file, demands, &read).into_iter();
+            let mut is_needed = are_needed(file, wanted.demands, &read).into_iter();
             let mut needed = Vec::new();
             let mut places = Vec::new();
             for (meta, dictionary) in read {
                 let counts = needs.offsets || needs.before > 0 || needs.numbers && has_line_ends(&dictionary);
-                if is_needed.next().unwrap_or_default() || counts {
+                let has_chosen = wanted.chosen_in(file, meta)?.is_none_or(|docs| !docs.is_empty());
+                if is_needed.next().unwrap_or_default() && has_chosen || counts {
                     needed.push((meta, dictionary));
                     places.push(None);
                 } else {

@@ -19,6 +19,7 @@
 //!               part 2 └ 4:d 5-e  ┘ written as far as they are not written yet
 //! ```
 
+use std::collections::HashMap;
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,16 @@ pub struct Style {
     pub has_numbers: bool,
     /// If false, paths stand in no line.
     pub has_paths: bool,
+    /// If true, lines end with `\r\n`.
+    pub has_crlf: bool,
+    /// The byte behind each path, if it is none of those of its place.
+    pub path_end: Option<u8>,
+    /// If true, the number of the first byte of a match in its line is written.
+    pub has_columns: bool,
+    /// If true, the number of bytes before a line is written, or before a match that is written alone.
+    pub has_offsets: bool,
+    /// If true, a line is written for each match.
+    pub is_once_per_match: bool,
     /// If true, lines around the lines are written.
     pub has_context: bool,
     /// If true, the lines have no match.
@@ -74,10 +85,46 @@ impl Style {
     /// Returns the text between documents.
     pub fn separator(&self) -> &'static str {
         match self.format {
-            Format::Headings => "\n",
+            Format::Headings => self.line_end(),
+            Format::Lines if self.has_context && self.has_crlf => "--\r\n",
             Format::Lines if self.has_context => "--\n",
             _ => "",
         }
+    }
+
+    /// Returns a path as it is written.
+    pub fn shown(&self, path: &str) -> String {
+        if self.is_terminal { plain(path).into_owned() } else { path.to_owned() }
+    }
+
+    /// Adds a path that stands alone to `text`.
+    pub fn push_path_alone(&self, text: &mut Vec<u8>, path: &str) {
+        self.push_colored(text, PATH, path.as_bytes());
+        match self.path_end {
+            Some(end) => text.push(end),
+            None => text.extend_from_slice(self.line_end().as_bytes()),
+        }
+    }
+
+    fn line_end(&self) -> &'static str {
+        if self.has_crlf { "\r\n" } else { "\n" }
+    }
+
+    /// Adds a number of lines, and the path if it is written, to `text`.
+    pub fn push_count(&self, text: &mut Vec<u8>, path: &str, count: u64) {
+        if self.has_paths {
+            self.push_colored(text, PATH, path.as_bytes());
+            text.push(self.path_end.unwrap_or(b':'));
+        }
+        text.extend_from_slice(format!("{count}{}", self.line_end()).as_bytes());
+    }
+
+    fn push_colored(&self, text: &mut Vec<u8>, color: &str, colored: &[u8]) {
+        let colors = if self.is_colored { [RESET, color, RESET] } else { [""; 3] };
+        text.extend_from_slice(colors[0].as_bytes());
+        text.extend_from_slice(colors[1].as_bytes());
+        text.extend_from_slice(colored);
+        text.extend_from_slice(colors[2].as_bytes());
     }
 }
 
@@ -196,6 +243,8 @@ pub struct Printer<'a> {
     begun_at: Instant,
     /// Work for all texts before.
     statistics: Statistics,
+    /// If asked for: texts that have a line and were ended, by path. They are not in `text` then.
+    pub found: Option<HashMap<String, Vec<u8>>>,
 }
 
 impl<'a> Printer<'a> {
@@ -213,6 +262,7 @@ impl<'a> Printer<'a> {
             len_bytes: 0,
             begun_at: Instant::now(),
             statistics: Statistics::default(),
+            found: None,
         }
     }
 
@@ -264,9 +314,9 @@ impl<'a> Printer<'a> {
         self.progress = Progress { next_number: 1, ..Progress::default() };
         self.text.extend_from_slice(self.style.separator().as_bytes());
         match self.style.format {
+            Format::Headings if !self.style.has_paths => {}
             Format::Headings | Format::Paths => {
-                self.push_path();
-                self.text.push(b'\n');
+                self.style.push_path_alone(&mut self.text, &self.path);
             }
             Format::Json => {
                 let begin = json!({"type": "begin", "data": {"path": {"text": self.path}}});
@@ -294,11 +344,7 @@ impl<'a> Printer<'a> {
         self.is_begun = false;
         match self.style.format {
             Format::Counts => {
-                if self.style.has_paths {
-                    self.push_path();
-                    self.text.push(b':');
-                }
-                self.text.extend_from_slice(format!("{}\n", self.progress.num_counted).as_bytes());
+                self.style.push_count(&mut self.text, &self.path, self.progress.num_counted);
             }
             Format::Json => {
                 let statistics = Statistics {
@@ -319,6 +365,9 @@ impl<'a> Printer<'a> {
                 self.statistics += statistics;
             }
             Format::Lines | Format::Headings | Format::Paths => {}
+        }
+        if let Some(found) = &mut self.found {
+            found.entry(self.path.clone()).or_default().append(&mut self.text);
         }
     }
 
@@ -399,7 +448,7 @@ impl<'a> Printer<'a> {
     }
 
     fn set_path(&mut self, path: &str) {
-        self.path = if self.style.is_terminal { plain(path).into_owned() } else { path.to_owned() };
+        self.path = self.style.shown(path);
     }
 
     /// Adds the lines between the last selected line and the line `first_number`: those behind the one, and
@@ -436,62 +485,86 @@ impl<'a> Printer<'a> {
     }
 
     fn push(&mut self, line: &Written<'_>) {
-        let text = without_end(line.text);
-        let has_matches = line.is_selected && !self.style.is_inverted;
-        if self.style.format == Format::Json {
-            let matches = if has_matches { self.pattern.matches(text).collect() } else { vec![] };
+        let (text, pattern, style) = (without_end(line.text), self.pattern, self.style);
+        if style.format == Format::Json {
+            let has_matches = line.is_selected && !style.is_inverted;
+            let matches = if has_matches { pattern.matches(text).collect() } else { vec![] };
             self.progress.num_matches += matches.len() as u64;
             self.push_json_line(line, text, &matches);
             return;
         }
-        let pattern = self.pattern;
-        // Lines without a match are written whole.
-        if self.style.is_of_matches && line.is_selected != self.style.is_inverted {
+        let has_matches = line.is_selected != style.is_inverted;
+        // Lines without a match are written whole, and once.
+        if has_matches && (style.is_of_matches || style.is_once_per_match) {
             for found in pattern.matches(text) {
-                self.push_place(line);
-                self.push_colored(MATCH, &text[found]);
+                self.push_place(line, Some(&found));
+                if style.is_of_matches {
+                    self.push_colored(MATCH, &text[found]);
+                } else {
+                    self.push_line(text, [found]);
+                }
                 self.text.push(b'\n');
             }
             return;
         }
-        self.push_place(line);
-        let mut start = 0;
-        if has_matches && self.style.is_colored {
-            for found in pattern.matches(text).filter(|found| !found.is_empty()) {
-                self.text.extend_from_slice(&text[start..found.start]);
-                self.push_colored(MATCH, &text[found.clone()]);
-                start = found.end;
-            }
+        let first = if has_matches && style.has_columns { pattern.matches(text).next() } else { None };
+        self.push_place(line, first.as_ref());
+        if has_matches && style.is_colored {
+            self.push_line(text, pattern.matches(text));
+        } else {
+            self.text.extend_from_slice(text);
         }
-        self.text.extend_from_slice(&text[start..]);
         self.text.push(b'\n');
     }
 
-    /// Adds the path and the number of a line, as far as they are written.
-    fn push_place(&mut self, line: &Written<'_>) {
-        let mark = if line.is_selected { ":" } else { "-" };
-        if self.style.format == Format::Lines && self.style.has_paths {
+    /// Adds the bytes of a line, with its matches in their colour. Neighbours are coloured together.
+    fn push_line(&mut self, text: &[u8], matches: impl IntoIterator<Item = Range<usize>>) {
+        let mut start = 0;
+        let mut matches = matches.into_iter().filter(|found| !found.is_empty()).peekable();
+        while let Some(mut found) = matches.next() {
+            while let Some(neighbour) = matches.next_if(|next| next.start == found.end) {
+                found.end = neighbour.end;
+            }
+            self.text.extend_from_slice(&text[start..found.start]);
+            self.push_colored(MATCH, &text[found.clone()]);
+            start = found.end;
+        }
+        self.text.extend_from_slice(&text[start..]);
+    }
+
+    /// Adds the path and the numbers of a line, as far as they are written. Those of a match are its own, if it is
+    /// written alone.
+    fn push_place(&mut self, line: &Written<'_>, found: Option<&Range<usize>>) {
+        let mark = if line.is_selected { b':' } else { b'-' };
+        let style = self.style;
+        if style.format == Format::Lines && style.has_paths {
             self.push_path();
-            self.text.extend_from_slice(mark.as_bytes());
+            self.text.push(style.path_end.unwrap_or(mark));
         }
-        if self.style.has_numbers {
-            self.push_colored(NUMBER, line.number.to_string().as_bytes());
-            self.text.extend_from_slice(mark.as_bytes());
+        if style.has_numbers {
+            self.push_number(NUMBER, line.number, mark);
         }
+        if let Some(found) = found.filter(|_| style.has_columns) {
+            self.push_number("", found.start as u64 + 1, mark);
+        }
+        if style.has_offsets {
+            let is_alone = style.is_of_matches || style.is_once_per_match;
+            let in_line = found.filter(|_| is_alone).map_or(0, |found| found.start as u64);
+            self.push_number("", line.offset.wrapping_add(in_line), mark);
+        }
+    }
+
+    fn push_number(&mut self, color: &str, number: u64, mark: u8) {
+        self.push_colored(color, number.to_string().as_bytes());
+        self.text.push(mark);
     }
 
     fn push_path(&mut self) {
-        let path = std::mem::take(&mut self.path);
-        self.push_colored(PATH, path.as_bytes());
-        self.path = path;
+        self.style.push_colored(&mut self.text, PATH, self.path.as_bytes());
     }
 
     fn push_colored(&mut self, color: &str, text: &[u8]) {
-        let colors = if self.style.is_colored { [RESET, color, RESET] } else { [""; 3] };
-        self.text.extend_from_slice(colors[0].as_bytes());
-        self.text.extend_from_slice(colors[1].as_bytes());
-        self.text.extend_from_slice(text);
-        self.text.extend_from_slice(colors[2].as_bytes());
+        self.style.push_colored(&mut self.text, color, text);
     }
 
     fn push_json_line(&mut self, line: &Written<'_>, text: &[u8], matches: &[Range<usize>]) {

@@ -7,23 +7,23 @@
 //! Without a limit all tasks are one wave. With one (`-l`, `-m`), waves grow from a few documents on, and texts
 //! that have all their lines are left out of the next one.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::query::{GrepOptions, LinePattern, PathTexts, TextLead, documents_for_demands, grep_texts, has_line_ends};
+use tadoc::query::{GrepOptions, LinePattern, PathTexts, TextLead, grep_texts};
 use tadoc::read::document_len_bytes;
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Outcome};
 
-use super::Output;
 use super::chains::{Joins, Leads, Needs, Whole, open};
+use super::open_chain::{OpenChain, Wanted};
+use super::output::Output;
 use super::printer::{Format, Part, Printer, Statistics, Style};
+use super::selection::Selection;
 use crate::living::Living;
-use crate::tasks::{
-    Meta, Task, are_needed, for_each_ahead, metas_of, num_at_once, path_of, read_matching, read_rest, read_words,
-    tasks_of,
-};
+use crate::tasks::{Meta, Task, for_each_ahead, metas_of, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -47,78 +47,42 @@ impl InFile<'_> {
     }
 }
 
-/// A chain that was read.
-struct OpenChain {
-    /// True if a document may have a line end.
-    has_line_ends: bool,
-    /// The chain and the documents that may have a line, if there may be some.
-    corpus: Option<(Corpus, Vec<u64>)>,
-}
-
-impl OpenChain {
-    /// Reads as much of `chain` as a search for `pattern` needs. If the output `shows_only_lines`, documents without a
-    /// line may be left out.
-    ///
-    /// # Errors
-    /// The file cannot be read or is damaged.
-    fn read(file: &CorpusFile, chain: &[Meta<'_>], pattern: &LinePattern, shows_only_lines: bool) -> Outcome<Self> {
-        let demands = pattern.demands();
-        let read = read_words(file, chain)?;
-        let has_line_ends = read.iter().any(|(_, dictionary)| has_line_ends(dictionary));
-        // All segments of a chain are needed, or none.
-        if !are_needed(file, demands, &read).contains(&true) {
-            return Ok(Self { has_line_ends, corpus: None });
-        }
-        let with_segments = |segments| Corpus::new(file.footer.profile, segments);
-        let corpus = match <[_; 1]>::try_from(read) {
-            Ok([alone]) if !demands.is_empty() => {
-                let matching = read_matching(file, alone, demands, shows_only_lines)?;
-                matching.map(|(segment, docs)| (with_segments(vec![segment]), docs))
-            }
-            Ok([alone]) => Some((with_segments(read_rest(file, vec![alone])?), None)),
-            Err(read) => Some((with_segments(read_rest(file, read)?), None)),
-        };
-        let corpus = corpus.map(|(corpus, docs)| {
-            let docs = docs.unwrap_or_else(|| candidates(&corpus, pattern));
-            (corpus, docs)
-        });
-        if let Some((corpus, docs)) = &corpus
-            && docs.len() as u64 == corpus.num_docs()
-        {
-            corpus.segments().iter().for_each(|segment| segment.prepare_to_decode_all());
-        }
-        Ok(Self { has_line_ends, corpus })
-    }
-}
-
-/// Returns the documents that may have a line.
-fn candidates(corpus: &Corpus, pattern: &LinePattern) -> Vec<u64> {
-    let candidates = documents_for_demands(corpus, pattern.demands());
-    candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect())
-}
-
 /// The pattern that is searched for, and the form of the output.
 pub struct Asked<'a> {
     pub pattern: &'a LinePattern,
     pub style: &'a Style,
     pub options: GrepOptions<'static>,
+    /// The documents that are searched, unless all are.
+    pub selection: Option<&'a Selection>,
     /// Text in front of each path.
     pub prefix: String,
 }
 
 /// A search at one location.
 pub struct Search<'a> {
-    pub asked: Asked<'a>,
-    pub printer: Printer<'a>,
-    pub output: &'a mut Output,
+    asked: Asked<'a>,
+    printer: Printer<'a>,
+    output: &'a mut Output,
     /// The text of the current chain that the printer has begun.
-    pub begun: Option<usize>,
+    begun: Option<usize>,
     /// True if the printer has begun the last text of the chain before, which goes on in the current one.
-    pub is_open: bool,
+    is_open: bool,
     /// True if that text was searched before.
-    pub is_last_searched: bool,
+    is_last_searched: bool,
     /// Number of texts that were searched, and their bytes, if they are asked for.
-    pub searched: Statistics,
+    searched: Statistics,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(asked: Asked<'a>, printer: Printer<'a>, output: &'a mut Output) -> Self {
+        let searched = Statistics::default();
+        Self { asked, printer, output, begun: None, is_open: false, is_last_searched: false, searched }
+    }
+
+    /// Returns the output for texts that have a line, by path, if the printer was asked for it.
+    pub fn into_found(self) -> Option<HashMap<String, Vec<u8>>> {
+        self.printer.found
+    }
 }
 
 impl Search<'_> {
@@ -160,16 +124,17 @@ impl Search<'_> {
     fn needs(&self) -> Needs {
         let is_json = self.asked.style.format == Format::Json;
         let shows_lines = !matches!(self.asked.style.format, Format::Paths | Format::Counts);
+        let style = self.asked.style;
         Needs {
-            numbers: is_json || shows_lines && (self.asked.style.has_numbers || self.asked.style.has_context),
-            offsets: is_json,
+            numbers: is_json || shows_lines && (style.has_numbers || style.has_context),
+            offsets: is_json || shows_lines && style.has_offsets,
             before: self.asked.options.before,
         }
     }
 
     /// Writes the lines of a corpus that is all there is.
     fn all(&mut self, corpus: &Corpus, texts: PathTexts) -> Outcome<ControlFlow<()>> {
-        let docs = candidates(corpus, self.asked.pattern);
+        let docs = self.asked.wanted().candidates(corpus);
         let texts = if docs.is_empty() { texts } else { self.needs().count(texts, corpus)? };
         let flow = self.corpus(corpus, &texts, docs)?;
         self.end()?;
@@ -179,8 +144,8 @@ impl Search<'_> {
     fn file(&mut self, file: &CorpusFile) -> Outcome<ControlFlow<()>> {
         let metas = metas_of(file);
         let chains: Vec<&[Meta<'_>]> = metas.chunk_by(|_, (_, next)| next.continues).collect();
-        let (pattern, shows_only_lines) = (self.asked.pattern, self.shows_only_lines());
-        let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, pattern, shows_only_lines));
+        let (wanted, shows_only_lines) = (self.asked.wanted(), self.shows_only_lines());
+        let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, wanted, shows_only_lines));
         let mut in_file = InFile { file, chains: chains.clone(), joins: None, leads: Leads::default() };
         let mut chain = 0;
         let mut flow = ControlFlow::Continue(());
@@ -229,8 +194,8 @@ impl Search<'_> {
             None => joins.insert(Joins::read(file, chains)?),
         };
         if joins.comes_back {
-            let whole = Whole::open(file, chains, self.asked.pattern.demands(), self.needs())?;
-            let docs = candidates(&whole.corpus, self.asked.pattern);
+            let whole = Whole::open(file, chains, self.asked.wanted(), self.needs())?;
+            let docs = self.asked.wanted().candidates(&whole.corpus);
             return self.corpus(&whole.corpus, &whole.texts, docs).map(Some);
         }
         let mut texts = joins.texts(chain, chains, corpus);
@@ -416,9 +381,19 @@ impl Search<'_> {
     }
 
     fn write(&mut self) -> Outcome {
-        let written = self.output.write(self.printer.text());
+        if self.printer.found.is_some() {
+            return Ok(());
+        }
+        let written = self.output.write(self.printer.text(), !self.printer.text().is_empty());
         self.printer.clear();
         written
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// Returns the conditions on a document with a line.
+    fn wanted(&self) -> Wanted<'a> {
+        Wanted { demands: self.pattern.demands(), selection: self.selection }
     }
 }
 

@@ -1,0 +1,113 @@
+//! Chains of segments that are read as far as a search needs them.
+//!
+//! ```text
+//! paths ─▶ a chosen one? ─▶ dictionary ─▶ words of the pattern? ─▶ lists or grammar ─▶ documents that may match
+//! ```
+//!
+//! A chain without a chosen path is left out before its dictionary is read. Memory: that of one chain.
+
+use tadoc::Corpus;
+use tadoc::query::{TextPattern, documents_for_demands, has_line_ends};
+use tadoc_session::{CorpusFile, Outcome};
+
+use super::selection::Selection;
+use crate::tasks::{Meta, are_needed, path_of, paths_of, read_matching, read_rest, read_words};
+
+/// The documents that may have a line.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Conditions on the text.
+    pub demands: &'a [Vec<TextPattern>],
+    /// Conditions on the path, if there are some.
+    pub selection: Option<&'a Selection>,
+}
+
+impl Wanted<'_> {
+    /// Returns the documents that may have a line.
+    pub fn candidates(&self, corpus: &Corpus) -> Vec<u64> {
+        let candidates = documents_for_demands(corpus, self.demands);
+        self.chosen(corpus, candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect()))
+    }
+
+    /// Returns those of `docs` whose paths are chosen. Successive documents of one path are compared once.
+    fn chosen(&self, corpus: &Corpus, mut docs: Vec<u64>) -> Vec<u64> {
+        let Some(selection) = self.selection else { return docs };
+        let mut last: Option<(&str, bool)> = None;
+        docs.retain(|&doc| {
+            let path = path_of(corpus, doc);
+            let is_chosen = match last {
+                Some((last_path, is_chosen)) if last_path == path => is_chosen,
+                _ => selection.chooses(path),
+            };
+            last = Some((path, is_chosen));
+            is_chosen
+        });
+        docs
+    }
+
+    /// Returns the documents of a segment whose paths are chosen, ascending; `None` if all are.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged.
+    pub fn chosen_in(&self, file: &CorpusFile, meta: Meta<'_>) -> Outcome<Option<Vec<u32>>> {
+        let Some(selection) = self.selection else { return Ok(None) };
+        let (mut docs, mut next) = (Vec::new(), 0u32);
+        for (path, num_docs) in paths_of(file, meta)?.iter() {
+            let end = next.saturating_add(u32::try_from(num_docs).unwrap_or(u32::MAX));
+            if selection.chooses(path) {
+                docs.extend(next..end);
+            }
+            next = end;
+        }
+        Ok(Some(docs))
+    }
+}
+
+/// A chain that was read.
+pub struct OpenChain {
+    /// True if a document may have a line end.
+    pub has_line_ends: bool,
+    /// The chain and the documents that may have a line, if there may be some.
+    pub corpus: Option<(Corpus, Vec<u64>)>,
+}
+
+impl OpenChain {
+    /// Reads as much of `chain` as a search needs. If `only_those` are asked for, documents without a line may be
+    /// left out.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged.
+    pub fn read(file: &CorpusFile, chain: &[Meta<'_>], wanted: Wanted<'_>, only_those: bool) -> Outcome<Self> {
+        let demands = wanted.demands;
+        let chosen = chain.iter().map(|&meta| wanted.chosen_in(file, meta)).collect::<Outcome<Vec<_>>>()?;
+        if chosen.iter().all(|docs| docs.as_ref().is_some_and(Vec::is_empty)) {
+            return Ok(Self { has_line_ends: true, corpus: None });
+        }
+        let read = read_words(file, chain)?;
+        let has_line_ends = read.iter().any(|(_, dictionary)| has_line_ends(dictionary));
+        // All segments of a chain are needed, or none.
+        if !are_needed(file, demands, &read).contains(&true) {
+            return Ok(Self { has_line_ends, corpus: None });
+        }
+        let with_segments = |segments| Corpus::new(file.footer.profile, segments);
+        let chosen = chosen.into_iter().next().flatten();
+        let corpus = match <[_; 1]>::try_from(read) {
+            Ok([alone]) if !demands.is_empty() || chosen.is_some() => {
+                let matching = read_matching(file, alone, demands, chosen, only_those)?;
+                matching.map(|(segment, docs)| (with_segments(vec![segment]), docs))
+            }
+            Ok([alone]) => Some((with_segments(read_rest(file, vec![alone])?), None)),
+            Err(read) => Some((with_segments(read_rest(file, read)?), None)),
+        };
+        let corpus = corpus.map(|(corpus, docs)| {
+            let docs = docs.unwrap_or_else(|| wanted.candidates(&corpus));
+            (corpus, docs)
+        });
+        if let Some((corpus, docs)) = &corpus
+            && docs.len() as u64 == corpus.num_docs()
+        {
+            corpus.segments().iter().for_each(|segment| segment.prepare_to_decode_all());
+        }
+        Ok(Self { has_line_ends, corpus })
+    }
+}

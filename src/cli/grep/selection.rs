@@ -110,8 +110,8 @@ impl Selection {
     /// Returns true if the document with this path is searched.
     pub fn chooses(&self, path: &str) -> bool {
         let path = path.trim_start_matches("./").trim_start_matches('/');
-        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
-        if folders.into_iter().any(|folder| self.globs.matched(folder, true).is_ignore()) {
+        let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        if folders.any(|folder| self.globs.matched(folder, true).is_ignore()) {
             return false;
         }
         let by_globs = self.globs.matched(path, false);

@@ -11,6 +11,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use clap::Args;
+use datafusion::common::TableReference;
 use tadoc_documents::display;
 use tadoc_session::location::text_of;
 use tadoc_session::{Failure, Outcome, Session, sandbox_over};
@@ -65,16 +66,20 @@ impl Served {
             sandbox = allowed.map_err(|error| Failure::from(error).about(location))?;
         }
         let session = Session::for_strangers(memory_limit, sandbox).await?;
+        let context = session.context();
         for (name, location) in corpora {
-            let quoted = |text: &str, quote: &str| text.replace(quote, &quote.repeat(2));
             let create = format!(
-                "CREATE EXTERNAL TABLE \"{}\" STORED AS TADOC LOCATION '{}'",
-                quoted(&name, "\""),
-                quoted(&location, "'")
+                "CREATE EXTERNAL TABLE {MADE_TABLE} STORED AS TADOC LOCATION '{}'",
+                location.replace('\'', "''")
             );
             // The sandbox refuses it in statements of clients.
-            let opened = session.context().sql(&create).await;
+            let opened = context.sql(&create).await;
             opened.map_err(|error| Failure::from(error).about(&location))?;
+            // A statement would take a name with a dot for that of a file.
+            if let Some(table) = context.deregister_table(MADE_TABLE)? {
+                let renamed = context.register_table(TableReference::bare(name), table);
+                renamed.map_err(|error| Failure::from(error).about(&location))?;
+            }
         }
         Ok(session)
     }
@@ -114,6 +119,9 @@ impl StatementLimits {
         }
     }
 }
+
+/// Name of a table until it has that of its corpus.
+const MADE_TABLE: &str = "tadoc_corpus";
 
 /// Returns the name of the table of a corpus, and its location.
 fn named(corpus: &Path) -> Outcome<(String, String)> {

@@ -225,6 +225,16 @@ async fn parameters_reach_the_arguments_of_functions() {
 }
 
 #[tokio::test]
+async fn a_corpus_may_have_a_dot_in_its_name() {
+    let folder = crate::server::corpora();
+    std::fs::copy(folder.join("notes.tadoc"), folder.join("notes.v2.tadoc")).unwrap();
+    let server = Server::start_in(folder, &["notes.v2.tadoc"], &[]);
+    let mut client = server.client().await;
+    let same = "SELECT (SELECT count(*) FROM \"notes.v2\") = (SELECT count(*) FROM notes)";
+    assert_eq!(rows(&mut client, same).await, ["true"]);
+}
+
+#[tokio::test]
 async fn clients_find_catalogs_tables_and_facts() {
     let server = Server::start(&["law=notes.tadoc"]);
     let mut client = server.client().await;

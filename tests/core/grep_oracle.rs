@@ -226,16 +226,16 @@ proptest! {
     }
 }
 
-/// Returns a text of 4,000 lines, a few of which have a rare word.
+/// Returns a text of 80,000 lines. A few of them, given in twenties, have a rare word.
 fn long_text(seed: u64, rare: &[(usize, &str)]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut random = seed;
-    for line in 0..4000 {
+    for line in 0..80_000 {
         for _ in 0..8 {
             random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
             text.extend_from_slice(PIECES[(random >> 33) as usize % PIECES.len()]);
         }
-        for (_, word) in rare.iter().filter(|&&(at, _)| at == line) {
+        for (_, word) in rare.iter().filter(|&&(at, _)| 20 * at == line) {
             text.extend_from_slice(word.as_bytes());
         }
         text.push(b'\n');
@@ -246,7 +246,7 @@ fn long_text(seed: u64, rare: &[(usize, &str)]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Documents of more than 64 KiB are decoded around the places of rare literals.
+    /// Documents of more than 1 MiB are decoded around the places of rare literals.
     #[test]
     fn long_documents_are_read_around_places(
         seed: u64,
@@ -256,7 +256,7 @@ proptest! {
         max_lines_per_doc in prop_oneof![Just(u64::MAX), 1_u64..4],
     ) {
         let texts = [long_text(seed, &rare), b"needle\n".to_vec(), long_text(!seed, &rare[rare.len() / 2..])];
-        prop_assert!(texts[0].len() > 64 << 10 && texts[2].len() > 64 << 10);
+        prop_assert!(texts[0].len() > 1 << 20 && texts[2].len() > 1 << 20);
         let build = options(TokenizerProfile::Word, BuilderKind::Rounds, block_bytes);
         let corpus = corpus_of(&numbered(texts.to_vec()), &build);
         let options = GrepOptions { before, after, max_lines_per_doc, ..GrepOptions::default() };

@@ -115,13 +115,11 @@ impl Segment {
     /// Returns the number of positions on right-hand sides of all of `tokens`, which are different. Without the inverse
     /// grammar they are counted in one pass, which takes a small part of the time of deriving it.
     pub(crate) fn num_places(&self, tokens: &[u32]) -> u64 {
-        if let Some(inverse) = self.cache.inverse.get() {
+        if !self.is_sweep_worth() {
+            let inverse = self.inverse_or_derive();
             return tokens.iter().map(|&token| inverse.for_element(token).len() as u64).sum();
         }
         let symbols = &self.dag.grammar().symbols;
-        if let &[token] = tokens {
-            return symbols.iter().filter(|&&element| element == token).count() as u64;
-        }
         let mut is_token = vec![0u8; self.dag.num_elements()];
         tokens.iter().for_each(|&token| is_token[token as usize] = 1);
         symbols.iter().map(|&element| u64::from(is_token[element as usize])).sum()

@@ -171,7 +171,8 @@ impl Search<'_> {
         !numbers && !offsets && before == 0 && self.asked.options.after == 0
     }
 
-    /// Writes the lines of a chain, which is open, with the documents that may have one, if it may have some. Returns the flow if the file is done.
+    /// Writes the lines of a chain, which is open, with the documents that may have one, if it may have some.
+    /// Returns the flow if the file is done.
     fn chain(
         &mut self,
         in_file: &mut InFile<'_>,

@@ -5,7 +5,7 @@
 //! | `tadoc:///notes` | facts about the corpus `notes`, as lines of JSON |
 //! | `tadoc:///notes/todo/monday.md` | the document of this path |
 //!
-//! What a tool cannot do is an answer with `isError`, so that a model reads the way out. Only a tool or a resource
+//! A tool that fails answers with `isError`, so that a model reads the way out. Only a tool or a resource
 //! that does not exist is an error of the protocol.
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};

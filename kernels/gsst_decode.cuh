@@ -1,6 +1,6 @@
 // GSST blocks -> text: many blocks with as many symbol tables in one launch, for any grid. What
-// gsst_decode_8bit.cu and gsst_decode_12bit.cu share; each of them is a struct with the table, the
-// loads of codes and the addresses of symbols of its width (`Width` below).
+// gsst_decode_8bit.cu and gsst_decode_12bit.cu share; gsst_symbols.cuh has the struct of each width
+// (`Width` below).
 //
 // Reads the codes and the words of splits where they lie in the block's bytes (src/gsst/layout.rs):
 //
@@ -44,116 +44,16 @@
 
 #pragma once
 
+#include "gsst_flush.cuh"
+#include "gsst_symbols.cuh"
 #include "gsst_views.cuh"
 
-// Shared address of the table: a constant, because it is an immediate of the loads. The host asks
-// gsst_decode_base where dynamic shared memory starts and takes the difference on top.
-constexpr u32 TABLE_AT = 1024;
 // Behind the table: the number of the next split, 1, 8, and for views END_ROW and FRAME_BASE.
 constexpr u32 SHARED_WORDS_BYTES = 32;
 // Per warp: 16 bytes of slack in front, up to 15 bytes of the tile before, 512 symbols of 8 bytes.
 constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;
 template <bool VIEWS> constexpr u32 WARP_BYTES = STAGE_BYTES + (VIEWS ? ROWS_BYTES : 0);
 constexpr u32 MAX_WARPS = 10;
-
-// Bytes c & 3 to (c & 3) + 3 of b:a.
-__device__ __forceinline__ u32 forward4(u32 a, u32 b, u32 c) {
-    u32 d;
-    asm("prmt.b32.f4e %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-    return d;
-}
-__device__ __forceinline__ void store_global_byte(u64 at, u32 v) {
-    asm volatile("st.global.u8 [%0], %1;" ::"l"(at), "r"(v) : "memory");
-}
-
-// Flushing, in two forms: the copy engine reads shared memory (16-byte multiples, one lane asks),
-// or all lanes load and store. `wait_for_flush` comes before the stage is written again.
-#if __CUDA_ARCH__ >= 900
-__device__ __forceinline__ void wait_for_flush(u32 lane) {
-    if (lane == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-__device__ __forceinline__ void publish_stage() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-__device__ __forceinline__ void flush(u64 to, u32 from, u32 len, u32 lane) {
-    if (lane == 0) {
-        asm volatile(
-            "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2; "
-            "cp.async.bulk.commit_group;"
-            ::"l"(to), "r"(from), "r"(len) : "memory");
-    }
-}
-#else
-__device__ __forceinline__ void wait_for_flush(u32) {}
-__device__ __forceinline__ void publish_stage() {}
-__device__ __forceinline__ void flush(u64 to, u32 from, u32 len, u32 lane) {
-    for (u32 k = lane * 16; k < len; k += 512) {
-        u32 a, b, c, d;
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from + k) : "memory");
-        asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};"
-                     ::"l"(to + k), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-    }
-}
-#endif
-
-// The symbols of a lane's 16 codes; codes whose bit in `literals` is set stand for themselves.
-struct Symbols {
-    u32 lo[LANE_CODES], hi[LANE_CODES], len[LANE_CODES];
-    u32 total;   // sum of len
-
-    template <class Width, bool ESCAPES, int I>
-    __device__ __forceinline__ void fetch_from(const u32 (&c)[Width::WORDS], u32 copy,
-                                               u32 literals) {
-        if constexpr (I < LANE_CODES) {
-            const u32 row = ESCAPES ? copy | ((literals >> I) & 1) << 7 : copy;
-            asm("ld.shared.v2.u32 {%0, %1}, [%2+1024];"
-                : "=r"(lo[I]), "=r"(hi[I]) : "r"(Width::template symbol_at<I>(c, row)));
-            len[I] = min(hi[I] >> 24, 8u);
-            fetch_from<Width, ESCAPES, I + 1>(c, copy, literals);
-        }
-    }
-    template <class Width, bool ESCAPES>
-    __device__ __forceinline__ void fetch(const u32 (&c)[Width::WORDS], u32 copy, u32 literals) {
-        static_assert(TABLE_AT == 1024, "the immediate of the load");
-        fetch_from<Width, ESCAPES, 0>(c, copy, literals);
-        total = 0;
-#pragma unroll
-        for (int i = 0; i < LANE_CODES; i++) total += len[i];
-    }
-    // Writes the symbols to the stage; q is the negated shared address of the first byte, T the
-    // last 4 bytes before it, and after it.
-    // EARLY (every code has a byte): the first codes store their words without a test, since later
-    // ones overwrite what was not complete: 10 % fewer instructions, some more wavefronts.
-    // one = 1 and eight = 8 are opaque to the compiler: it then multiplies, on an idle pipe,
-    // instead of shifting on the busy one.
-    template <bool EARLY>
-    __device__ __forceinline__ void pack(u32 q, u32& T, u32 one, u32 eight) const {
-        u32 at = ~q & ~3u;
-#pragma unroll
-        for (int i = 0; i < LANE_CODES; i++) {
-            const u32 next_q = q - len[i], next_at = ~next_q & ~3u;
-            const u32 first = forward4(T, lo[i], q), second = forward4(lo[i], hi[i], q);
-            if (EARLY && i <= 12) {
-                store_shared(at, first);
-            } else {
-                asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, %1; @p st.shared.u32 [%0], %2; }"
-                             ::"r"(at), "r"(next_at), "r"(first) : "memory");
-            }
-            if (EARLY && i <= 11) {
-                asm volatile("{ .reg .pred p; setp.ge.u32 p, %1, 4; @p st.shared.u32 [%0+4], %2; }"
-                             ::"r"(at), "r"(len[i]), "r"(second) : "memory");
-            } else {
-                asm volatile("{ .reg .pred p; setp.gt.u32 p, %1, %3; @p st.shared.u32 [%0+4], %2; }"
-                             ::"r"(at), "r"(next_at), "r"(second), "r"(at * one + 4) : "memory");
-            }
-            T = len[i] >= 4 ? __funnelshift_rc(lo[i], hi[i], len[i] * eight - 32)
-                            : forward4(T, lo[i], len[i]);
-            q = next_q;
-            at = next_at;
-        }
-    }
-};
 
 // Where a warp stands in the text of its split.
 struct Stage {

@@ -26,68 +26,81 @@ __device__ __forceinline__ bool agrees(const u8* symbol, u32 len, int at, const 
 // Entry of one code in the filter for `literal`, of at least 1 byte; see gsst_match_mask.cuh.
 __device__ __forceinline__ u32 filter_entry(const u8* symbol, u32 len, const u8* literal,
                                             int num_bytes, int anchor) {
-    u32 entry = ANY_PREFIX;
+    u32 entry = ANY_PREFIX | ANY_CERTAIN;
     for (int i = 0; i < 8; i++) {
-        const int end = anchor + 1 + i;
-        if (i < (int)len && agrees(symbol, len, end - (int)len, literal, num_bytes)) {
-            entry |= end < num_bytes ? 1u << i : 1u << 31;
+        const int end = anchor + 1 + i, begin = end - (int)len;
+        if (i < (int)len && agrees(symbol, len, begin, literal, num_bytes)) {
+            if (end < num_bytes) {
+                entry |= 1u << i;
+                if (begin <= 0 && i < CERTAIN_ENDS) entry |= 1u << (8 + i);
+            } else {
+                entry |= ANY_PREFIX << 16;
+                if (begin <= 0) entry |= ANY_CERTAIN << 16;
+            }
         }
         if (end < num_bytes && agrees(symbol, len, end, literal, num_bytes)) {
             entry |= 1u << (16 + i);
+            if (end + (int)len >= num_bytes && i < CERTAIN_ENDS) entry |= 1u << (24 + i);
         }
     }
     return entry;
 }
 
 // One thread per code, state (grid y) and block (grid z).
-// tables: of all blocks of the width. blocks: those that the tables are made for.
+// tables: of all blocks of the width. blocks: those that the tables are made for, in `bytes`.
 // automaton: 256 bytes per state; those from first_final on are final.
 // next: num_states x NUM_CODES bytes per block; filters: NUM_CODES words per block, where num_bytes
 // is not 0.
 template <class Width>
-__device__ __forceinline__ void make_tables(const u64* tables, const MatchBlock* blocks,
+__device__ __forceinline__ void make_tables(const u8* bytes, const u64* tables,
+                                            const MatchBlock* blocks,
                                             const u8* automaton, u32 num_states, u32 first_final,
                                             const u8* literal, u32 num_bytes, u32 anchor, u8* next,
                                             u32* filters) {
     const u32 code = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y, b = blockIdx.z;
-    const SymbolBytes symbol(tables[(u64)blocks[b].table * Width::NUM_CODES + code]);
-    u8 bytes[8];
+    const MatchBlock& block = blocks[b];
+    const SymbolBytes symbol(tables[(u64)block.table * Width::NUM_CODES + code]);
+    u8 text[8];
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) bytes[i] = (u8)((i < 4 ? symbol.lo : symbol.hi) >> (i & 3) * 8);
+    for (u32 i = 0; i < 8; i++) text[i] = (u8)((i < 4 ? symbol.lo : symbol.hi) >> (i & 3) * 8);
     u32 state = first;
     for (u32 i = 0; i < symbol.len && state < first_final; i++) {
-        state = automaton[state * 256 + bytes[i]];
+        state = automaton[state * 256 + text[i]];
     }
     next[((u64)b * num_states + first) * Width::NUM_CODES + code] = (u8)state;
     if (first == 0 && num_bytes) {
         const bool is_escape = Width::HAS_ESCAPES && code == 255;
+        // Beside an escape a code is a literal: nothing is certain.
+        const bool is_exact = bytes[block.at + FLAGS_AT] & NO_ESCAPES;
+        const u32 entry = filter_entry(text, symbol.len, literal, num_bytes, anchor);
         filters[(u64)b * Width::NUM_CODES + code] =
-            is_escape ? ALL_LANES : filter_entry(bytes, symbol.len, literal, num_bytes, anchor);
+            is_escape ? POSSIBLE : (is_exact ? entry : entry & POSSIBLE);
     }
 }
 
 #define GSST_MATCH(width, Width)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                              \
-    gsst_match_tables_##width(const u64* __restrict__ tables,                                      \
+    gsst_match_tables_##width(const u8* __restrict__ bytes, const u64* __restrict__ tables,        \
                               const MatchBlock* __restrict__ blocks,                               \
                               const u8* __restrict__ automaton, u32 num_states, u32 first_final,   \
                               const u8* __restrict__ literal, u32 num_bytes, u32 anchor,           \
                               u8* __restrict__ next, u32* __restrict__ filters) {                  \
-        make_tables<Width>(tables, blocks, automaton, num_states, first_final, literal, num_bytes, \
-                           anchor, next, filters);                                                 \
+        make_tables<Width>(bytes, tables, blocks, automaton, num_states, first_final, literal,     \
+                           num_bytes, anchor, next, filters);                                      \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(MASK_WARPS * 32, 2)                               \
     gsst_match_mask_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,   \
                             u32 num_blocks, const MatchFrame* __restrict__ frames,                 \
                             const u32* __restrict__ filters, const u8* __restrict__ next,          \
                             const u8* __restrict__ literals, const u8* __restrict__ flags,         \
-                            u32 num_states, u32 first_final, u32 has_filter, u32 has_mask,         \
+                            u32 num_states, u32 first_final, u32 has_filter, u32 is_exact,         \
+                            u32 has_mask,                                                          \
                             u32 first_unit, u32 end_unit, u32* __restrict__ mask,                  \
                             uint2* __restrict__ sums, const u64* __restrict__ error) {             \
         if (has_fault(error)) return;                                                              \
         mask_rows<Width>(bytes, blocks, num_blocks, frames, filters, next, literals, flags,        \
-                         num_states, first_final, has_filter, has_mask, first_unit, end_unit,      \
-                         mask, sums);                                                              \
+                         num_states, first_final, has_filter, is_exact, has_mask, first_unit,      \
+                         end_unit, mask, sums);                                                    \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(WRITE_WARPS * 32, 4)                              \
     gsst_match_write_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,  \
@@ -96,13 +109,13 @@ __device__ __forceinline__ void make_tables(const u64* tables, const MatchBlock*
                              const u32* __restrict__ mask,                                         \
                              const u32* __restrict__ rows_before,                                  \
                              const u64* __restrict__ text_before, const u64* __restrict__ totals,  \
-                             u64 max_rows, u64 max_text, u32* __restrict__ rows,                   \
+                             u64 max_rows, u64 max_text, u32 num_rows, u32* __restrict__ rows,     \
                              u32* __restrict__ offsets, u8* __restrict__ text,                     \
                              const u64* __restrict__ error) {                                      \
         if (has_fault(error)) return;                                                              \
         write_rows<Width>(bytes, blocks, num_blocks, frames, tables, num_units, mask,              \
-                          rows_before, text_before, totals, max_rows, max_text, rows, offsets,     \
-                          text);                                                                   \
+                          rows_before, text_before, totals, max_rows, max_text, num_rows, rows,    \
+                          offsets, text);                                                          \
     }
 
 GSST_MATCH(8bit, Eight)

@@ -24,17 +24,24 @@
 #include "gsst_match.cuh"
 
 constexpr u32 MASK_WARPS = 16;
-constexpr u32 MARK_BITS = 16384;
+constexpr u32 MARK_BITS = 9216;
 constexpr u32 QUEUE_ROWS = 160;   // 31 that wait and those of a frame
 constexpr u32 MAX_FEW = 128;      // marks or rows of a unit that are taken one by one
 constexpr u32 ANY_PREFIX = 0x8000u;
+constexpr u32 ANY_CERTAIN = 0x4000u;
+constexpr int CERTAIN_ENDS = 6;         // of the 8 places where a code may end behind the anchor
+constexpr u32 POSSIBLE = 0x80ff80ffu;   // the bits of an entry that make no code certain
+constexpr u32 CERTAIN_BITS = 0x7f007f00u;
 
 // What a warp keeps in shared memory.
 struct __align__(16) MaskSpace {
     u32 marks[MARK_BITS / 32 + TILE_CODES / 32];   // whole tiles
+    u32 certain[MARK_BITS / 32 + TILE_CODES / 32];   // set in tiles that have marks
     u32 rows[32];             // one bit per row of the unit
-    uint2 queue[QUEUE_ROWS];  // x: start, y: number of codes; from bit 24, 25: row of the unit
-    u16 places[MAX_FEW];      // of the first marks
+    union {
+        uint2 queue[QUEUE_ROWS];  // x: start, y: number of codes; from bit 24, 25: row of the unit
+        u16 places[MAX_FEW];      // of the first marks, where they are few
+    };
 };
 
 // What all units of a launch share. States from first_final on are final: the answer is theirs
@@ -69,9 +76,22 @@ __device__ __forceinline__ u32 at_most_1(u32 x) {
 #endif
 }
 
-// Marks of the lane's 16 codes, bit i for code i. before: entry of the code before them. Two codes
-// at a time: in most tiles no code is marked.
-__device__ __forceinline__ u32 marks_of(const u32 (&entries)[LANE_CODES], u32 before) {
+// Bit i for code i of the lane's 16, where one of its 16 bits in `both` is set.
+__device__ __forceinline__ u32 bits_of(const u32 (&both)[LANE_CODES / 2], u32 mask) {
+    u32 sum = 0;   // bits 2i of both halves: codes 2i and 2i + 1
+#pragma unroll
+    for (int i = 0; i < LANE_CODES / 2; i++) sum += at_most_1(both[i] & mask) << 2 * i;
+    return (sum & 0x5555u) | (sum >> 15 & 0xaaaau);
+}
+
+// Marks of the lane's 16 codes, and which of them are certain, bit i for code i.
+struct Marks {
+    u32 found, certain;
+};
+
+// before: entry of the code before the lane's. Two codes at a time: in most tiles no code is marked.
+__device__ __forceinline__ Marks marks_of(const u32 (&entries)[LANE_CODES], u32 before,
+                                          bool wants_certain) {
     u32 both[LANE_CODES / 2], any = 0;
 #pragma unroll
     for (int i = 0; i < LANE_CODES / 2; i++) {
@@ -81,11 +101,9 @@ __device__ __forceinline__ u32 marks_of(const u32 (&entries)[LANE_CODES], u32 be
         both[i] = lower & upper;
         any |= both[i];
     }
-    if (!__any_sync(ALL_LANES, any)) return 0;
-    u32 sum = 0;   // bits 2i of both halves: codes 2i and 2i + 1
-#pragma unroll
-    for (int i = 0; i < LANE_CODES / 2; i++) sum += at_most_1(both[i]) << 2 * i;
-    return (sum & 0x5555u) | (sum >> 15 & 0xaaaau);
+    if (!__any_sync(ALL_LANES, any)) return {0, 0};
+    const u32 found = bits_of(both, ALL_LANES);
+    return {found, wants_certain ? bits_of(both, CERTAIN_BITS) : 0};
 }
 
 // Codes of a unit: base is a multiple of 16, begin the first one, end behind the last one.
@@ -108,10 +126,11 @@ __device__ __forceinline__ u32 add_places(u32 found, u32 first, const Range& cod
     }
 }
 
-// Marks the codes of a unit; returns how many are marked, where each has a bit of its own (IS_FINE).
+// Marks the codes of a unit; returns how many are marked, where each has a bit of its own (IS_FINE) and
+// they are at most MAX_FEW. wants_certain: whether to look for certain codes.
 template <class Width, bool IS_FINE>
 __device__ __forceinline__ u32 mark_codes(const u8* codes, const Range& range, u32 shift,
-                                          MaskSpace& space, u32 lane) {
+                                          bool wants_certain, MaskSpace& space, u32 lane) {
     if (!IS_FINE) {
         for (u32 i = lane; i < MARK_BITS / 32; i += 32) space.marks[i] = 0;
         __syncwarp();
@@ -131,12 +150,16 @@ __device__ __forceinline__ u32 mark_codes(const u8* codes, const Range& range, u
         u32 entries[LANE_CODES];
         entries_from<Width, 0>(c, copy, entries);
         const u32 turned = __shfl_sync(ALL_LANES, entries[LANE_CODES - 1], (lane + 31) & 31);
-        const u32 found = marks_of(entries, lane ? turned : carry);
+        const Marks marks = marks_of(entries, lane ? turned : carry, wants_certain);
+        const u32 found = marks.found;
         carry = turned;
         if (IS_FINE) {
             *to = (u16)found;
+            if (__any_sync(ALL_LANES, found)) {
+                to[2 * (space.certain - space.marks)] = (u16)marks.certain;
+                if (num <= MAX_FEW) num = add_places(found, first, range, num, space, lane);
+            }
             to += TILE_CODES / LANE_CODES;
-            if (__any_sync(ALL_LANES, found)) num = add_places(found, first, range, num, space, lane);
         } else if (found && first < range.end) {
             const u32 bit = (first - range.base) >> shift;
             atomicOr(&space.marks[bit >> 5], 1u << (bit & 31));
@@ -147,11 +170,11 @@ __device__ __forceinline__ u32 mark_codes(const u8* codes, const Range& range, u
     return num;
 }
 
-// Whether one of `count` bits from `bit` on is set.
-__device__ __forceinline__ bool has_mark(const u32* marks, u32 bit, u32 count) {
+// Whether one of `count` bits from `bit` on is set in `marks` and in `others`.
+__device__ __forceinline__ bool has_mark(const u32* marks, const u32* others, u32 bit, u32 count) {
     while (true) {
-        const u32* from = marks + (bit >> 5);
-        const u32 bits = __funnelshift_r(from[0], from[1], bit);
+        const u32 i = bit >> 5;
+        const u32 bits = __funnelshift_r(marks[i] & others[i], marks[i + 1] & others[i + 1], bit);
         if (count <= 32) return bits & (ALL_LANES >> (32 - count));
         if (bits) return true;
         bit += 32;
@@ -200,7 +223,7 @@ __device__ __forceinline__ void confirm(const Automaton& automaton, const u8* co
 template <class Width>
 __device__ __forceinline__ void add_frame(const Automaton& automaton, const u8* codes,
                                           const Four& counts, u32 start, u32 base, u32 shift,
-                                          bool has_filter, u32 num_rows, u32 row, u32 lane,
+                                          bool has_filter, bool is_exact, u32 num_rows, u32 row, u32 lane,
                                           MaskSpace& space, u32& queued) {
     u32 decided = 0, waiting = 0;
     u32 at = start;
@@ -211,7 +234,13 @@ __device__ __forceinline__ void add_frame(const Automaton& automaton, const u8* 
             if (4 * lane + j < num_rows && automaton.flags[0]) decided |= 1u << j;
         } else if (has_filter) {
             const u32 bit = (at - base) >> shift, last = (at + count - 1 - base) >> shift;
-            if (has_mark(space.marks, bit, last - bit + 1)) waiting |= 1u << j;
+            if (!has_mark(space.marks, space.marks, bit, last - bit + 1)) {
+                if (automaton.flags[0]) decided |= 1u << j;
+            } else if (is_exact && count > 1 && has_mark(space.marks, space.certain, bit + 1, count - 1)) {
+                if (automaton.flags[automaton.first_final]) decided |= 1u << j;
+            } else {
+                waiting |= 1u << j;
+            }
         } else {
             const u32 code = Width::code_at(codes, at);
             u32 state = 0;
@@ -305,8 +334,8 @@ __device__ __forceinline__ void take_marks(const Automaton& automaton, const Mat
 template <class Width>
 __device__ __forceinline__ void take_rows(const Automaton& automaton, const MatchBlock& block,
                                           const u8* at, const MatchFrame* frames, Unit unit,
-                                          u32 base, u32 shift, bool has_filter, MaskSpace& space,
-                                          u32 lane) {
+                                          u32 base, u32 shift, bool has_filter, bool is_exact,
+                                          MaskSpace& space, u32 lane) {
     const u8* codes = at + HEADER_BYTES;
     u32 queued = 0;
     Four next_counts = counts_of(at, frames[unit.first]).four(4 * lane, num_rows_of(block, unit.first));
@@ -317,8 +346,8 @@ __device__ __forceinline__ void take_rows(const Automaton& automaton, const Matc
         if (f + 1 < unit.end) {   // in time
             next_counts = counts_of(at, frames[f + 1]).four(4 * lane, num_rows_of(block, f + 1));
         }
-        add_frame<Width>(automaton, codes, counts, start, base, shift, has_filter, num_rows, row,
-                         lane, space, queued);
+        add_frame<Width>(automaton, codes, counts, start, base, shift, has_filter, is_exact, num_rows,
+                         row, lane, space, queued);
         while (queued >= 32) confirm<Width>(automaton, codes, space, queued, lane);
     }
     if (queued) confirm<Width>(automaton, codes, space, queued, lane);
@@ -352,12 +381,14 @@ __device__ __forceinline__ u32 text_of_rows(const MatchBlock& block, const u8* a
 }
 
 // One unit: writes its bits to `mask` (of the block), returns the number of rows and their length.
+// is_exact: whether a text holds the literal of the filter is the whole predicate. has_many: whether the
+// warp's unit before had many marks, so that certain ones are worth the search; becomes that of this one.
 // has_mask: rows that are not in `mask` already do not match.
 template <class Width>
 __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& block,
                                            const MatchFrame* frames, const Automaton& automaton,
-                                           bool has_filter, bool has_mask, Unit unit,
-                                           MaskSpace& space, u32* mask, u32 lane) {
+                                           bool has_filter, bool is_exact, bool has_mask, Unit unit,
+                                           bool& has_many, MaskSpace& space, u32* mask, u32 lane) {
     u32 candidates = ALL_LANES;
     if (has_mask) {
         candidates = lane < (unit.end - unit.first) * 4 ? mask[unit.first * 4 + lane] : 0;
@@ -374,9 +405,11 @@ __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& bl
     __syncwarp();
     bool is_few = false;
     if (has_filter && shift) {
-        mark_codes<Width, false>(at + HEADER_BYTES, range, shift, space, lane);
+        mark_codes<Width, false>(at + HEADER_BYTES, range, shift, false, space, lane);
     } else if (has_filter) {
-        const u32 num = mark_codes<Width, true>(at + HEADER_BYTES, range, 0, space, lane);
+        const u32 num = mark_codes<Width, true>(at + HEADER_BYTES, range, 0, is_exact && has_many, space,
+                                                lane);
+        has_many = num > MAX_FEW;
         // Empty rows have no marks.
         is_few = num <= MAX_FEW && !automaton.flags[0];
         if (is_few && num) {
@@ -384,7 +417,8 @@ __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& bl
         }
     }
     if (!is_few) {
-        take_rows<Width>(automaton, block, at, frames, unit, range.base, shift, has_filter, space, lane);
+        take_rows<Width>(automaton, block, at, frames, unit, range.base, shift, has_filter,
+                         is_exact && shift == 0, space, lane);
     }
     u32 word = 0;
     if (lane < (unit.end - unit.first) * 4) {
@@ -413,7 +447,7 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
                                           const MatchFrame* frames, const u32* filters,
                                           const u8* next, const u8* literals, const u8* flags,
                                           u32 num_states, u32 first_final, u32 has_filter,
-                                          u32 has_mask, u32 first_unit, u32 end_unit, u32* mask,
+                                          u32 is_exact, u32 has_mask, u32 first_unit, u32 end_unit, u32* mask,
                                           uint2* sums) {
     extern __shared__ __align__(16) u8 dynamic[];
     const u32 dynamic_at = shared_address(dynamic);
@@ -438,6 +472,7 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
         __syncthreads();
         const Automaton automaton = {next + (u64)b * num_states * Width::NUM_CODES, literals,
                                      shared.flags, num_states, first_final};
+        bool has_many = false;
         while (true) {
             u32 mine = 0;
             if (lane == 0) mine = atomicAdd(&shared.next_unit, 1);
@@ -445,8 +480,8 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
             if (mine >= end) break;
             const Unit frames_of(block, mine - block.first_unit);
             const uint2 sum = mask_unit<Width>(
-                bytes, block, frames + block.first_frame, automaton, has_filter, has_mask,
-                frames_of, shared.warps[warp], mask + (u64)block.first_frame * 4, lane);
+                bytes, block, frames + block.first_frame, automaton, has_filter, is_exact, has_mask,
+                frames_of, has_many, shared.warps[warp], mask + (u64)block.first_frame * 4, lane);
             if (lane == 0) sums[block.first_slot + mine - block.first_unit] = sum;
         }
         unit = end;

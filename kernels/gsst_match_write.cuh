@@ -233,12 +233,12 @@ __device__ __forceinline__ void write_rows(const u8* bytes, const MatchBlock* bl
                                            const MatchFrame* frames, const u64* tables,
                                            u32 num_units, const u32* mask,
                                            const u32* rows_before, const u64* text_before,
-                                           const u64* totals, u64 max_rows, u64 max_text, u32* rows,
-                                           u32* offsets, u8* text) {
+                                           const u64* totals, u64 max_rows, u64 max_text, u32 num_rows,
+                                           u32* rows, u32* offsets, u8* text) {
     extern __shared__ __align__(16) u8 dynamic[];
     WriteShared<Width>& shared = *(WriteShared<Width>*)dynamic;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    if (totals[0] > max_rows || totals[1] > max_text) return;
+    if (totals[0] > max_rows || totals[1] > max_text || is_dense(totals, num_rows)) return;
     if (blockIdx.x == 0 && threadIdx.x == 0) offsets[totals[0]] = (u32)totals[1];
     u32 unit = (u32)((u64)num_units * blockIdx.x / gridDim.x);
     const u32 last = (u32)((u64)num_units * (blockIdx.x + 1) / gridDim.x);

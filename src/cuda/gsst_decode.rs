@@ -500,9 +500,8 @@ mod tests {
         let kernel = concat!(
             include_str!("../../kernels/gsst_codes.cuh"),
             include_str!("../../kernels/gsst_decode.cuh"),
+            include_str!("../../kernels/gsst_symbols.cuh"),
             include_str!("../../kernels/gsst_views.cuh"),
-            include_str!("../../kernels/gsst_decode_8bit.cu"),
-            include_str!("../../kernels/gsst_decode_12bit.cu"),
         );
         for line in [
             format!("constexpr u32 TABLE_AT = {TABLE_AT};"),

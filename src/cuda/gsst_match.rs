@@ -4,21 +4,20 @@
 //! ```text
 //! host     Block, Block, …  ──upload──▶  DeviceRows      bytes of blocks, places of frames of rows
 //!          RowPredicate                      │
-//!                   └────────select──────────┤  tables ▶ mask ▶ scan ▶ write
+//!                   └────────select──────────┤  tables ▶ mask ▶ scan ▶ write or dense
 //! device                                     ▼
 //!          DeviceSelection      numbers of the rows that match, ascending; offsets; text
 //! ```
 //!
 //! The predicate is an automaton over bytes. The device turns it into an automaton over the codes
 //! of each block. If the pattern starts with `%`, it also makes a filter that rejects most rows
-//! without the automaton. Only rows that match are decoded.
+//! without the automaton; if it is `%literal%`, the filter accepts most of the others, too. Rows that match
+//! are decoded one by one if they are few. From a quarter of all rows on everything is decoded, and the rest
+//! is dropped on the way (`kernels/gsst_match_dense.cu`).
 //!
 //! In addition to its bytes, a block takes 48 bytes for every 128 rows and 2 KiB (8 bits) or 32 KiB
 //! (12 bits) for its symbols. A block written without lengths of texts also takes 3 bytes per row.
 //! A call takes [`DeviceSelection::scratch_len_bytes`] more, at most 16 MiB of them for tables.
-//!
-//! The selection suits predicates that few rows match. If more than about 2 % match, decoding all
-//! rows ([`GsstDecoder`](crate::GsstDecoder)) alone takes less time; at 10 %, about half.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -105,7 +104,7 @@ impl GsstMatcher {
     /// [`GpuError::Unsupported`] if its automaton has more than 256 states.
     pub fn like(&self, pattern: &Pattern) -> Result<RowPredicate, GpuError> {
         let automaton = ByteAutomaton::new(pattern).ok_or_else(|| self.too_many_states())?;
-        Ok(RowPredicate::new(&automaton, pattern.floating_literal()))
+        Ok(RowPredicate::new(&automaton, pattern.floating_literal(), pattern.is_contains()))
     }
 
     /// Builds the predicate "one of `constants`". Null rows do not match.
@@ -116,7 +115,7 @@ impl GsstMatcher {
     /// constants have more than 254 different prefixes.
     pub fn one_of(&self, constants: &[&[u8]]) -> Result<RowPredicate, GpuError> {
         let automaton = ByteAutomaton::one_of(constants).ok_or_else(|| self.too_many_states())?;
-        Ok(RowPredicate::new(&automaton, Vec::new()))
+        Ok(RowPredicate::new(&automaton, Vec::new(), false))
     }
 
     fn too_many_states(&self) -> GpuError {
@@ -148,6 +147,24 @@ impl GsstMatcher {
         DeviceSelection::new(&self.device)
     }
 
+    /// Returns the number of rows that match `predicate`. Uses the memory of `selection` for intermediate
+    /// results, writes no row, and makes the selection empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GsstMatcher::select`].
+    pub fn count(
+        &self,
+        rows: &DeviceRows,
+        predicate: &RowPredicate,
+        selection: &mut DeviceSelection,
+    ) -> Result<usize, GpuError> {
+        self.find(rows, predicate, selection)?;
+        let num_rows = if rows.lists().is_empty() { 0 } else { selection.totals_to_host()?[0] as usize };
+        selection.clear()?;
+        Ok(num_rows)
+    }
+
     /// Replaces the content of `selection` by the rows that match `predicate`. Allocates device
     /// memory only if the selection has too little. Waits for the number of rows, not for their
     /// text.
@@ -163,6 +180,29 @@ impl GsstMatcher {
         predicate: &RowPredicate,
         selection: &mut DeviceSelection,
     ) -> Result<(), GpuError> {
+        self.find(rows, predicate, selection)?;
+        if rows.lists().is_empty() {
+            return selection.clear();
+        }
+        // Writes at once if the selection has memory: it may suffice, and then the device need not
+        // wait for the host.
+        if selection.has_capacity() {
+            self.write(rows, selection)?;
+        }
+        if !selection.read_totals()? {
+            selection.grow()?;
+            self.write(rows, selection)?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the mask of the rows that match and the sums before each unit.
+    fn find(
+        &self,
+        rows: &DeviceRows,
+        predicate: &RowPredicate,
+        selection: &mut DeviceSelection,
+    ) -> Result<(), GpuError> {
         let expected = self.device.context().ordinal();
         for got in [rows.ordinal(), selection.ordinal()] {
             if got != expected {
@@ -171,47 +211,34 @@ impl GsstMatcher {
             }
         }
         if rows.lists().is_empty() {
-            return selection.clear();
+            return Ok(());
         }
         let kernels = self.kernels()?;
         selection.prepare(rows, predicate)?;
         let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
         let at = selection.addresses(&self.device, rows);
-        let lists: Vec<_> = rows.lists().iter().map(|list| list_addresses(list, &self.device)).collect();
-        for list in &lists {
+        for list in rows.lists() {
+            let list = list_addresses(list, &self.device);
             // SAFETY: `rows` was made from validated blocks. `prepare` copied the predicate and
             // made room for intermediate results. The selection is borrowed mutably, and all of it
             // is used only on the device's own stream.
-            unsafe { kernels.mask_list(&self.device, &at, list, &inputs) }?;
+            unsafe { kernels.mask_list(&self.device, &at, &list, &inputs) }?;
         }
         // SAFETY: same argument as for the mask. There is at least one unit, because there is a
         // block with rows.
-        unsafe { kernels.scan(&self.device, &at) }?;
-        // Writes at once if the selection has memory: it may suffice, and then the device need not
-        // wait for the host.
-        if selection.has_capacity() {
-            self.write(&at, &lists, selection)?;
-        }
-        if !selection.read_totals()? {
-            selection.grow()?;
-            self.write(&at, &lists, selection)?;
-        }
-        Ok(())
+        unsafe { kernels.scan(&self.device, &at) }
     }
 
     /// Writes the matches, as far as `selection` has room for them.
-    fn write(
-        &self,
-        at: &MatchAddresses<'_>,
-        lists: &[ListAddresses<'_>],
-        selection: &mut DeviceSelection,
-    ) -> Result<(), GpuError> {
+    fn write(&self, rows: &DeviceRows, selection: &DeviceSelection) -> Result<(), GpuError> {
         let kernels = self.kernels()?;
+        let at = selection.addresses(&self.device, rows);
         let output = selection.output();
-        for list in lists {
+        for list in rows.lists() {
+            let list = list_addresses(list, &self.device);
             // SAFETY: same argument as for the mask, which was written earlier on the same stream.
             // The output is as long as it says.
-            unsafe { kernels.write(&self.device, at, list, &output) }?;
+            unsafe { kernels.write(&self.device, &at, &list, &output) }?;
         }
         Ok(())
     }
@@ -414,6 +441,7 @@ impl DeviceSelection {
             text_before: address(&scratch.text_before, stream),
             totals: address(&scratch.totals, stream),
             num_units: rows.num_units as u32,
+            num_rows: rows.num_rows() as u32,
         }
     }
 
@@ -434,14 +462,19 @@ impl DeviceSelection {
         }
     }
 
-    /// Reads the numbers of matching rows and bytes. Returns true if the selection has room for
-    /// them.
-    fn read_totals(&mut self) -> Result<bool, GpuError> {
+    /// Waits for the numbers of matching rows and of their bytes.
+    fn totals_to_host(&self) -> Result<[u64; 2], GpuError> {
         let reading = self.device.fault("reading how many rows match");
         let mut totals = [0; 2];
         self.device.stream().memcpy_dtoh(&self.scratch.totals, &mut totals).map_err(reading)?;
         self.device.synchronize()?;
-        let [num_rows, text_len_bytes] = totals;
+        Ok(totals)
+    }
+
+    /// Reads the numbers of matching rows and bytes. Returns true if the selection has room for
+    /// them.
+    fn read_totals(&mut self) -> Result<bool, GpuError> {
+        let [num_rows, text_len_bytes] = self.totals_to_host()?;
         if text_len_bytes > u64::from(u32::MAX) {
             let got = text_len_bytes;
             let expected = u64::from(u32::MAX);
@@ -500,7 +533,9 @@ fn fill<T>(device: &Device, memory: &mut DeviceBuffer<T>, byte: u8) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::predicate::MAX_UNIT_FRAMES;
-    use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MASK_WARPS, MatchBlock, MatchFrame, SCAN_THREADS, WRITE_WARPS};
+    use super::rows::{
+        DENSE_WARPS, FORM_WIDTH_BIT, FRAME_ROWS, MASK_WARPS, MatchBlock, MatchFrame, SCAN_THREADS, WRITE_WARPS,
+    };
     use super::run::{FRAME_GROUPS, LENGTH_BYTES, PLACES_THREADS};
 
     #[test]
@@ -509,7 +544,9 @@ mod tests {
             include_str!("../../kernels/gsst_match.cu"),
             include_str!("../../kernels/gsst_match.cuh"),
             include_str!("../../kernels/gsst_match_frame.cuh"),
+            include_str!("../../kernels/gsst_match_dense.cu"),
             include_str!("../../kernels/gsst_match_mask.cuh"),
+            include_str!("../../kernels/gsst_match_rows.cuh"),
             include_str!("../../kernels/gsst_match_write.cuh"),
             include_str!("../../kernels/gsst_places.cu"),
         );
@@ -519,6 +556,7 @@ mod tests {
             format!("constexpr u32 FORM_WIDTH_BIT = {FORM_WIDTH_BIT};"),
             format!("constexpr u32 MASK_WARPS = {MASK_WARPS};"),
             format!("constexpr u32 WRITE_WARPS = {WRITE_WARPS};"),
+            format!("constexpr u32 DENSE_WARPS = {DENSE_WARPS};"),
             format!("constexpr u32 SCAN_THREADS = {SCAN_THREADS};"),
             format!("constexpr u32 THREADS = {PLACES_THREADS};"),
             format!("constexpr u32 LENGTH_BYTES = {LENGTH_BYTES};"),

@@ -114,7 +114,7 @@ impl Pattern {
     }
 
     /// Returns true if the pattern has the form `%x%`.
-    pub(super) fn is_contains(&self) -> bool {
+    pub fn is_contains(&self) -> bool {
         match &self.tokens[..] {
             [Token::AnyBytes, middle @ .., Token::AnyBytes] => literal(middle).is_some(),
             _ => false,

@@ -140,6 +140,9 @@ fn assert_same(scanner: &GsstScanner, blocks: &[Block<Vec<u8>>], questions: &[Qu
             [(predicate.clone(), false), (predicate.clone().without_filter(), false), (predicate.negated(), true)];
         let expected = [false, true].map(|is_negated| Answer::of_cpu(blocks, question, is_negated));
         for (variant, (predicate, is_negated)) in variants.iter().enumerate() {
+            let counted = matcher.count(&rows, predicate, &mut selection).unwrap();
+            assert_eq!(counted, expected[usize::from(*is_negated)].rows.len(), "{case}: {question:?}");
+            assert_eq!(selection.num_rows(), 0);
             for poison in POISONS {
                 selection.fill(poison).unwrap();
                 matcher.select(&rows, predicate, &mut selection).unwrap();

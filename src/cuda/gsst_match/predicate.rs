@@ -24,17 +24,22 @@ pub struct RowPredicate {
     accepts: Vec<bool>,
     /// First of the final states. Their answer holds for any continuation.
     first_final: usize,
-    /// Literal that every matching row contains; empty if none is known.
+    /// Literal for the filter. Every matching row contains it; empty if none is known.
     literal: Vec<u8>,
+    /// True if the answer for a row depends only on whether it contains the literal.
+    is_exact: bool,
 }
 
 impl RowPredicate {
-    pub(super) fn new(automaton: &ByteAutomaton, mut literal: Vec<u8>) -> Self {
+    /// Builds the predicate of an automaton. Every matching row contains `literal`; `is_exact` says that
+    /// a row with the literal matches.
+    pub(super) fn new(automaton: &ByteAutomaton, mut literal: Vec<u8>, is_exact: bool) -> Self {
+        let is_exact = is_exact && literal.len() <= MAX_LITERAL_BYTES;
         literal.truncate(MAX_LITERAL_BYTES);
         if automaton.is_final(0) {
             // All texts get the same answer.
             let accepts = vec![automaton.accepts(0)];
-            return Self { next: vec![0; 256], accepts, first_final: 0, literal: Vec::new() };
+            return Self { next: vec![0; 256], accepts, first_final: 0, literal: Vec::new(), is_exact: false };
         }
         let num_states = automaton.num_states();
         let is_last = |state: &usize| automaton.is_final(*state as u8);
@@ -51,6 +56,7 @@ impl RowPredicate {
             accepts: order.iter().map(|state| automaton.accepts(*state as u8)).collect(),
             first_final,
             literal,
+            is_exact,
         }
     }
 
@@ -58,14 +64,15 @@ impl RowPredicate {
     #[must_use]
     pub fn negated(self) -> Self {
         let accepts = self.accepts.into_iter().map(|accepts| !accepts).collect();
-        Self { accepts, literal: Vec::new(), ..self }
+        let literal = if self.is_exact { self.literal } else { Vec::new() };
+        Self { accepts, literal, ..self }
     }
 
     /// Returns the same predicate without a filter, so that the automaton runs over every row. For
     /// benchmarks and tests of the filter.
     #[must_use]
     pub fn without_filter(self) -> Self {
-        Self { literal: Vec::new(), ..self }
+        Self { literal: Vec::new(), is_exact: false, ..self }
     }
 
     pub(super) fn num_states(&self) -> usize {
@@ -78,6 +85,10 @@ impl RowPredicate {
 
     pub(super) fn literal(&self) -> &[u8] {
         &self.literal
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     /// Returns the automaton, the flags of states and the literal, concatenated: 256 bytes per
@@ -184,9 +195,9 @@ fn code_at(stored: &[u8], width: CodeWidth, code_idx: usize) -> usize {
     }
 }
 
-/// Largest number of frames of a unit, and its intended number of codes. Marks of 16,384 codes fit.
+/// Largest number of frames of a unit, and its intended number of codes. Marks of 9,216 codes fit.
 pub(super) const MAX_UNIT_FRAMES: usize = 8;
-const UNIT_CODES: usize = 12_288;
+const UNIT_CODES: usize = 8_448;
 
 /// Returns the frames per unit of a block, so that the marks of its codes fit.
 pub(super) fn unit_frames(num_codes: usize, num_frames: usize) -> usize {
@@ -269,7 +280,7 @@ mod tests {
         let patterns = ["%", "", "a%", "%ab%", "a%b_c", "ab", "%a%b%"];
         for pattern in patterns.map(|pattern| Pattern::like(pattern, None)) {
             let automaton = ByteAutomaton::new(&pattern).unwrap();
-            let predicate = RowPredicate::new(&automaton, Vec::new());
+            let predicate = RowPredicate::new(&automaton, Vec::new(), false);
             let negated = predicate.clone().negated();
             for text in [&b""[..], b"a", b"ab", b"aabxc", b"abab", b"b", b"a\xffb--c"] {
                 let mut state = 0;

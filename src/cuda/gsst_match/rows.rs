@@ -9,13 +9,14 @@ use gsst::{Block, CodeWidth, SealedBlock};
 
 use super::KERNEL;
 use super::predicate::{BlockGroup, FourGrams, ListUnits, RowPredicate, tables_len_bytes, unit_frames};
-use crate::device::{Device, GSST_MATCH, Module, max_grid, unsupported};
+use crate::device::{Device, GSST_MATCH, GSST_MATCH_DENSE, Module, max_grid, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
 const TABLE_THREADS: u32 = 256;
 pub(super) const MASK_WARPS: u32 = 16;
 pub(super) const WRITE_WARPS: u32 = 8;
+pub(super) const DENSE_WARPS: u32 = 10;
 pub(super) const SCAN_THREADS: u32 = 1024;
 /// Units per thread block of the scan.
 pub(super) const UNITS_PER_TILE: usize = SCAN_THREADS as usize;
@@ -34,7 +35,10 @@ pub(super) struct Kernels {
 struct WidthKernels {
     tables: CudaFunction,
     mask: GridKernel,
+    /// Writes few rows, one by one.
     write: GridKernel,
+    /// Writes many rows: decodes all and drops the others.
+    dense: GridKernel,
 }
 
 /// A kernel whose thread blocks share the units and use shared memory.
@@ -55,6 +59,7 @@ pub(super) struct MaskInputs {
     first_final: u32,
     literal_len_bytes: u32,
     anchor: u32,
+    is_exact: bool,
     /// True if only rows of the existing mask can match.
     pub(super) has_mask: bool,
 }
@@ -76,6 +81,8 @@ pub(super) struct MatchAddresses<'a> {
     pub(super) text_before: u64,
     pub(super) totals: u64,
     pub(super) num_units: u32,
+    /// Rows of all blocks.
+    pub(super) num_rows: u32,
 }
 
 /// The blocks of one width on the device.
@@ -107,6 +114,7 @@ impl MaskInputs {
             first_final: predicate.first_final() as u32,
             literal_len_bytes: predicate.literal().len() as u32,
             anchor: sample.anchor(predicate.literal()) as u32,
+            is_exact: predicate.is_exact(),
             has_mask: false,
         }
     }
@@ -123,21 +131,27 @@ impl MaskInputs {
 impl Kernels {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let module = Module::load(device, GSST_MATCH)?;
-        let sizes = sizes(device, &module)?;
-        if sizes[4..] != [size_of::<MatchBlock>() as u32, size_of::<MatchFrame>() as u32] {
-            return Err(unsupported(device, KERNEL, format!("its structs have {sizes:?} bytes")));
+        let sizes_of_match: [u32; 6] = sizes(device, &module, "gsst_match_sizes")?;
+        if sizes_of_match[4..] != [size_of::<MatchBlock>() as u32, size_of::<MatchFrame>() as u32] {
+            return Err(unsupported(device, KERNEL, format!("its structs have {sizes_of_match:?} bytes")));
         }
+        let dense_module = Module::load(device, GSST_MATCH_DENSE)?;
+        let dense_sizes: [u32; 2] = sizes(device, &dense_module, "gsst_match_dense_sizes")?;
         let grid = |name, warps, shared_bytes| GridKernel::new(device, module.kernel(name)?, 32 * warps, shared_bytes);
+        let dense =
+            |name, shared_bytes| GridKernel::new(device, dense_module.kernel(name)?, 32 * DENSE_WARPS, shared_bytes);
         Ok(Self {
             eight: WidthKernels {
                 tables: module.kernel("gsst_match_tables_8bit")?,
-                mask: grid("gsst_match_mask_8bit", MASK_WARPS, sizes[0])?,
-                write: grid("gsst_match_write_8bit", WRITE_WARPS, sizes[2])?,
+                mask: grid("gsst_match_mask_8bit", MASK_WARPS, sizes_of_match[0])?,
+                write: grid("gsst_match_write_8bit", WRITE_WARPS, sizes_of_match[2])?,
+                dense: dense("gsst_match_dense_8bit", dense_sizes[0])?,
             },
             twelve: WidthKernels {
                 tables: module.kernel("gsst_match_tables_12bit")?,
-                mask: grid("gsst_match_mask_12bit", MASK_WARPS, sizes[1])?,
-                write: grid("gsst_match_write_12bit", WRITE_WARPS, sizes[3])?,
+                mask: grid("gsst_match_mask_12bit", MASK_WARPS, sizes_of_match[1])?,
+                write: grid("gsst_match_write_12bit", WRITE_WARPS, sizes_of_match[3])?,
+                dense: dense("gsst_match_dense_12bit", dense_sizes[1])?,
             },
             sum: module.kernel("gsst_match_sum")?,
             scan: module.kernel("gsst_match_scan")?,
@@ -193,7 +207,7 @@ impl Kernels {
         let blocks = list.for_group(group);
         let literal = inputs.literal_at();
         let mut launch = at.stream.launch_builder(&self.for_width(width).tables);
-        launch.arg(&list.tables).arg(&blocks).arg(&inputs.at).arg(&inputs.num_states);
+        launch.arg(&at.bytes).arg(&list.tables).arg(&blocks).arg(&inputs.at).arg(&inputs.num_states);
         launch.arg(&inputs.first_final).arg(&literal);
         launch.arg(&inputs.literal_len_bytes).arg(&inputs.anchor);
         launch.arg(&at.next).arg(&at.filters);
@@ -217,11 +231,13 @@ impl Kernels {
         let literals = inputs.at;
         let flags = inputs.flags_at();
         let has_filter = u32::from(inputs.literal_len_bytes > 0);
+        let is_exact = u32::from(inputs.is_exact);
         let has_mask = u32::from(inputs.has_mask);
         let mut launch = at.stream.launch_builder(&kernel.function);
         launch.arg(&at.bytes).arg(&blocks).arg(&num_blocks).arg(&at.frames);
         launch.arg(&at.filters).arg(&at.next).arg(&literals).arg(&flags);
-        launch.arg(&inputs.num_states).arg(&inputs.first_final).arg(&has_filter).arg(&has_mask);
+        launch.arg(&inputs.num_states).arg(&inputs.first_final).arg(&has_filter);
+        launch.arg(&is_exact).arg(&has_mask);
         launch.arg(&group.first_unit).arg(&group.end_unit);
         launch.arg(&at.mask).arg(&at.sums).arg(&at.error);
         let config = kernel.config(group.end_unit - group.first_unit);
@@ -272,19 +288,23 @@ impl Kernels {
         list: &ListAddresses<'_>,
         output: &OutputAddresses,
     ) -> Result<(), GpuError> {
-        let kernel = &self.for_width(list.units.width()).write;
+        let kernels = self.for_width(list.units.width());
         let num_blocks = list.units.num_blocks() as u32;
         let num_units = list.units.num_units();
-        let mut launch = at.stream.launch_builder(&kernel.function);
-        launch.arg(&at.bytes).arg(&list.blocks).arg(&num_blocks).arg(&at.frames);
-        launch.arg(&list.tables).arg(&num_units).arg(&at.mask);
-        launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
-        launch.arg(&output.max_rows).arg(&output.max_text);
-        launch.arg(&output.rows).arg(&output.offsets).arg(&output.text).arg(&at.error);
-        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
-        // what they point to.
-        let launched = unsafe { launch.launch(kernel.config(num_units)) };
-        launched.map(drop).map_err(device.fault("launching gsst_match_write"))
+        // Both know how many rows match, and one of them returns at once.
+        for kernel in [&kernels.write, &kernels.dense] {
+            let mut launch = at.stream.launch_builder(&kernel.function);
+            launch.arg(&at.bytes).arg(&list.blocks).arg(&num_blocks).arg(&at.frames);
+            launch.arg(&list.tables).arg(&num_units).arg(&at.mask);
+            launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
+            launch.arg(&output.max_rows).arg(&output.max_text).arg(&at.num_rows);
+            launch.arg(&output.rows).arg(&output.offsets).arg(&output.text).arg(&at.error);
+            // SAFETY: the arguments match both kernels in number, order and type; the caller guarantees
+            // what they point to.
+            let launched = unsafe { launch.launch(kernel.config(num_units)) };
+            launched.map_err(device.fault("launching gsst_match_write"))?;
+        }
+        Ok(())
     }
 }
 
@@ -315,18 +335,17 @@ impl GridKernel {
     }
 }
 
-/// Reads the sizes that the kernels know: shared memory of mask (8, 12 bits) and write (8, 12
-/// bits), and the sizes of the structs.
-fn sizes(device: &Device, module: &Module) -> Result<[u32; 6], GpuError> {
+/// Reads the `N` sizes that the kernel `name` writes: shared memory and the lengths of structs, in bytes.
+fn sizes<const N: usize>(device: &Device, module: &Module, name: &'static str) -> Result<[u32; N], GpuError> {
     let asking = GpuError::driver("asking for sizes of a kernel");
-    let kernel = module.kernel("gsst_match_sizes")?;
-    let mut sizes = device.alloc::<u32>(KERNEL, 6)?;
+    let kernel = module.kernel(name)?;
+    let mut sizes = device.alloc::<u32>(KERNEL, N)?;
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     let mut arguments = device.stream().launch_builder(&kernel);
     arguments.arg(&mut sizes);
-    // SAFETY: one thread writes six u32 to an allocation of six.
+    // SAFETY: one thread writes `N` u32 to an allocation of as many.
     unsafe { arguments.launch(one) }.map_err(&asking)?;
-    let mut answer = [0; 6];
+    let mut answer = [0; N];
     device.stream().memcpy_dtoh(&sizes, &mut answer).map_err(&asking)?;
     device.synchronize()?;
     Ok(answer)

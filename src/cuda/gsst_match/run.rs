@@ -307,6 +307,7 @@ impl MatchLayout {
             text_before: scratch(&self.text_before),
             totals: at.output + MatchOutput::TOTALS_AT as u64,
             num_units: self.num_units,
+            num_rows: self.run.num_rows as u32,
         }
     }
 
@@ -365,7 +366,7 @@ mod tests {
 
     fn contains(literal: &[u8]) -> RowPredicate {
         let pattern = Pattern::contains(literal);
-        RowPredicate::new(&ByteAutomaton::new(&pattern).unwrap(), pattern.floating_literal())
+        RowPredicate::new(&ByteAutomaton::new(&pattern).unwrap(), pattern.floating_literal(), pattern.is_contains())
     }
 
     #[test]

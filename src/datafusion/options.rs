@@ -136,7 +136,7 @@ pub struct TadocOptions {
     /// compresses the edits. 0 and 1 disable this.
     pub recompress_ratio: f64,
     /// Columns that become GSST columns in files written `STORED AS GSST`, separated by commas. An
-    /// empty list selects all text columns.
+    /// empty list selects all text columns but those with few different values.
     pub gsst_columns: String,
     /// Width of GSST codes in bits, 8 or 12.
     pub gsst_code_bits: CodeWidth,
@@ -380,7 +380,7 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     ("workers_write", "Whether workers write the segments of COPY to a living corpus: true or false."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
-    ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
+    ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is text that repeats little."),
     ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
     ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),

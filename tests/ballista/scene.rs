@@ -32,7 +32,7 @@ impl Scene {
             "DELETE FROM living WHERE path = 'a'",
             "COPY (SELECT t.doc_id, path, path || ' of ' || word AS text FROM tokens(@) t JOIN \
              documents(@) d ON t.doc_id = d.doc_id ORDER BY t.doc_id, word_index) \
-             TO '~/columns.parquet' STORED AS GSST OPTIONS (gsst_row_group_rows '1000')",
+             TO '~/columns.parquet' STORED AS GSST OPTIONS (gsst_row_group_rows '1000', gsst_columns 'path, text')",
             "COPY (SELECT word, count FROM word_count(@)) TO '~/plain.parquet' STORED AS PARQUET",
         ] {
             rows(&ctx, &scene.call(statement)).await.unwrap();

@@ -58,7 +58,7 @@ impl Scene {
             format!(
                 "COPY (SELECT t.doc_id, path, path || ' of ' || word AS text FROM tokens(@) t JOIN \
                  documents(@) d ON t.doc_id = d.doc_id ORDER BY t.doc_id, word_index) \
-                 TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '1000')"
+                 TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '1000', gsst_columns 'path, text')"
             ),
             format!("CREATE EXTERNAL TABLE columns STORED AS GSST LOCATION '{file}'"),
         ] {

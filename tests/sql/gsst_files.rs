@@ -131,6 +131,47 @@ async fn plain_files_and_files_of_both_versions_are_one_table() {
     }
 }
 
+/// The columns of a file that begins with few different values are Parquet's, unless they are named.
+#[tokio::test]
+async fn columns_that_repeat_are_as_short_as_those_of_parquet() {
+    let (dir, path) = folder();
+    let ctx = session();
+    let levels = "CASE WHEN n % 997 = 0 THEN NULL ELSE 'level ' || (n * n / 7 % 15) END AS level";
+    let rows = format!("SELECT n, {levels} FROM (SELECT unnest(range(0, 60000)) AS n) ORDER BY n");
+    let lines = format!("SELECT *, 'line ' || (n * 7919 % 60000) AS line FROM ({rows})");
+    for (file, rows, format) in [
+        ("plain", &rows, "PARQUET OPTIONS (compression 'zstd(1)')"),
+        ("repeated", &rows, "GSST"),
+        ("named", &rows, "GSST OPTIONS (gsst_columns 'level')"),
+        ("both", &lines, "GSST"),
+    ] {
+        answer(&ctx, &format!("COPY ({rows}) TO '{path}/{file}.parquet' STORED AS {format}")).await;
+    }
+    let len_bytes = |file: &str| fs::metadata(dir.path().join(file)).unwrap().len();
+    assert!(len_bytes("repeated.parquet") * 100 <= len_bytes("plain.parquet") * 102);
+    assert!(len_bytes("named.parquet") > len_bytes("plain.parquet"));
+    let count = "count(*), count(level), count(DISTINCT level), sum(n) FILTER (WHERE level LIKE '%1_')";
+    let expected = cells(&ctx, &format!("SELECT {count} FROM '{path}/plain.parquet'")).await;
+    for (file, is_gsst) in [("repeated", false), ("named", true), ("both", true)] {
+        let location = format!("'{path}/{file}.parquet'");
+        answer(&ctx, &format!("CREATE EXTERNAL TABLE {file} STORED AS GSST LOCATION {location}")).await;
+        for table in [file, location.as_str()] {
+            assert_eq!(cells(&ctx, &format!("SELECT {count} FROM {table}")).await, expected, "{table}");
+        }
+        let columns = ParquetReadOptions::default();
+        let other = SessionContext::new().read_parquet(format!("{path}/{file}.parquet"), columns).await.unwrap();
+        let names: Vec<&str> = other.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(names.contains(&"level"), file != "named", "{names:?}");
+        assert_eq!(names.iter().any(|name| name.ends_with("(tadoc GSST codes)")), is_gsst, "{names:?}");
+    }
+    // Values that come later may be any.
+    let rest = "SELECT 'x ' || n AS level, n FROM (SELECT unnest(range(0, 60000)) AS n)";
+    let all = format!("SELECT 'same' AS level, n FROM (SELECT unnest(range(0, 20000)) AS n) UNION ALL {rest}");
+    answer(&ctx, &format!("COPY ({all} ORDER BY level, n) TO '{path}/later.parquet' STORED AS GSST")).await;
+    let got = cells(&ctx, &format!("SELECT count(*), count(DISTINCT level), sum(n) FROM '{path}/later.parquet'")).await;
+    assert_eq!(got, ["80000", "60001", "1999960000"]);
+}
+
 /// Tables that DataFusion builds without the session's formats do not find the column.
 #[tokio::test]
 async fn a_reader_that_does_not_know_codes_fails() {

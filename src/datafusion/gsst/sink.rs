@@ -33,7 +33,7 @@ use crate::errors::{datafusion_error, gsst_error, mask_secrets, task_error};
 use crate::options::{TadocOptions, shown_parse};
 use crate::write::file_format::no_rows;
 use crate::write::upload::{ChunkWriter, NewFolders, Staged, check_writable, stage};
-use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
+use gsst::parquet::{GsstParquetOptions, GsstParquetWriter, NUM_FIRST_ROWS};
 
 /// Bytes that a writer reserves for the text of a block, its codes and a part of the upload. The
 /// row group takes memory beyond that, up to a quarter of a bounded pool.
@@ -98,7 +98,7 @@ impl DisplayAs for GsstSink {
             _ => ", ",
         };
         let columns = match self.options.gsst_columns.as_str() {
-            "" => "all text",
+            "" => "text that repeats little",
             columns => columns,
         };
         let (bits, parse) = (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
@@ -213,16 +213,30 @@ async fn feed(mut batches: Receiver<RecordBatch>, sender: tokio::sync::mpsc::Sen
     Ok(())
 }
 
+/// Receives the batches that tell which columns repeat their values.
+fn first_batches(batches: &mut Receiver<RecordBatch>) -> Vec<RecordBatch> {
+    let mut first = Vec::new();
+    let mut num_rows = 0;
+    while num_rows < NUM_FIRST_ROWS {
+        let Some(batch) = batches.blocking_recv() else { break };
+        num_rows += batch.num_rows();
+        first.push(batch);
+    }
+    first
+}
+
 /// Writes one file on a blocking thread. Returns the number of its rows.
 fn write_file(
     out: ChunkWriter,
     schema: SchemaRef,
-    options: GsstParquetOptions,
+    mut options: GsstParquetOptions,
     mut batches: Receiver<RecordBatch>,
     pool: &Arc<dyn MemoryPool>,
 ) -> Result<u64> {
     let reservation = MemoryConsumer::new("GsstSink").register(pool);
     reservation.try_resize(WRITER_BYTES)?;
+    let first = first_batches(&mut batches);
+    options.columns = options.columns.without_repeated(&first).map_err(gsst_error)?;
     let mut writer = GsstParquetWriter::new(out, schema, options).map_err(gsst_error)?;
     let mut num_rows = 0;
     // Short memory makes short row groups, because the query that feeds the sink needs memory too.
@@ -230,7 +244,8 @@ fn write_file(
         MemoryLimit::Finite(limit) => limit / 4,
         _ => usize::MAX,
     };
-    while let Some(batch) = batches.blocking_recv() {
+    let mut first = first.into_iter();
+    while let Some(batch) = first.next().or_else(|| batches.blocking_recv()) {
         num_rows += batch.num_rows() as u64;
         writer.write(&batch).map_err(gsst_error)?;
         let group_bytes = COPIES * writer.memory_bytes();

@@ -87,6 +87,7 @@ use parquet::errors::ParquetError;
 
 use crate::error::Result;
 
+mod columns;
 pub mod device;
 mod index;
 mod metadata;
@@ -94,11 +95,12 @@ mod predicate;
 mod read;
 mod write;
 
+pub use columns::{GsstColumns, NUM_FIRST_ROWS};
 pub use index::{BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics};
 pub use metadata::{ColumnTotals, EXTENSION_NAME, FooterSeal, GsstFooter, GsstMetadata, SEAL_KEY, is_gsst_file};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use read::{GsstParquetReader, ReadOptions, RowGroupReader};
-pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
+pub use write::{GsstParquetOptions, GsstParquetWriter};
 
 #[cfg(test)]
 mod stored_tests;

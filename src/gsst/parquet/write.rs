@@ -23,29 +23,21 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use crate::arrow::{BlockEncoder, TextType, rows};
+use crate::arrow::{BlockEncoder, rows};
 use crate::block::BlockOptions;
 use crate::error::{Error, Result};
 use crate::layout::{MAX_BLOCK_ROWS, MAX_BLOCK_TEXT_BYTES};
 
+use super::columns::{GsstColumns, chosen_columns};
 use super::external;
 use super::index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, Index, StoredBlock, TextStatistics};
-use super::metadata::{SEAL_KEY, SealedOutput, first_leaves, has_extension, open_seal, stored_field, stored_names};
+use super::metadata::{SEAL_KEY, SealedOutput, first_leaves, open_seal, stored_field, stored_names};
 
 /// Length of a run, in bytes, after which a row group ends. A page must stay below 2^31 bytes, and
 /// other readers hold a run in memory.
 const MAX_RUN_BYTES: usize = 64 << 20;
 /// Largest number of rows that are taken from a batch at once.
 const PIECE_ROWS: usize = 8192;
-
-/// Choice of the columns that become GSST columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GsstColumns {
-    /// All top-level fields of a [`TextType`] without an extension type.
-    AllText,
-    /// Columns with these names.
-    Named(Vec<String>),
-}
 
 /// Options for writing a file.
 #[derive(Debug, Clone)]
@@ -115,7 +107,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     /// [`Error::InvalidArgument`] if a named column does not exist or cannot be a GSST column.
     /// [`Error::External`] if Parquet does not support the schema or `output` fails.
     pub fn new(output: W, schema: SchemaRef, options: GsstParquetOptions) -> Result<Self> {
-        let columns = chosen_columns(&schema, &options)?;
+        let columns = chosen_columns(&schema, &options.columns, options.block.width)?;
         let mut stored_fields: Vec<Arc<Field>> = schema.fields().to_vec();
         let mut properties = options.properties.into_builder().set_offset_index_disabled(false);
         for (column, stored_name) in columns.iter().zip(stored_names(&schema, &columns)) {
@@ -352,42 +344,6 @@ fn page_end(chunk: &ArrowColumnChunk, row: usize) -> Option<u64> {
     let chunk_start = pages.first()?.offset;
     let page = pages.iter().rev().find(|page| page.first_row_index <= row as i64)?;
     u64::try_from(page.offset - chunk_start + i64::from(page.compressed_page_size)).ok()
-}
-
-fn chosen_columns(schema: &Schema, options: &GsstParquetOptions) -> Result<Vec<GsstColumn>> {
-    let choice = &options.columns;
-    let width = Some(options.block.width);
-    if let GsstColumns::Named(names) = choice {
-        for name in names {
-            let field = schema.field_with_name(name).ok();
-            let field = field.filter(|field| TextType::from_data_type(field.data_type()).is_some());
-            if field.is_none_or(has_extension) {
-                return Err(Error::InvalidArgument {
-                    name: "GSST columns",
-                    got: name.clone(),
-                    allowed: format!("strings or binary: {}", possible_columns(schema)),
-                });
-            }
-        }
-    }
-    let column = |(field_idx, field): (usize, &Arc<Field>)| {
-        let is_chosen = match choice {
-            GsstColumns::AllText => !has_extension(field),
-            GsstColumns::Named(names) => names.contains(field.name()),
-        };
-        let text_type = TextType::from_data_type(field.data_type()).filter(|_| is_chosen);
-        text_type.map(|text_type| GsstColumn { field_idx, text_type, width })
-    };
-    Ok(schema.fields().iter().enumerate().filter_map(column).collect())
-}
-
-/// Returns the names of the fields that can become GSST columns.
-fn possible_columns(schema: &Schema) -> String {
-    let is_possible =
-        |field: &&Arc<Field>| TextType::from_data_type(field.data_type()).is_some() && !has_extension(field);
-    let names = schema.fields().iter().filter(is_possible).map(|field| field.name().as_str());
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() { "none of these".to_owned() } else { names.join(", ") }
 }
 
 /// Writer of a GSST column in the current row group.

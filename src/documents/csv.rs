@@ -82,7 +82,8 @@ pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut R
         return Err(rows.too_large(what));
     }
     let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter).with_quote(quote);
-    let schema = schema_of(&first[row..], &format).map_err(|error| bad_csv(rows, &error))?;
+    let schema = schema_of(&first[row..], &format).map_err(|error| bad_header(rows, &first[row..], &error))?;
+    check_only_column(rows, column, &schema)?;
     let (comment, has_header) = (dialect.comment, dialect.has_header);
     let form = Form { delimiter, quote, comment, has_header, null: String::new() };
     // The first row is decoded too, so that line numbers in errors are right.
@@ -338,6 +339,36 @@ fn not_closed(rows: &Rows<'_, '_>, line: u64, end: &str) -> Failure {
     Failure::new(format!(
         "{}: no valid CSV: the quote that is opened on line {line} is not closed {end}; close it, or pass --quote \
          none where quotation marks are text",
+        rows.input.shown()
+    ))
+}
+
+/// Checks that a header of one column, which is not the text, is not one of several that another character
+/// separates.
+fn check_only_column(rows: &Rows<'_, '_>, column: &str, schema: &Schema) -> Outcome {
+    let [only] = &schema.fields()[..] else { return Ok(()) };
+    let name = only.name();
+    if name == column {
+        return Ok(());
+    }
+    let way_out = match name.chars().find(|character| ";|\t,".contains(*character)) {
+        _ if name.starts_with('#') => "; pass --comment '#' if this line is none of the table".to_owned(),
+        Some('\t') => "; pass --delimiter '\\t' if tabs separate its cells".to_owned(),
+        Some(delimiter) => format!("; pass --delimiter '{delimiter}' if it separates its cells"),
+        None => return Ok(()),
+    };
+    let file = rows.input.shown();
+    Err(Failure::new(format!("{file}: there is no column `{column}`; the only column is `{name}`{way_out}")))
+}
+
+/// Builds the failure for a first row that is no valid CSV.
+fn bad_header(rows: &Rows<'_, '_>, row: &[u8], error: &ArrowError) -> Failure {
+    if std::str::from_utf8(row).is_ok() {
+        return bad_csv(rows, error);
+    }
+    Failure::new(format!(
+        "{}: no valid CSV: the first row is no UTF-8; name its character set with --charset (auto for UTF-16 with a \
+         byte order mark)",
         rows.input.shown()
     ))
 }

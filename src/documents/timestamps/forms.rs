@@ -93,6 +93,7 @@ const LETTER_FORMS: [(&str, Form); 3] = [
     // May  6 07:08:09   May  6 07:08:09 CEST   May  6 2024 07:08:09   May 6, 2024 7:08:09 AM
     ("month first", month_first),
     // Mon May  6 07:08:09 2024 +0200   Mon, 06 May 2024 07:08:09 GMT   Mon 2024-05-06 07:08:09
+    // Monday, 06-May-24 07:08:09 GMT
     ("weekday first", weekday_first),
     // I0506 07:08:09.123456   12 main.go:10]
     ("glog", klog),
@@ -405,7 +406,8 @@ fn without_separators(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     Some(rest_of(scan, date, time, false))
 }
 
-/// Reads `06/May/2024`, also with `-` or blanks, and the time. With blanks the year may be missing.
+/// Reads `06/May/2024`, also with `-` or blanks, and the time. With blanks the year may be missing. Behind a day
+/// of the week it may be `06-May-24`, the date of RFC 850.
 fn day_first(scan: Scan<'_>) -> Option<Stamp<'_>> {
     day_and_month(scan, false)
 }
@@ -417,12 +419,21 @@ fn day_and_month(mut scan: Scan<'_>, has_weekday: bool) -> Option<Stamp<'_>> {
     let month = scan.month()?;
     let mut behind = scan;
     behind.one_of(&[separator])?;
-    let year = behind.digits(4);
+    let year = behind.digits(4).or_else(|| short_year(&mut behind).filter(|_| has_weekday && separator == b'-'));
     match year {
         Some(year) => with_time(behind, Date::new(year, month, day)),
         None if separator == b' ' => with_time(scan, Date { has_weekday, ..Date::without_year(month, day) }),
         None => None,
     }
+}
+
+/// Reads the two digits of a year from 1970 to 2069.
+fn short_year(scan: &mut Scan<'_>) -> Option<u32> {
+    if scan.num_digits() != 2 {
+        return None;
+    }
+    let year = scan.digits(2)?;
+    Some(if year < 70 { 2000 + year } else { 1900 + year })
 }
 
 /// Reads `May  6 07:08:09`, `May  6 2024 07:08:09` or `May 6, 2024 07:08:09`.

@@ -54,6 +54,8 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::text("right", "text behind the match"),
             signature::column("left_words", ColumnKind::TextList, "words before the match, the nearest first"),
             signature::column("right_words", ColumnKind::TextList, "words behind the match, the nearest first"),
+            signature::integer("byte_offset", "where the match begins in the document"),
+            signature::integer("byte_len", "length of the match in bytes"),
         ],
         summary: "every match in its context",
     },
@@ -211,6 +213,8 @@ fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch, 
         "left_words" => words(|context| context.left_words),
         "right_words" => words(|context| context.right_words),
         "right" => texts(|context| context.right),
+        "byte_offset" => int64(batch.iter().map(|context| context.hit.byte_offset)),
+        "byte_len" => int64(batch.iter().map(|context| context.hit.byte_len)),
         other => no_column(other),
     })
 }

@@ -49,6 +49,7 @@ use uuid::Uuid;
 
 use crate::access::Access;
 use crate::connections::InUse;
+use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{Statements, Text, only_reads};
 use crate::wire;
@@ -97,7 +98,8 @@ impl Handle {
 
     fn text(self) -> Result<Text, Status> {
         let id = Uuid::from_slice(&self.id).unwrap_or_else(|_| Uuid::new_v4());
-        let parameters = if self.parameters.is_empty() { None } else { Some(read_row(&self.parameters)?) };
+        let parameters =
+            if self.parameters.is_empty() { Given::Nothing } else { Given::Row(read_row(&self.parameters)?) };
         Ok(Text { id, sql: self.sql, parameters })
     }
 }

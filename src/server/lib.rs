@@ -17,11 +17,14 @@
 mod access;
 mod connections;
 mod corpora;
+mod files;
 mod flight;
 mod http;
 mod json;
 pub mod mcp;
 mod metrics;
+mod page;
+mod parameters;
 mod refusal;
 mod statements;
 mod wire;

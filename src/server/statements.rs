@@ -20,7 +20,7 @@
 //! from a [`StatementPool`], which passes each request on to the pool of the session. Corpora that stay open belong
 //! to no statement and are not counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,6 @@ use datafusion::execution::memory_pool::{
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, SetExpr};
-use datafusion::sql::unparser::expr_to_sql;
 use futures::TryStreamExt;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -50,10 +49,11 @@ use uuid::Uuid;
 
 use crate::connections::InUse;
 use crate::metrics::Metrics;
+use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
-use crate::wire::{self, literal};
+use crate::wire;
 use datafusion_tadoc::{Stop, contain_panics_of, is_memory_of_corpora, notices};
-use tadoc_session::{Outcome, Parameters, Session, parameter_names, runtime_of};
+use tadoc_session::{Outcome, Session, parameter_names, runtime_of};
 
 /// Maximum bytes of a statement.
 pub const MAX_STATEMENT_BYTES: usize = 1 << 20;
@@ -109,8 +109,8 @@ pub struct Text {
     pub id: Uuid,
     /// One statement.
     pub sql: String,
-    /// The values of the parameters, one row, in the order of the names.
-    pub parameters: Option<RecordBatch>,
+    /// The values of the parameters.
+    pub parameters: Given,
 }
 
 /// The columns of a statement, and the notices about it.
@@ -361,7 +361,7 @@ impl Statements {
     /// Plans `text`. Takes as long as it takes, so it runs on a thread of its own.
     async fn plan(&self, text: &Text) -> Result<LogicalPlan, Refusal> {
         let mut statement = self.parsed(&text.sql)?;
-        let mut parameters = bound(&mut statement, text.parameters.as_ref())?;
+        let mut parameters = text.parameters.bound(&mut statement)?;
         parameters.replace(&mut statement)?;
         parameters.finish()?;
         self.plan_of(statement).await
@@ -508,26 +508,6 @@ pub fn only_reads() -> Refusal {
     let text = "this server only reads: SELECT, EXPLAIN, SHOW and DESCRIBE; change corpora with \
                 the command tadoc";
     Refusal::new(Kind::Forbidden, text)
-}
-
-/// Returns the literals of the row `values`, by the names of the parameters of `statement`.
-fn bound(statement: &mut Statement, values: Option<&RecordBatch>) -> Result<Parameters, Refusal> {
-    let Some(values) = values else { return Ok(Parameters::default()) };
-    let names = parameter_names(statement);
-    if values.num_rows() != 1 || values.num_columns() != names.len() {
-        let text = format!(
-            "expected one row with {} values, one for each parameter, got {} rows with {}",
-            names.len(),
-            values.num_rows(),
-            values.num_columns()
-        );
-        return Err(Refusal::new(Kind::Invalid, text));
-    }
-    let mut literals = BTreeMap::new();
-    for (name, column) in names.into_iter().zip(values.columns()) {
-        literals.insert(name, expr_to_sql(&literal(column, 0)?)?);
-    }
-    Ok(Parameters::new(literals))
 }
 
 /// The memory pool of one statement; see the module docs.

@@ -1,8 +1,8 @@
 //! The requests of the page, and those of the people who run the server.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::server::{SCRIPT, Server};
+use crate::server::{NUM_LINES, Response, SCRIPT, Server};
 
 #[test]
 fn the_page_allows_no_script_but_its_own() {
@@ -57,7 +57,7 @@ fn statements_have_rows_in_json() {
         assert_eq!(refused.json()["error"], text);
     }
 
-    let unknown = r#"{"sql": "SELECT $1", "parameters": [1]}"#;
+    let unknown = r#"{"sql": "SELECT 1", "timeout": 1}"#;
     let deep = "[".repeat(100_000);
     for body in ["", "[]", "{}", r#"{"sql": 1}"#, unknown, "\u{0}", &deep] {
         let refused = server.request(head, body);
@@ -74,6 +74,105 @@ fn statements_have_rows_in_json() {
     let place = server.query("SELECT * FROM documents('/etc/hosts.tadoc')");
     let text = place.json()["error"].as_str().unwrap().to_owned();
     assert!(text.ends_with("; start it with --allow LOCATION to allow the place"), "{text}");
+}
+
+/// Sends a request to `/query`.
+fn ask(server: &Server, body: &Value) -> Response {
+    let head = "POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    server.request(head, &body.to_string())
+}
+
+#[test]
+fn parameters_are_values_and_never_statements() {
+    let server = Server::start(&[]);
+    let count = "SELECT count(*) AS n FROM notes WHERE path LIKE $path AND doc_id >= $from";
+    let rows = |parameters: Value| ask(&server, &json!({ "sql": count, "parameters": parameters })).json();
+    assert_eq!(rows(json!({ "path": "%note1%", "from": 0 }))["rows"], json!([[10]]));
+    for hostile in ["' OR true --", "%' OR '1'='1", "'; DROP TABLE notes; --", "\\' OR 1=1 --"] {
+        assert_eq!(rows(json!({ "path": hostile, "from": 0 }))["rows"], json!([[0]]), "{hostile}");
+    }
+    let listed = json!({ "sql": "SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d", "parameters": ["it's", 1.5, true, null] });
+    assert_eq!(ask(&server, &listed).json()["rows"], json!([["it's", 1.5, true, null]]));
+    let large = json!({ "sql": "SELECT $n = 18446744073709551615 AS n", "parameters": { "n": u64::MAX } });
+    assert_eq!(ask(&server, &large).json()["rows"], json!([[true]]));
+    // Arguments of functions take them, too, and so places are refused.
+    let hits =
+        json!({ "sql": "SELECT count(*) FROM search($c, $q)", "parameters": { "c": "notes", "q": "\"power loss\"" } });
+    assert_eq!(ask(&server, &hits).json()["rows"], json!([[40]]));
+    let place = json!({ "sql": "SELECT count(*) FROM search($c, 'x')", "parameters": { "c": "/etc/x.tadoc" } });
+    assert_eq!(ask(&server, &place).status, 403);
+    for (parameters, told) in [
+        (json!({ "path": "x" }), "from"),
+        (json!({ "path": "x", "from": 0, "to": 1 }), "to"),
+        (json!({ "path": ["x"], "from": 0 }), "expected a text"),
+        (json!("x"), "expected an object"),
+    ] {
+        let refused = ask(&server, &json!({ "sql": count, "parameters": parameters }));
+        assert_eq!(refused.status, 400, "{parameters}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(told), "{}", refused.body);
+    }
+}
+
+#[test]
+fn rows_come_as_objects_and_as_files() {
+    let server = Server::start(&[]);
+    let get = |sql: &str, format: &str| ask(&server, &json!({ "sql": sql, "format": format }));
+    let sql = "SELECT doc_id, path AS \"a \"\"b\"\"\" FROM notes WHERE doc_id < 2 ORDER BY doc_id";
+    let objects = get(sql, "objects").json();
+    assert_eq!(objects[0], json!({ "doc_id": 0, "a \"b\"": "note00.txt" }));
+    assert_eq!(objects.as_array().unwrap().len(), 2);
+    assert_eq!(get("SELECT 1 AS n WHERE false", "objects").json(), json!([]));
+    let twice = get("SELECT a.doc_id, b.doc_id FROM notes a JOIN notes b USING (path)", "objects");
+    assert!(twice.status == 400 && twice.body.contains("two columns have the name doc_id"), "{}", twice.body);
+    // A list of objects is whole, unless the client asks for a part.
+    let many = get("SELECT doc_id FROM lines", "objects");
+    assert!(many.status == 400 && many.body.contains("more than 10,000 rows"), "{}", many.body);
+    let some = ask(&server, &json!({ "sql": "SELECT doc_id FROM lines", "format": "objects", "max_rows": 7 }));
+    assert_eq!(some.json().as_array().unwrap().len(), 7);
+
+    let csv = get("SELECT 1 AS n, 'a,\"b\"' AS t, [1, NULL] AS l, NULL AS x", "csv");
+    assert!(csv.head.contains("content-type: text/csv; charset=utf-8") && csv.head.contains("nosniff"));
+    assert_eq!(unchunked(&csv.body), "n,t,l,x\n1,\"a,\"\"b\"\"\",\"[1,null]\",\n");
+    let all = get("SELECT doc_id FROM lines", "csv");
+    assert_eq!(unchunked(&all.body).lines().count() as u64, NUM_LINES + 1);
+    let part = ask(&server, &json!({ "sql": "SELECT doc_id FROM lines", "format": "csv", "max_rows": 3 }));
+    assert_eq!(unchunked(&part.body).lines().count(), 4);
+    // A file that fails in the middle has no end.
+    let failing = "SELECT 1 / (doc_id - 19000) FROM (SELECT doc_id FROM lines ORDER BY doc_id)";
+    let broken = get(failing, "csv");
+    assert!(broken.status != 200 || !broken.body.ends_with("\r\n0\r\n\r\n"), "{:.100}", broken.body);
+
+    // What is refused is refused in each form.
+    for format in ["json", "objects", "csv", "arrow"] {
+        for (sql, status) in [
+            ("SELECT text FROM documents('/etc/hosts.tadoc')", 403),
+            ("SELECT * FROM read_text('notes/*')", 403),
+            ("SELECT * FROM extract('../notes.tadoc', 0, 0, 9)", 403),
+            ("COPY (SELECT 1) TO 'x.csv'", 403),
+            ("DROP TABLE notes", 403),
+            ("SELECT * FROM nobody", 400),
+        ] {
+            let refused = get(sql, format);
+            assert_eq!(refused.status, status, "{format} {sql}: {}", refused.body);
+            assert!(refused.json()["error"].is_string(), "{format} {sql}");
+        }
+    }
+    let wrong = get("SELECT 1", "xml");
+    assert!(wrong.status == 400 && wrong.body.contains("expected json, objects, csv or arrow"), "{}", wrong.body);
+}
+
+/// Returns the content of a body in chunks.
+fn unchunked(mut body: &str) -> String {
+    let mut content = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        content.push_str(&rest[..length]);
+        body = &rest[length + 2..];
+        if length == 0 {
+            break;
+        }
+    }
+    content
 }
 
 #[test]

@@ -10,12 +10,13 @@
 //! - `page`: the page in a browser, if there is one.
 //! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
 //!   -- --nocapture` measures.
-//! - Helpers: `server`.
+//! - Helpers: `server`, `browser`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod access;
 mod bounded;
+mod browser;
 mod flight;
 mod hostile;
 mod http;

@@ -1,149 +1,60 @@
-//! The page in a headless browser, which chromedriver drives (WebDriver).
-//!
-//! Debian has both: `apt-get install chromium chromium-driver`. Without them the test prints that it
-//! was skipped; with `REQUIRE_BROWSER=1` it fails.
+//! The page in a headless browser, by keyboard.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::Cursor;
+use std::time::Duration;
 
+use datafusion::arrow::ipc::reader::FileReader;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::server::{Server, corpora};
+use crate::browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
+use crate::server::{SCRIPT, Server, corpora};
 
-/// The Enter key of WebDriver, the Tab key, and the arrow down.
-const ENTER: &str = "\u{e007}";
-const TAB: &str = "\u{e004}";
-const DOWN: &str = "\u{e015}";
+/// A statement has ended: nothing is running, and the status says how.
+const DONE: &str = "document.getElementById('stop').hidden && \
+                    /\\d+ rows?, |error/.test(document.getElementById('status').textContent + \
+                    document.getElementById('status').className)";
+/// A statement that computes for hours.
+const ENDLESS: &str = "SELECT count(*) FROM lines a, lines b, lines c WHERE a.doc_id + b.doc_id = c.doc_id + 1";
+/// Number of lines of the log `app`, one a minute.
+const NUM_LOG_LINES: u64 = 600;
 
-/// A browser with one window.
-struct Browser {
-    driver: Child,
-    port: u16,
-    session: String,
-    /// Folder for the files that the browser leaves behind.
-    _folder: TempDir,
+/// A server with a log, which has times and a path for many lines, and rows with columns of their own.
+fn server_with_log() -> Server {
+    let folder = corpora();
+    let line = |n: u64| {
+        let (hour, minute) = (n / 60, n % 60);
+        let level = if n.is_multiple_of(10) || hour == 5 { "ERROR lost" } else { "INFO kept" };
+        format!("2026-11-28T{hour:02}:{minute:02}:00Z {level} connection {n} <b>x</b>\n")
+    };
+    folder.write("app.log", (0..NUM_LOG_LINES).map(line).collect::<String>());
+    folder.ok(&["ingest", "app.log", "--documents", "lines", "--timestamp", "auto", "-o", "app.tadoc"]);
+    let row = |n: u64| {
+        let author = if n.is_multiple_of(3) { "O'Hara" } else { SCRIPT };
+        json!({ "body": format!("row {n} of power"), "author": author, "severity": n % 5 }).to_string() + "\n"
+    };
+    folder.write("rows.jsonl", (0..60).map(row).collect::<String>());
+    folder.ok(&["ingest", "rows.jsonl", "--documents", "jsonl:body", "-o", "rows.tadoc"]);
+    // A long document with few hits, far from its beginning.
+    let mut long = String::new();
+    for n in 0..3000 {
+        let word = if n % 1000 == 999 { "needle" } else { "straw" };
+        long.push_str(&format!("line {n} é has {word} in it {SCRIPT}\n"));
+    }
+    folder.write("long/long.txt", long);
+    folder.ok(&["ingest", "long", "-o", "long.tadoc"]);
+    Server::start_in(folder, &["app.tadoc", "rows.tadoc", "long.tadoc"], &[])
 }
 
-impl Browser {
-    fn start() -> Option<Self> {
-        let is_required = std::env::var_os("REQUIRE_BROWSER").is_some_and(|value| value != "0");
-        let folder = TempDir::new().unwrap();
-        let mut driver = Command::new("chromedriver");
-        driver.arg("--port=0").env("TMPDIR", folder.path()).stdout(Stdio::piped());
-        let driver = driver.spawn();
-        let mut driver = match driver {
-            Ok(driver) => driver,
-            Err(error) if is_required => panic!("REQUIRE_BROWSER is set: chromedriver: {error}"),
-            Err(error) => {
-                let line = format!("skipped: the page in a browser: chromedriver: {error}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
-                return None;
-            }
-        };
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.map_while(Result::ok).find_map(|line| {
-            let rest = line.split("successfully on port ").nth(1)?;
-            rest.trim_end_matches('.').parse().ok()
-        });
-        let mut browser = Self { driver, port: port.unwrap(), session: String::new(), _folder: folder };
-        let options = json!({
-            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        });
-        let wanted = json!({ "capabilities": { "alwaysMatch": {
-            "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } } } });
-        let session = browser.call("POST", "", &wanted);
-        browser.session = format!("/{}", session["sessionId"].as_str().unwrap());
-        Some(browser)
-    }
-
-    /// Calls a command of WebDriver and returns its value.
-    fn call(&self, method: &str, command: &str, body: &Value) -> Value {
-        let body = if method == "GET" { String::new() } else { body.to_string() };
-        let head = format!(
-            "{method} /session{}{command} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-             content-length: {}\r\n\r\n",
-            self.session,
-            body.len()
-        );
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let (status, body) = read_response(BufReader::new(stream));
-        assert_eq!(status, 200, "{command}: {body}");
-        body["value"].clone()
-    }
-
-    fn open(&self, url: &str) {
-        self.call("POST", "/url", &json!({ "url": url }));
-    }
-
-    /// Runs a script in the page, which has `return`.
-    fn run(&self, script: &str) -> Value {
-        self.call("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
-    }
-
-    fn text(&self, selector: &str) -> String {
-        let script = format!("return document.querySelector({}).textContent", json!(selector));
-        self.run(&script).as_str().unwrap().to_owned()
-    }
-
-    /// Presses keys, one after the other, wherever the focus is.
-    fn press(&self, keys: &str) {
-        let actions: Vec<Value> = keys
-            .chars()
-            .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key })))
-            .collect();
-        let actions = json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] });
-        self.call("POST", "/actions", &actions);
-    }
-
-    /// Waits until `script` returns true.
-    fn wait(&self, script: &str) {
-        let started = Instant::now();
-        while self.run(&format!("return {script}")) != Value::Bool(true) {
-            let seen = self.text("body");
-            assert!(started.elapsed() < Duration::from_secs(20), "{script}\n{seen:.2000}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn devtools(&self, command: &str, parameters: Value) {
-        let body = json!({ "cmd": command, "params": parameters });
-        self.call("POST", "/goog/cdp/execute", &body);
-    }
+/// Opens the page at an address of its own, and waits for what it shows.
+fn open(browser: &Browser, server: &Server, address: &str) {
+    browser.open("about:blank");
+    browser.open(&format!("http://127.0.0.1:{}/#{address}", server.port));
+    browser.wait(DONE);
 }
 
-/// Reads a response of chromedriver, which keeps the connection open.
-fn read_response(mut stream: BufReader<TcpStream>) -> (u16, Value) {
-    let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
-    let status = line.split(' ').nth(1).unwrap().parse().unwrap();
-    let mut length = 0;
-    while !line.trim().is_empty() {
-        line.clear();
-        stream.read_line(&mut line).unwrap();
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).unwrap();
-    (status, serde_json::from_slice(&body).unwrap())
+fn num_rows(browser: &Browser) -> u64 {
+    browser.run("return document.querySelectorAll('#result td:first-child').length").as_u64().unwrap()
 }
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.call("DELETE", "", &json!({}));
-        }
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-    }
-}
-
-const DONE: &str = "/\\d+ rows?/.test(document.getElementById('status').textContent)";
 
 #[test]
 fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
@@ -227,23 +138,8 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
     browser.wait("document.querySelector('#status.error') !== null");
     assert!(browser.text("#status").contains("nobody"));
 
-    // Dark and light.
-    let color = "return getComputedStyle(document.body).backgroundColor";
-    let colors = ["dark", "light"].map(|scheme| {
-        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        browser.devtools("Emulation.setEmulatedMedia", json!({ "features": feature }));
-        browser.run(color)
-    });
-    assert_ne!(colors[0], colors[1]);
-
-    let log = browser.call("POST", "/se/log", &json!({ "type": "browser" }));
-    let errors: Vec<&Value> = log.as_array().unwrap().iter().collect();
-    let is_expected = |entry: &&&Value| {
-        let text = entry["message"].as_str().unwrap_or_default();
-        // The refusals above.
-        ["Trusted", "TrustedScript", "Content Security Policy", "400"].iter().any(|t| text.contains(t))
-    };
-    let others: Vec<_> = errors.iter().filter(|entry| !is_expected(entry)).collect();
+    // The refusals above.
+    let others = browser.console_without(&["Trusted", "TrustedScript", "Content Security Policy", "400"]);
     assert!(others.is_empty(), "{others:?}");
 }
 
@@ -261,4 +157,331 @@ fn the_page_asks_for_the_token() {
     browser.call("POST", "/alert/text", &json!({ "text": "s3cret" }));
     browser.call("POST", "/alert/accept", &json!({}));
     browser.wait("document.getElementById('corpus').options.length === 2");
+}
+
+#[test]
+fn a_hit_opens_its_document_at_the_place() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=kwic&corpus=long&query=needle");
+    assert_eq!(num_rows(&browser), 3);
+    // By keyboard: to the link of the second hit, and into the document.
+    browser.run("document.querySelectorAll('#result tbody tr')[1].querySelector('a').focus()");
+    browser.press(ENTER);
+    browser.wait("document.querySelector('#passage mark.current') !== null");
+    assert_eq!(browser.text("mark.current"), "needle");
+    assert!(browser.text("#hit").starts_with("hit 2 of 3, line 2,000"), "{}", browser.text("#hit"));
+    let text = browser.text("#passage");
+    for line in ["line 1990 é has straw", "line 1999 é has needle", "line 2010 é has straw"] {
+        assert!(text.contains(line), "{line}");
+    }
+    assert!(!text.contains('\u{fffd}') && !text.contains("line 1 é"));
+    let place = "const mark = document.querySelector('mark.current').getBoundingClientRect(); \
+                 return mark.top > 0 && mark.bottom < innerHeight";
+    assert_eq!(browser.run(place), true, "the hit is in sight");
+    assert!(browser.text("#facts").contains("words ") && browser.text("#path").ends_with("long.txt"));
+    browser.picture("document");
+
+    // More text, the next hit, and the address of it.
+    let before = browser.text("#passage").len();
+    browser.tab_to("#earlier");
+    browser.press(ENTER);
+    browser.wait(&format!("document.getElementById('passage').textContent.length > {before}"));
+    browser.tab_to("#hit-after");
+    browser.press(ENTER);
+    browser.wait("document.getElementById('hit').textContent.startsWith('hit 3 of 3')");
+    assert_eq!(browser.run("return document.getElementById('hit-after').disabled"), true);
+    let address = browser.run("return location.href");
+    let rows_of_place = browser.run("return new URLSearchParams(location.hash.slice(1)).get('at')");
+    let sql = format!("SELECT text FROM extract('long', 0, {}, 6)", rows_of_place.as_str().unwrap());
+    assert_eq!(server.query(&sql).json()["rows"], json!([["needle"]]));
+    // Escape leaves the document, and the rows are those of before.
+    browser.press(ESCAPE);
+    browser.wait("!document.getElementById('document').open");
+    assert_eq!(num_rows(&browser), 3);
+    assert!(!browser.run("return location.hash").as_str().unwrap().contains("doc="));
+    // Back goes into the document again, and the address opens it by itself.
+    browser.call("POST", "/back", &json!({}));
+    browser.wait("document.getElementById('hit').textContent.startsWith('hit 3 of 3')");
+    browser.open("about:blank");
+    browser.open(address.as_str().unwrap());
+    browser.wait("document.getElementById('hit').textContent.startsWith('hit 3 of 3')");
+    // Nothing of the text became an element.
+    assert_eq!(browser.run("return document.querySelectorAll('#passage img, #passage script').length"), 0);
+    assert_eq!(browser.run("return window.pwned === undefined"), true);
+    assert_eq!(browser.console_without(&[]), Vec::<String>::new());
+}
+
+#[test]
+fn lines_of_a_log_stand_together() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=search&corpus=app&query=lost");
+    // One heading for the file, and the lines in their order.
+    assert_eq!(
+        browser.run("return [...document.querySelectorAll('tbody th')].map((cell) => cell.textContent)"),
+        json!(["app.log"])
+    );
+    let ids =
+        "return [...document.querySelectorAll('#result td:first-child')].slice(0, 4).map((cell) => cell.textContent)";
+    assert_eq!(browser.run(ids), json!(["0", "10", "20", "30"]));
+    let status = browser.text("#status");
+    assert!(status.ends_with(". 114 documents, 114 hits"), "{status}");
+    browser.picture("log");
+    // A line opens among its neighbours.
+    browser.run("document.querySelectorAll('#result a')[3].focus()");
+    browser.press(ENTER);
+    browser.wait("document.querySelector('#passage .current') !== null");
+    assert!(browser.text("#passage .current").contains("ERROR lost connection 30"));
+    let lines = "return document.querySelectorAll('#passage p').length";
+    assert_eq!(browser.run(lines), 41);
+    assert_eq!(browser.text("#passage p:first-child small"), "10");
+    assert_eq!(browser.run("return document.querySelectorAll('#passage mark').length"), 5);
+    browser.picture("lines");
+    browser.tab_to("#later");
+    browser.press(ENTER);
+    browser.wait("document.querySelectorAll('#passage p').length === 141");
+    browser.tab_to("#earlier");
+    browser.press(ENTER);
+    // There are 30 lines before it.
+    browser.wait("document.querySelectorAll('#passage p').length === 151 && document.getElementById('earlier').hidden");
+    browser.press(ESCAPE);
+    browser.wait("!document.getElementById('document').open");
+}
+
+#[test]
+fn time_is_a_histogram_and_a_filter() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=search&corpus=app&query=lost");
+    let bars = "return [...document.querySelectorAll('#histogram rect.all')].map((bar) => bar.ariaLabel ?? bar.getAttribute('aria-label'))";
+    let labels = browser.run(bars);
+    let labels: Vec<&str> = labels.as_array().unwrap().iter().map(|label| label.as_str().unwrap()).collect();
+    assert_eq!(labels.len(), 20, "{labels:?}");
+    assert_eq!(labels[9..12], ["2026-11-28T04:30:00: 3", "2026-11-28T05:00:00: 30", "2026-11-28T05:30:00: 30"]);
+    let sum: u64 = labels.iter().map(|label| label.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(sum, 114);
+    // By keyboard: the bars are one stop of Tab, arrows go on, Enter chooses.
+    browser.run("document.getElementById('status').focus()");
+    browser.tab_to("rect.all");
+    browser.press(&RIGHT.repeat(10));
+    browser.press(ENTER);
+    browser.wait("document.getElementById('from').value !== ''");
+    browser.wait(DONE);
+    assert!(browser.text("#status").ends_with(". 30 documents, 30 hits"), "{}", browser.text("#status"));
+    let times = "return [document.getElementById('from').value, document.getElementById('to').value].map((time) => time.slice(0, 16))";
+    assert_eq!(browser.run(times), json!(["2026-11-28T05:00", "2026-11-28T05:30"]));
+    let sql = "SELECT count(*) FROM app WHERE ts >= '2026-11-28T05:00:00Z' AND ts < '2026-11-28T05:30:00Z' AND contains(text, 'lost')";
+    assert_eq!(server.query(sql).json()["rows"], json!([[30]]));
+    // Back takes the filter away.
+    browser.call("POST", "/back", &json!({}));
+    browser.wait("document.getElementById('from').value === ''");
+    browser.wait(DONE);
+    assert!(browser.text("#status").ends_with(". 114 documents, 114 hits"));
+    // Without a query all documents are counted, and words are those of a time.
+    open(&browser, &server, "view=search&corpus=app&query=&from=2026-11-28T05:00:00");
+    assert!(browser.text("#status").ends_with(". 300 documents"), "{}", browser.text("#status"));
+    open(&browser, &server, "view=words&corpus=app&query=lost&from=2026-11-28T05:00&to=2026-11-28T06:00");
+    assert_eq!(browser.text("tbody td.number"), "60");
+}
+
+#[test]
+fn rows_have_pages_an_order_and_filters() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=search&corpus=rows&query=power&rows=10");
+    assert_eq!((num_rows(&browser), browser.text("#page")), (10, "Page 1 of 6".to_owned()));
+    browser.tab_to("#next");
+    browser.press(ENTER);
+    browser.wait("document.getElementById('page').textContent === 'Page 2 of 6'");
+    browser.wait(DONE);
+    assert_eq!(browser.text("#result td:first-child"), "10");
+    // The order is that of all rows, not of the page.
+    browser.run("document.querySelectorAll('th button')[0].focus()");
+    browser.tab_to("th:nth-child(4) button");
+    browser.press(ENTER);
+    browser.wait("document.querySelector('th[aria-sort=descending]') !== null");
+    browser.wait(DONE);
+    let severities = "return [...document.querySelectorAll('#result tr')].map((row) => row.lastElementChild.previousElementSibling?.textContent).slice(2)";
+    assert_eq!(browser.run(severities), json!(vec!["4"; 10]));
+    assert_eq!(browser.text("#page"), "Page 1 of 6");
+    // Filters, by keyboard. The value has a quote.
+    browser.run("document.getElementById('filters').open = true; document.querySelector('#filters summary').focus()");
+    browser.tab_to("#add");
+    browser.press(ENTER);
+    assert_eq!(browser.run("return document.activeElement.value"), "author");
+    browser.press(&format!("{TAB}{TAB}O'Hara{ENTER}"));
+    browser.wait("/ 20 documents/.test(document.getElementById('status').textContent)");
+    browser.tab_to("#add");
+    browser.press(&format!("{ENTER}sev{TAB}{TAB}3{ENTER}"));
+    browser.wait("/ 8 documents/.test(document.getElementById('status').textContent)");
+    assert_eq!(browser.text("#num-filters"), "(2)");
+    browser.picture("filters");
+    // The address has all of it.
+    let address = browser.run("return location.hash.slice(1)");
+    open(&browser, &server, address.as_str().unwrap());
+    assert!(browser.text("#status").ends_with(". 8 documents, 8 hits"), "{}", browser.text("#status"));
+    // Over the empty page and the second filter.
+    for _ in 0..3 {
+        browser.call("POST", "/back", &json!({}));
+    }
+    browser.wait("/ 20 documents/.test(document.getElementById('status').textContent)");
+
+    // A statement of the user is ordered and divided in the page.
+    let sql = "sql&corpus=rows&rows=7&sort=-n&page=2&sql=SELECT+doc_id+AS+n+FROM+rows";
+    open(&browser, &server, &format!("view={sql}"));
+    assert_eq!((num_rows(&browser), browser.text("#page")), (7, "Page 2 of 9".to_owned()));
+    assert_eq!(browser.text("#result td"), "52");
+    // Orders of all views are taken by the server.
+    for (view, columns) in [
+        ("search", "score,count,doc_id,path,author,severity"),
+        ("kwic", "left,match,right,path"),
+        ("words", "word,count"),
+        ("collocates", "word,score,count,corpus_count"),
+        ("documents", "path,count,doc_id"),
+    ] {
+        for column in columns.split(',') {
+            open(&browser, &server, &format!("view={view}&corpus=rows&query=power&rows=5&sort=-{column}"));
+            assert_eq!(
+                browser.run("return document.querySelector('#status.error')"),
+                Value::Null,
+                "{view} {column}: {}",
+                browser.text("#status")
+            );
+            // The path of a log is the heading of its lines.
+            if column != "path" || view == "documents" {
+                assert!(browser.text("th[aria-sort=descending]").starts_with(column), "{view} {column}");
+            }
+        }
+    }
+    assert_eq!(browser.run("return window.pwned === undefined"), true);
+}
+
+#[test]
+fn stop_ends_the_statement_on_the_server() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=sql&sql=SELECT+1+AS+before");
+    browser.run(&format!("document.getElementById('sql').value = {}", json!(ENDLESS)));
+    let soon = Duration::from_secs(10);
+    for (key, ended) in [(ESCAPE, 1.0), (ENTER, 2.0)] {
+        browser.run("document.getElementById('form').requestSubmit()");
+        server.wait_for_metric("tadoc_statements", 1.0, soon);
+        // The rows of before are there, and dimmed.
+        assert_eq!(browser.text("#result td"), "1");
+        assert_eq!(browser.run("return getComputedStyle(document.getElementById('result')).opacity < 1"), true);
+        browser.tab_to("#stop");
+        browser.press(key);
+        browser.wait("document.getElementById('status').textContent === 'Stopped.'");
+        server.wait_for_metric("tadoc_statements", 0.0, soon);
+        assert_eq!(server.metric("tadoc_statements_total{outcome=\"cancelled\"}"), ended);
+        assert_eq!(browser.run("return getComputedStyle(document.getElementById('result')).opacity"), "1");
+    }
+}
+
+#[test]
+fn all_rows_are_downloaded() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    open(&browser, &server, "view=search&corpus=app&query=lost&rows=5&sort=doc_id");
+    browser.tab_to("#csv");
+    browser.press(ENTER);
+    let csv = String::from_utf8(browser.downloaded("app-search.csv")).unwrap();
+    assert_eq!(csv.lines().next(), Some("doc_id,count,path,ts,snippet"));
+    assert_eq!(csv.lines().count(), 115);
+    assert!(csv.lines().nth(1).unwrap().starts_with("0,1,app.log,2026-11-28T00:00:00Z,"), "{csv:.200}");
+    browser.tab_to("#arrow");
+    browser.press(ENTER);
+    let bytes = browser.downloaded("app-search.arrow");
+    let reader = FileReader::try_new(Cursor::new(bytes), None).unwrap();
+    let num_rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(num_rows, 114);
+    // More rows than an answer in JSON has.
+    open(&browser, &server, "view=sql&sql=SELECT+doc_id+FROM+lines&corpus=lines");
+    browser.tab_to("#csv");
+    browser.press(ENTER);
+    let csv = String::from_utf8(browser.downloaded("lines-sql.csv")).unwrap();
+    assert_eq!(csv.lines().count() as u64, crate::server::NUM_LINES + 1);
+}
+
+#[test]
+fn addresses_of_strangers_open_nothing_else() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    server.folder.write("secret/a.txt", "the secret text");
+    server.folder.ok(&["ingest", "secret", "-o", "secret.tadoc"]);
+    let secret = server.folder.join("secret.tadoc").display().to_string();
+    let filter =
+        |filter: Value| format!("view=search&corpus=rows&query=&filter={}", filter.to_string().replace('"', "%22"));
+    let path = secret.replace('/', "%2F");
+    for (address, told) in [
+        (format!("view=search&corpus={path}&query=secret"), "There is no corpus"),
+        (format!("view=kwic&corpus={path}&query=secret&doc=0"), "There is no corpus"),
+        (format!("view=sql&sql=SELECT+text+FROM+documents('{path}')"), "the server refuses"),
+        (format!("view=sql&sql=SELECT+*+FROM+extract('{path}',0,0,100)"), "the server refuses"),
+        (format!("view=sql&sql=SELECT+*+FROM+context('{path}',0)"), "the server refuses"),
+        ("view=sql&sql=COPY+(SELECT+1)+TO+'x.csv'".to_owned(), "only reads"),
+        (filter(json!(["nobody\" OR true --", "is", "x"])), "There is no filter"),
+        (filter(json!(["severity", "at least", "1 OR true"])), "expected a number"),
+        (filter(json!(["severity", "constructor", "1"])), "There is no filter"),
+    ] {
+        open(&browser, &server, &address);
+        let status = browser.text("#status");
+        assert!(status.contains(told), "{address}: {status}");
+        assert!(!browser.text("body").contains("the secret text"), "{address}");
+        // A download of the same is refused, too.
+        browser.run("document.getElementById('status').textContent = ''; document.getElementById('csv').click()");
+        browser.wait("document.getElementById('stop').hidden && document.getElementById('status').className === 'error' && document.getElementById('status').textContent !== ''");
+    }
+    // A value stays a value, and rubbish is left out.
+    open(&browser, &server, &filter(json!(["author", "is", "x' OR '1'='1"])));
+    assert!(browser.text("#status").ends_with(". 0 documents"), "{}", browser.text("#status"));
+    open(
+        &browser,
+        &server,
+        "view=search&corpus=rows&query=&page=-4&rows=99999999&width=x&sort=__proto__&filter=%7B&from=x'&doc=99999999",
+    );
+    browser.wait("/There is no document 99999999 in rows/.test(document.getElementById('passage').textContent)");
+    assert_eq!(num_rows(&browser), 60);
+    browser.press(ESCAPE);
+    open(&browser, &server, "view=search&corpus=rows&query=&doc=1%20OR%201=1");
+    assert_eq!(browser.run("return document.getElementById('document').open"), false);
+    assert_eq!(browser.run("return window.pwned === undefined"), true);
+    let others = browser.console_without(&["400", "403"]);
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn nothing_overflows_on_a_phone_in_both_colors() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    let overflow = "const over = [...document.querySelectorAll('body *')].filter((element) => \
+        !element.closest('details:not([open]) > :not(summary)') && \
+        element.getBoundingClientRect().right > innerWidth + 1).map((element) => element.tagName + '#' + element.id); \
+        return document.documentElement.scrollWidth > innerWidth ? ['page', ...over] : over";
+    let mut colors = Vec::new();
+    for (width, scheme) in [(360, "dark"), (360, "light"), (1100, "dark"), (1100, "light")] {
+        browser.emulate(width, scheme);
+        for (name, address) in [
+            ("search", "view=search&corpus=rows&query=power&filter=[%22author%22,%22is%20not%22,%22x%22]"),
+            ("times", "view=search&corpus=app&query=lost&from=2026-11-28T05:00"),
+            ("kwic", "view=kwic&corpus=long&query=needle"),
+            ("words", "view=words&corpus=notes&query="),
+            ("collocates", "view=collocates&corpus=notes&query=power"),
+            ("documents", "view=documents&corpus=notes&query=power"),
+            ("sql", "view=sql&sql=SELECT+*+FROM+long"),
+            ("error", "view=search&corpus=rows&query=%22power"),
+            ("opened", "view=search&corpus=long&query=needle&doc=0"),
+        ] {
+            open(&browser, &server, address);
+            if name == "opened" {
+                browser.wait("document.querySelector('#passage mark') !== null");
+            }
+            assert_eq!(browser.run(overflow), json!([]), "{width} {scheme} {name}");
+            browser.picture(&format!("{name}-{width}-{scheme}"));
+        }
+        colors.push(browser.run("return getComputedStyle(document.body).backgroundColor"));
+    }
+    assert_ne!(colors[0], colors[1]);
+    assert_eq!(colors[0], colors[2]);
 }

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use uuid::Uuid;
 
 use crate::connections::InUse;
+use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{Rows, Statements, Text};
 
@@ -61,18 +61,8 @@ impl Source {
     /// # Errors
     /// It is refused, or it fails before its first row.
     pub async fn run(&self, statement: Statement) -> Result<Rows, Refusal> {
-        let parameters = parameters(&statement.texts)?;
+        let parameters = Given::from_texts(&statement.texts)?;
         let text = Text { id: Uuid::new_v4(), sql: statement.sql, parameters };
         self.statements.run(text, InUse::without_place()).await
     }
-}
-
-/// Returns one row with `texts`; `None` without any.
-fn parameters(texts: &[String]) -> Result<Option<RecordBatch>, Refusal> {
-    if texts.is_empty() {
-        return Ok(None);
-    }
-    let column = |text: &String| Arc::new(StringArray::from(vec![text.as_str()])) as ArrayRef;
-    let columns = texts.iter().enumerate().map(|(idx, text)| (format!("{}", idx + 1), column(text)));
-    Ok(Some(RecordBatch::try_from_iter(columns)?))
 }

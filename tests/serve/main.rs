@@ -10,6 +10,7 @@
 //! - `page`: the page in a browser, if there is one.
 //! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
 //!   -- --nocapture` measures.
+//! - `readme`: README.md, the reference, `--help` and `\h` say the same.
 //! - Helpers: `server`, `browser`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -24,4 +25,5 @@ mod limits;
 mod load;
 mod mcp;
 mod page;
+mod readme;
 mod server;

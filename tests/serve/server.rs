@@ -56,7 +56,13 @@ impl Server {
 
     /// Variant of [`Server::start_in`] that listens at `address`.
     pub fn start_at(address: &str, folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let serve = ["serve", "--listen", address, "notes.tadoc", "lines.tadoc"];
+        let arguments = [&["notes.tadoc", "lines.tadoc"], arguments].concat();
+        Self::serving(address, folder, &arguments, variables)
+    }
+
+    /// Serves the corpora among `arguments`, and no others.
+    pub fn serving(address: &str, folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let serve = ["serve", "--listen", address];
         let mut command = folder.command(&[&serve, arguments].concat());
         command.env_remove("TADOC_TOKEN").envs(variables.iter().copied());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

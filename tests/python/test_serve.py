@@ -61,6 +61,37 @@ def test_parameters_and_metadata(plays):
         assert served.adbc_get_info()["vendor_name"] == "tadoc"
 
 
+def test_dashboards_ask_over_flight_sql_and_http():
+    """A range of time and a variable, as Grafana sends them: with ADBC and over HTTP."""
+    import datetime
+    import json
+    import urllib.request
+
+    import pyarrow as pa
+
+    midnight = datetime.datetime(2026, 11, 28, tzinfo=datetime.timezone.utc)
+    times = pa.array([midnight + datetime.timedelta(minutes=n) for n in range(600)], pa.timestamp("us", "UTC"))
+    texts = [f"{'ERROR' if n % 4 == 0 else 'INFO'} line {n}" for n in range(600)]
+    tadoc.ingest(pa.table({"path": ["app.log"] * 600, "text": texts, "ts": times}), "logs.tadoc")
+    steps = """SELECT arrow_cast(date_bin(interval '1800 second', ts), 'Timestamp(Nanosecond, None)') AS time, count(*) AS lines
+        FROM logs WHERE ts >= {} AND ts < {} AND matches(text, {}) GROUP BY 1 ORDER BY 1"""
+    begin, end = "2026-11-28T02:00:00Z", "2026-11-28T04:00:00Z"
+    with serving("logs.tadoc") as address:
+        with flight.connect(address) as served, served.cursor() as cursor:
+            cursor.execute(steps.format("$1", "$2", "$3"), (begin, end, "ERROR"))
+            table = cursor.fetch_arrow_table()
+            assert [str(field.type) for field in table.schema] == ["timestamp[ns]", "int64"]
+            by_adbc = [(str(row["time"])[:19].replace(" ", "T"), row["lines"]) for row in table.to_pylist()]
+        values = {"from": begin, "to": end, "query": "ERROR"}
+        body = {"sql": steps.format(":from", ":to", ":query"), "format": "objects", "parameters": values}
+        url = address.replace("grpc:", "http:") + "/query"
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as response:
+            by_http = [(row["time"], row["lines"]) for row in json.load(response)]
+    assert by_adbc == by_http
+    assert by_http == [(f"2026-11-28T{at}:00", 8 if at.endswith(":00") else 7) for at in ("02:00", "02:30", "03:00", "03:30")]
+
+
 def test_parameters_keep_their_type(plays):
     import pyarrow as pa
 

@@ -5,6 +5,7 @@
 //! - `bounded`: statements that ask for far more than the limits give.
 //! - `access`: tokens, TLS, and names of hosts.
 //! - `http`: the page's requests, health and metrics.
+//! - `grafana`: the dashboard of `sql/examples/grafana`, asked as Grafana asks.
 //! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
 //! - `mcp`: agents, with the client of the SDK of the Model Context Protocol.
 //! - `page`: the page in a browser, if there is one.
@@ -19,6 +20,7 @@ mod access;
 mod bounded;
 mod browser;
 mod flight;
+mod grafana;
 mod hostile;
 mod http;
 mod limits;

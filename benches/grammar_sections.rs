@@ -6,7 +6,7 @@
 //! everything but the dictionary: checksums, the grammar, its lengths and paths. It is the shortest of
 //! seven runs. The grammars of all layouts are compared.
 //!
-//! A second table has the layout `indexed`: bytes of its dictionaries over those of `fast`, and the time
+//! A second table has the layout `indexed`: bytes of its dictionaries over those of `small`, and the time
 //! of one document, and of 50 spread over the corpus, over the time of all. That of a document is of its
 //! units and of their words.
 
@@ -33,11 +33,11 @@ fn main() {
     println!("| corpus | layout | elements | bytes / element | ns, 1 thread | ns, 2 threads |");
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     for subject in subjects() {
-        for layout in [SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED] {
+        for layout in [SegmentLayout::Small, SegmentLayout::INDEXED] {
             print_row(&subject, layout, &pools);
         }
     }
-    println!("\n| corpus | tokens | dictionary / fast | one document / all | 50 documents / all |");
+    println!("\n| corpus | tokens | dictionary / small | one document / all | 50 documents / all |");
     println!("| --- | ---: | ---: | ---: | ---: |");
     for subject in subjects() {
         print_documents(&subject);
@@ -59,7 +59,7 @@ fn file_in(subject: &Subject, layout: SegmentLayout) -> (FileFooter, Vec<u8>) {
 
 fn print_documents(subject: &Subject) {
     let (footer, file) = file_in(subject, SegmentLayout::INDEXED);
-    let (fast, _) = file_in(subject, SegmentLayout::Fast);
+    let (small, _) = file_in(subject, SegmentLayout::Small);
     let dictionary_bytes = |footer: &FileFooter| {
         let ranges = footer.segments.iter().map(SegmentMeta::dictionary_range);
         ranges.map(|range| range.end - range.start).sum::<u64>() as f64
@@ -70,7 +70,7 @@ fn print_documents(subject: &Subject) {
         runs.min().unwrap().as_secs_f64()
     };
     let [all, one, fifty] = [None, Some(1), Some(50)].map(shortest);
-    let ratio = dictionary_bytes(&footer) / dictionary_bytes(&fast);
+    let ratio = dictionary_bytes(&footer) / dictionary_bytes(&small);
     println!("| {} | {num_tokens} | {ratio:.3} | {:.3} | {:.3} |", subject.name, one / all, fifty / all);
 }
 

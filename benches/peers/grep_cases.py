@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-LAYOUTS = ["small", "fast", "indexed"]
+LAYOUTS = ["small", "indexed"]
 TYPES = ["py", "rust", "md", "toml", "json", "c", "txt", "sh", "all"]
 OVER_LINES = [r"\w+\n\w+", r"\{\n", r"\n\n", r"(?s)the.{1,40}of", r"^\s*$\n"]
 FORMS = [

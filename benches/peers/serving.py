@@ -7,7 +7,7 @@ Claim it supports: "a fetch over ADBC takes at most 1.3 times that of the embedd
     python3 benches/peers/serving.py --wheel target/wheels/datafusion_tadoc-*.whl FOLDER
 
 Method. The wheel, pyarrow and adbc-driver-flightsql are installed into a new virtual environment, off the
-clock. The documents of the folder become a corpus in the layout `fast`. `tadoc serve` and the session of the
+clock. The documents of the folder become a corpus. `tadoc serve` and the session of the
 module run on the same cores, and both have opened the corpus before the clock starts. Each way makes a table
 of pyarrow of all rows, in turn, --runs times; the way that comes first changes. Both times are medians, and
 the ratio is the median of the ratios of each turn. The rows of both ways are compared.
@@ -53,7 +53,7 @@ def measure(folder, runs):
 
     with tempfile.TemporaryDirectory() as temp:
         corpus = f"{temp}/texts.tadoc"
-        tadoc.ingest(folder, corpus, layout="fast")
+        tadoc.ingest(folder, corpus)
         facts = dict(tadoc.connect().corpus_info(corpus).rows())
         documents, megabytes = int(facts["documents"]), int(facts["text_bytes"]) / 1e6
         print(f"{folder.name}: {documents:,} documents, {megabytes:.1f} MB\n")

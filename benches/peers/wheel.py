@@ -72,7 +72,7 @@ class Bench:
 
     def rows(self, folder):
         self.run(self.bin / "pip", "install", "--quiet", "polars")
-        self.run(self.bin / "tadoc", "ingest", folder, "-o", "texts.tadoc", "--layout", "fast")
+        self.run(self.bin / "tadoc", "ingest", folder, "-o", "texts.tadoc")
         num_rows, of_polars = self.shortest(self.bin / "python", "-c", POLARS)
         _, of_command = self.shortest(self.bin / "tadoc", "sql", "-c", ROWS)
         num_rows = int(num_rows)

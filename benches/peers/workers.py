@@ -67,7 +67,7 @@ def main():
     here = ",".join(others or [first, second])
     with tempfile.TemporaryDirectory() as temp:
         file = os.path.join(temp, "texts.tadoc")
-        options = ["--layout", "fast", "--block-size", arguments.block_size, "--quiet"]
+        options = ["--block-size", arguments.block_size, "--quiet"]
         if os.path.isdir(arguments.texts):
             subprocess.run([*tadoc, "ingest", arguments.texts, "-o", file, *options], check=True)
         else:

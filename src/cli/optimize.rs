@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write everything in this layout: indexed, small or fast (see tadoc ingest)
+    /// Write everything in this layout: indexed or small (see tadoc ingest)
     ///
     /// The grammars of large segments stay as they are, so this takes little time. A corpus file is
     /// replaced by the new one when that is complete.

@@ -370,7 +370,7 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("max_memory_bytes", "Memory for the decoded form of the corpora a session keeps open."),
     ("tokenizer", "What a word is in corpora written by COPY: auto, word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
-    ("layout", "Layout of corpora written by COPY: indexed (indexed:PERCENT), small, or fast."),
+    ("layout", "Layout of corpora written by COPY: indexed (indexed:PERCENT) or small."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
     ("overwrite", "Whether COPY may replace a corpus that is there."),

@@ -14,11 +14,11 @@ pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequit
 
 /// Returns default options with these values. A block of a few bytes cuts documents and gives many
 /// segments. So that tests of all profiles and builders cover all layouts, words of Unicode are stored
-/// in the fast one and grammars of Sequitur in the indexed one.
+/// in the indexed one without lists and grammars of Sequitur in the usual one.
 pub fn options(profile: TokenizerProfile, builder: BuilderKind, block_bytes: usize) -> IngestOptions {
     let layout = match (profile, builder) {
         (_, BuilderKind::Sequitur) => SegmentLayout::INDEXED,
-        (TokenizerProfile::Uax29, _) => SegmentLayout::Fast,
+        (TokenizerProfile::Uax29, _) => SegmentLayout::Indexed { max_lists_percent: 0 },
         _ => SegmentLayout::Small,
     };
     IngestOptions { profile, builder, block_bytes, layout, ..IngestOptions::default() }

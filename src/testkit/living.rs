@@ -120,7 +120,7 @@ pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
 /// Returns one of the layouts of segments, at random but always the same for a `seed`.
 pub fn any_layout(seed: u64) -> SegmentLayout {
     let indexed = SegmentLayout::Indexed { max_lists_percent: 10 };
-    *Random(seed).pick(&[SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED, indexed])
+    *Random(seed).pick(&[SegmentLayout::Small, SegmentLayout::INDEXED, indexed])
 }
 
 /// Writes a segment file of `texts`, in any layout. Dropped documents become empty ones.

@@ -186,7 +186,7 @@ fn corpus(folder: &Folder, random: &mut Random, files: &BTreeMap<String, String>
     if has_records {
         base.extend(["--record-start", "^S"]);
     }
-    let layout = *random.pick::<&str>(&["small", "fast", "indexed", "indexed:5"]);
+    let layout = *random.pick::<&str>(&["small", "indexed:0", "indexed", "indexed:5"]);
     base.extend(["--layout", layout]);
     let block_size = *random.pick::<&str>(&["1KiB", "4KiB", "128MiB"]);
     if random.below(3) > 0 {

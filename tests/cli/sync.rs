@@ -171,7 +171,7 @@ fn a_file_that_was_just_written_is_read_again() {
 
 #[test]
 fn a_corpus_of_ingest_is_taken_over() {
-    for (layout, optimize) in [("small", false), ("fast", true)] {
+    for (layout, optimize) in [("small", false), ("indexed", true)] {
         let folder = new_folder();
         folder.write("in/a.txt", "one");
         folder.write("in/b.txt", "two");

@@ -6,6 +6,7 @@
 //! | 2026-11-23 | without document lengths, one layout | four in segments of 64 bytes of text |
 //! | 2026-11-24 | small layout with codec 1 of grammars | [`recurring_documents`] |
 //! | 2026-11-25 | fast layout with codec 3 of dictionaries | [`recurring_documents`] |
+//! | 2026-11-30 | fast layout | four in segments of 64 bytes of text |
 
 use tadoc::Corpus;
 use tadoc::analytics::word_count;
@@ -13,7 +14,10 @@ use tadoc::format::{OpenLimits, SectionKind};
 use tadoc::query::{Query, search};
 use tadoc::read::document_bytes;
 
-const FIXTURES: [(&str, &[u8]); 1] = [("2026-11-23", include_bytes!("fixtures/2026-11-23.tadoc").as_slice())];
+const FIXTURES: [(&str, &[u8]); 2] = [
+    ("2026-11-23", include_bytes!("fixtures/2026-11-23.tadoc").as_slice()),
+    ("2026-11-30", include_bytes!("fixtures/2026-11-30.tadoc").as_slice()),
+];
 const DOCUMENTS: [(&str, &[u8]); 4] = [
     ("empty.txt", b""),
     ("hamlet.txt", b"to be or not to be, that is the question\n"),

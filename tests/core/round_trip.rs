@@ -104,7 +104,7 @@ fn the_corpora_come_back() {
         let pieces = IngestOptions { block_bytes: num_bytes / 20 + 1, ..DEFAULT };
         let corpus = assert_round_trip(&documents, &pieces);
         println!("{name}: {num_bytes} bytes, up to {} segments", corpus.segments().len());
-        let layout = SegmentLayout::Fast;
+        let layout = SegmentLayout::INDEXED;
         assert_round_trip(&documents, &IngestOptions { layout, ..DEFAULT });
         let sequitur = IngestOptions { builder: BuilderKind::Sequitur, ..DEFAULT };
         assert_round_trip(&documents, &sequitur);

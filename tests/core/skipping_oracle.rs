@@ -49,7 +49,7 @@ struct Opened {
 impl Opened {
     fn new(profile: TokenizerProfile, texts: &[String], block_bytes: usize) -> Self {
         let documents = numbered(texts.iter().map(|text| text.clone().into_bytes()));
-        let layout = [SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED][texts.len() % 3];
+        let layout = [SegmentLayout::Small, SegmentLayout::INDEXED][texts.len() % 2];
         let options = options(profile, BuilderKind::Rounds, block_bytes);
         let file = compress(&documents, &IngestOptions { layout, ..options });
         let (footer, all) = Corpus::from_bytes("all", &file, &OpenLimits::default()).unwrap();

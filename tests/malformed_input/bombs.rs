@@ -96,7 +96,7 @@ fn written(bodies: &[Vec<u32>]) -> Result<(), Error> {
     paths.push("hostile");
     let draft = Draft { dictionary: dictionary(&["a"], &[]), grammar, paths, continues: false };
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "hostile")?;
-    draft.write(&mut writer, SegmentLayout::Fast)?;
+    draft.write(&mut writer, SegmentLayout::INDEXED)?;
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "hostile")?;
     draft.write(&mut writer, SegmentLayout::Small)
 }

@@ -88,7 +88,7 @@ def test_errors_name_the_options_of_python(plays, folder):
 
 def test_user_columns_come_from_arrow(con):
     rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text, 7 AS severity, 'Ada' AS author")
-    tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast")
+    tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="small")
     con.sql("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'rows.tadoc'")
     assert con.sql("SELECT path, severity, author FROM t").rows() == [("a.txt", 7, "Ada")]
 

@@ -52,7 +52,7 @@ pub struct Building {
     #[arg(long, default_value = "rounds", value_name = "NAME")]
     pub builder: BuilderKind,
 
-    /// Layout of the file: indexed, small (0.6 to 0.9 of the size, for archives), or fast (the one before)
+    /// Layout of the file: indexed, or small (0.6 to 0.9 of the size, for archives)
     ///
     /// An indexed file has the documents of each word, up to 32 percent of the rest: counts and ranks of words
     /// read these alone, and searches decode the documents that they name. indexed:40 sets another percentage.

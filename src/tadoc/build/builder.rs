@@ -236,7 +236,7 @@ impl<W: Write> CorpusBuilder<W> {
         if self.block.doc_ends.is_empty() { Ok(()) } else { self.write_block(false, Vec::new()) }
     }
 
-    /// Turns the block into a segment, or in the layout `fast` into one for each of its [`pieces`].
+    /// Turns the block into a segment, or in the layout `indexed` into one for each of its [`pieces`].
     /// The next block begins with `text`. `is_cut` is true if the last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
         let next = Block { text, continues: is_cut, ..Block::default() };
@@ -244,7 +244,7 @@ impl<W: Write> CorpusBuilder<W> {
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         match self.maker.options.layout {
             SegmentLayout::Small => self.write_segment_from(block),
-            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => {
+            SegmentLayout::Indexed { .. } => {
                 pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece))
             }
         }
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_fast_has_smaller_segments_where_documents_share_little() {
+    fn the_layout_indexed_has_smaller_segments_where_documents_share_little() {
         let docs = |step: usize| {
             let line = move |at: usize| format!("the line with the number {at:07}\n");
             (0..2).map(move |doc| (0..270_000).map(|at| line(at + doc * step)).collect::<String>())
@@ -436,8 +436,8 @@ mod tests {
             }
             builder.finish(None).unwrap().1.footer.segments.len()
         };
-        assert_eq!(num_segments(SegmentLayout::Fast, 270_000), 2);
-        assert_eq!(num_segments(SegmentLayout::Fast, 1), 1);
+        assert_eq!(num_segments(SegmentLayout::INDEXED, 270_000), 2);
+        assert_eq!(num_segments(SegmentLayout::INDEXED, 1), 1);
         assert_eq!(num_segments(SegmentLayout::Small, 270_000), 1);
     }
 

@@ -4,8 +4,8 @@
 //! documents ─▶ builder (cuts) ─▶ blocks (pieces, tokens, grammar; several at once) ─▶ writer ─▶ file
 //! ```
 //!
-//! A document may be longer than a block. It then continues in the next segment. In the layouts `fast` and
-//! `indexed` a block is divided into smaller segments where they share little text.
+//! A document may be longer than a block. It then continues in the next segment. In the layout `indexed`
+//! a block is divided into smaller segments where they share little text.
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};

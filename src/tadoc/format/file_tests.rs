@@ -160,7 +160,7 @@ fn words_are_read_without_the_rest() {
 
 #[test]
 fn document_facts_are_read_without_the_rest() {
-    for layout in [SegmentLayout::Small, SegmentLayout::Fast] {
+    for layout in [SegmentLayout::Small, SegmentLayout::Indexed { max_lists_percent: 0 }] {
         let bytes = small_file_in(layout);
         let (footer, corpus) = open(&bytes).unwrap();
         let mut all = Vec::new();
@@ -397,10 +397,10 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         segments in prop::collection::vec(any_inputs(), 1..4),
-        is_fast in any::<bool>(),
+        is_indexed in any::<bool>(),
     ) {
         prop_assume!(segments.iter().all(is_small));
-        let layout = if is_fast { SegmentLayout::Fast } else { SegmentLayout::Small };
+        let layout = if is_indexed { SegmentLayout::INDEXED } else { SegmentLayout::Small };
         let bytes = write_in(layout, &segments, false, None);
         let (_, corpus) = open(&bytes).unwrap();
         let mut again = Vec::new();

@@ -262,15 +262,13 @@ pub(super) fn align_up(offset: u64) -> u64 {
 /// | --- | --- | --- |
 /// | indexed | 0.70 to 1.06 | decodes what its answer needs |
 /// | small | 0.53 to 0.86 | decodes the segments that may have an answer |
-/// | fast | 0.68 to 1.05 | the same, in 0.1 to 0.9 of the time |
 ///
-/// Every reader reads all of them, and one file may have segments of each.
+/// Every reader reads both, and one file may have segments of each. It also reads the layout `fast` of earlier
+/// builds, whose segments are those of `indexed` without entry points and lists, and pass for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentLayout {
     /// Adaptive codes, which are the smallest.
     Small,
-    /// Static codes, which are decoded fast.
-    Fast,
     /// Static codes of which parts of the text are decoded alone, and the documents of each word, which
     /// are read alone.
     Indexed {
@@ -296,7 +294,6 @@ impl SegmentLayout {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Small => "small",
-            Self::Fast => "fast",
             Self::Indexed { .. } => "indexed",
         }
     }
@@ -314,14 +311,13 @@ impl FromStr for SegmentLayout {
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "small" => Ok(Self::Small),
-            "fast" => Ok(Self::Fast),
             "indexed" => Ok(Self::INDEXED),
             _ => {
                 let percent = name.strip_prefix("indexed:").and_then(|percent| percent.parse().ok());
                 if let Some(max_lists_percent) = percent {
                     return Ok(Self::Indexed { max_lists_percent });
                 }
-                let allowed = "small, fast, indexed or indexed:PERCENT".into();
+                let allowed = "small, indexed or indexed:PERCENT".into();
                 Err(Error::InvalidArgument { name: "layout", got: name.into(), allowed })
             }
         }

@@ -175,11 +175,10 @@ impl SegmentMeta {
         start.min(all.end)..all.end
     }
 
-    /// Returns the layout of its grammar.
+    /// Returns the layout of its grammar. The one before `indexed` passes for it.
     pub fn layout(&self) -> SegmentLayout {
         match self.section(SectionKind::Grammar) {
-            Some(section) if section.codec == codecs::packed_grammar::CODEC => SegmentLayout::Fast,
-            Some(section) if codecs::grammar_stream::is_stream(section.codec) => SegmentLayout::INDEXED,
+            Some(section) if codecs::has_static_codes(section.codec) => SegmentLayout::INDEXED,
             _ => SegmentLayout::Small,
         }
     }
@@ -242,7 +241,7 @@ impl SegmentMeta {
             SegmentLayout::Small => (8, 36, 28),
             // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that
             // are not taken.
-            SegmentLayout::Fast | SegmentLayout::Indexed { .. } => (4, 16, 16),
+            SegmentLayout::Indexed { .. } => (4, 16, 16),
         };
         [
             self.num_elements.saturating_mul(of_element),

@@ -226,7 +226,7 @@ mod tests {
             let text = |doc: u32| (0..len(doc)).map(|at| format!("w{} ", word(doc * 7 + at / 3))).collect();
             let texts: Vec<String> = (0..num_docs as u32).map(text).collect();
             let wanted: Vec<u32> = wanted.into_iter().filter(|&doc| (doc as usize) < num_docs).collect();
-            for layout in [SegmentLayout::INDEXED, SegmentLayout::Fast] {
+            for layout in [SegmentLayout::INDEXED, SegmentLayout::Small] {
                 let (footer, file) = file_in(layout, &texts);
                 let range = footer.segments[0].byte_range();
                 let bytes = &file[range.start as usize..range.end as usize];

@@ -1,6 +1,6 @@
 //! A dictionary as it is stored, which can be searched before it is decoded.
 //!
-//! Dictionaries of the layouts `fast` and `indexed`, and large ones of the layout `small`, are stored in
+//! Dictionaries of the layout `indexed`, and large ones of the layout `small`, are stored in
 //! blocks, of which a search decodes one. Searching them costs O(block), less than a millisecond; decoding
 //! O(dictionary). Of large ones of the layout `indexed` any tokens are decoded alone.
 //!
@@ -33,7 +33,7 @@ use crate::text::{Dictionary, TokenizerProfile};
 /// use tadoc::format::{FileFooter, FooterOutcome, OpenLimits, SegmentLayout, StoredDictionary};
 ///
 /// # fn main() -> tadoc::Result<()> {
-/// let options = IngestOptions { layout: SegmentLayout::Fast, ..IngestOptions::default() };
+/// let options = IngestOptions { layout: SegmentLayout::INDEXED, ..IngestOptions::default() };
 /// let mut builder = CorpusBuilder::new(Vec::new(), options)?;
 /// builder.push_document("a.txt", b"to be or not to be")?;
 /// let (file, _report) = builder.finish(None)?;

@@ -175,7 +175,7 @@ impl EncodedSegment {
         check_equal("num_tokens", parts.num_tokens, tokens)?;
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
         let dag = match layout {
-            SegmentLayout::Small | SegmentLayout::Fast => None,
+            SegmentLayout::Small => None,
             SegmentLayout::Indexed { .. } => {
                 Some(Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?.0)
             }
@@ -185,15 +185,14 @@ impl EncodedSegment {
             None => Vec::new(),
         };
         let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
-            || match (&dag, layout) {
-                (Some(_), _) => {
+            || match layout {
+                SegmentLayout::Indexed { .. } => {
                     let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
                     Ok((codecs::grammar_stream::CODEC, section))
                 }
-                (None, SegmentLayout::Small) => {
+                SegmentLayout::Small => {
                     Ok((codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words())))
                 }
-                (None, _) => Ok((codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))),
             },
             || {
                 rayon::join(

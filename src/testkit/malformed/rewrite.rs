@@ -184,7 +184,7 @@ pub fn rewritten(random: &mut Random, corpus: &Corpus) -> Option<Vec<u8>> {
     let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "hostile").ok()?;
     for (i, draft) in drafts.iter_mut().enumerate() {
         draft.continues &= i > 0;
-        let layout = *random.pick(&[SegmentLayout::Small, SegmentLayout::Fast, SegmentLayout::INDEXED]);
+        let layout = *random.pick(&[SegmentLayout::Small, SegmentLayout::INDEXED]);
         draft.write(&mut writer, layout).ok()?;
     }
     Some(writer.finish(None).ok()?.0)

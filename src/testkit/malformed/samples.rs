@@ -73,7 +73,7 @@ pub fn samples() -> Vec<Sample> {
             }
         }
     }
-    samples.extend([long_paths(), many_words(), parts_of_a_dictionary()]);
+    samples.extend([long_paths(), many_words(), parts_of_a_dictionary(), layout_before_indexed()]);
     samples
 }
 
@@ -104,7 +104,7 @@ fn empty_segments() -> Sample {
     };
     let full = segment_of(TokenizerProfile::Word, &[b"a b a b".to_vec()], false, 1);
     for draft in [empty(), empty(), Draft::from_segment(&full), empty()] {
-        draft.write(&mut writer, SegmentLayout::Fast).unwrap();
+        draft.write(&mut writer, SegmentLayout::INDEXED).unwrap();
     }
     let file = writer.finish(None).unwrap().0;
     let documents = vec![("0.txt".to_owned(), b"a b a b".to_vec())];
@@ -116,7 +116,7 @@ fn empty_segments() -> Sample {
 fn scrambled(texts: &[Vec<u8>]) -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Uax29, "none").unwrap();
     let segment = segment_of(TokenizerProfile::Uax29, texts, false, 7);
-    Draft::from_segment(&segment).write(&mut writer, SegmentLayout::Fast).unwrap();
+    Draft::from_segment(&segment).write(&mut writer, SegmentLayout::INDEXED).unwrap();
     let file = writer.finish(Some(COLUMNS)).unwrap().0;
     let named = |(i, text): (usize, &Vec<u8>)| (format!("{i}.txt"), text.clone());
     let documents = texts.iter().enumerate().map(named).collect();
@@ -146,6 +146,14 @@ fn many_words() -> Sample {
     let file = compress(&documents, &options(PROFILES[0], BUILDERS[0], 1 << 20));
     let content = Content { documents, columns: None };
     Sample { name: "many words".into(), file, content }
+}
+
+/// Returns a file in the layout `fast`, the one before `indexed`, which is no longer written.
+fn layout_before_indexed() -> Sample {
+    let file = include_bytes!("../../../tests/core/fixtures/2026-11-30.tadoc").to_vec();
+    let (footer, corpus) = Corpus::from_bytes("fixture", &file, &LIMITS).unwrap();
+    let content = content_of(&file, &footer, &corpus).unwrap();
+    Sample { name: "layout fast".into(), file, content }
 }
 
 /// Builds a sample with a dictionary in two parts. Writers split only large dictionaries. A part is

@@ -124,7 +124,7 @@ async fn segments_without_the_words_are_skipped() {
     for (name, words_per_doc, layout) in [
         ("few.tadoc", 40, SegmentLayout::Small),
         ("small.tadoc", 100_000, SegmentLayout::Small),
-        ("fast.tadoc", 100_000, SegmentLayout::Fast),
+        ("without_lists.tadoc", 100_000, SegmentLayout::Indexed { max_lists_percent: 0 }),
         ("indexed.tadoc", 100_000, SegmentLayout::INDEXED),
     ] {
         let path = write(&dir.path().join(name), words_per_doc, layout);
@@ -164,7 +164,7 @@ async fn conditions_skip_segments_of_open_corpora_too() {
 #[tokio::test]
 async fn opened_segments_are_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Fast);
+    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Small);
     let file_len = fs::metadata(&path).unwrap().len() as usize;
     assert!(file_len > 300 << 10, "{file_len}");
     let search = |word: &str| format!("SELECT * FROM search('{path}', '{word}')");
@@ -184,7 +184,7 @@ async fn opened_segments_are_kept() {
 #[tokio::test]
 async fn a_document_is_read_without_the_other_dictionaries() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Fast);
+    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Small);
     let file_len = fs::metadata(&path).unwrap().len() as usize;
     let ctx = fixtures::session();
     let read = async |sql: String| counter(&ctx, &sql, "bytes_read").await;
@@ -226,7 +226,7 @@ async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
 #[tokio::test]
 async fn lists_of_documents_stay_with_opened_segments() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Fast);
+    let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Small);
     let ctx = fixtures::session();
     let mut held = Vec::new();
     for query in ["only1 OR only2", "only1 OR only2", "only1 OR only2", "w1 only3", "w1 only3", "only?"] {
@@ -297,7 +297,7 @@ async fn a_file_that_is_cut_under_a_session_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let all = "SELECT count(*), sum(length(text)) FROM documents('@')";
     for case in 0..8 {
-        let layout = [SegmentLayout::Small, SegmentLayout::Fast][case / 4];
+        let layout = [SegmentLayout::Small, SegmentLayout::INDEXED][case / 4];
         let quarters = case % 4;
         let path = write(&dir.path().join("cut.tadoc"), 20_000, layout);
         let whole = fs::read(&path).unwrap();

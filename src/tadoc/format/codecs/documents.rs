@@ -1,6 +1,6 @@
 //! Codec of the documents section: one path for each document, in document order.
 //!
-//! There are two codecs. The small layout takes the smaller result, the fast layout the second
+//! There are two codecs. The layout `small` takes the smaller result, `indexed` the second
 //! codec:
 //!
 //! ```text
@@ -41,7 +41,7 @@ const STRINGS: u16 = 1;
 const ZSTD: u16 = 2;
 /// Compression level of the layout `small`.
 const LEVEL: i32 = 19;
-/// Compression level of the other layouts. Level 19 takes twenty times as long, a twentieth of the time of ingestion
+/// Compression level of the layout `indexed`. Level 19 takes twenty times as long, a twentieth of the time of ingestion
 /// of small files, and makes files smaller by less than a thousandth.
 const FAST_LEVEL: i32 = 9;
 /// Compression level above [`LARGE_LEN_BYTES`], so that writing keeps up with the grammar builder.

@@ -10,3 +10,8 @@ pub(in crate::format) mod packed_grammar;
 mod token_groups;
 pub(in crate::format) mod word_counts;
 pub(in crate::format) mod word_lists;
+
+/// Returns true if `codec` is the number of a grammar section in static codes.
+pub(in crate::format) fn has_static_codes(codec: u16) -> bool {
+    codec == packed_grammar::CODEC || grammar_stream::is_stream(codec)
+}

@@ -1,5 +1,5 @@
-//! Packed codec of the grammar section: static codes, decoded at a few nanoseconds for each
-//! element.
+//! Packed codec of the grammar section, which earlier builds wrote in the layout `fast`: static codes without
+//! entry points. It is read and not written.
 //!
 //! ```text
 //! section   document lengths | rule lengths, last rule first | group of each id | elements
@@ -20,68 +20,23 @@
 //! completed last, the root, is rule 0. The rules that a rule uses first are therefore the ones
 //! that were read last, and their first uses need no id. A rule can use only rules that were read
 //! before, so no bytes describe a cycle or a rule without use.
-//!
-//! Compared with the adaptive codec on four corpora of 6 to 14 MB (prose, revisions, Markdown,
-//! logs), the section is 1.08, 1.18, 1.29 and 1.71 times as large, and decoding takes a thirteenth
-//! of the time (samples of `perf record` over seven openings of each file). The gain of the other
-//! is that recently used elements are used again, which is largest in logs.
-//! `benches/peers/opening.py` measures whole files and statements.
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::entropy::prefix_code::{Class, List, MAX_CLASSES, classes_by_len, decode_list, encode_list};
+use crate::format::entropy::prefix_code::{Class, List, MAX_CLASSES, classes_by_len, decode_list};
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
-use crate::ids::RuleId;
-
-use super::grammar::replay::{Event, EventOrder};
 
 /// Number of the codec in the footer.
 pub(in crate::format) const CODEC: u16 = 2;
 
 /// Stands for a first use, and is the place behind those of all groups.
-pub(super) const FIRST_USE: u32 = u32::MAX;
+const FIRST_USE: u32 = u32::MAX;
 /// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.
 const MIN_WIDTH: u8 = 4;
 /// Most doublings of the size of groups. With two groups of each size and 31 for the rest there are
 /// fewer groups than classes.
 const MAX_DOUBLINGS: u8 = 15;
-
-/// Returns the section's bytes for `grammar`, which must be valid.
-pub(in crate::format) fn encode(grammar: &Grammar) -> Vec<u8> {
-    let rules = RulesWritten::new(grammar);
-    let mut num_uses = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
-    let named = rules.symbols.iter().filter(|&&element| element != FIRST_USE);
-    named.for_each(|&element| num_uses[element as usize] += 1);
-    let mut ids: Vec<u32> = (0..num_uses.len() as u32).collect();
-    ids.retain(|&id| num_uses[id as usize] > 0);
-    ids.sort_by_key(|&id| std::cmp::Reverse(num_uses[id as usize]));
-    let widths = group_widths(ids.len() as u32);
-    // Group of each id, counted from 1, and its place. The places follow the ids, not the ranks.
-    let mut group_of = vec![0u8; num_uses.len()];
-    let mut place_of = vec![0u32; num_uses.len()];
-    let mut start = 0;
-    for (group, &width) in (1..).zip(&widths) {
-        let members = &mut ids[start..start + (1 << width)];
-        members.sort_unstable();
-        for (place, &id) in (0..).zip(members.iter()) {
-            (group_of[id as usize], place_of[id as usize]) = (group, place);
-        }
-        start += 1 << width;
-    }
-    let mut out = Vec::new();
-    let doc_lens = grammar.doc_offsets.windows(2).map(|ends| ends[1] - ends[0]);
-    push_lens(&mut out, doc_lens);
-    push_lens(&mut out, rules.lens.into_iter());
-    let groups = group_of.iter().map(|&group| (group, 0));
-    encode_list(&mut out, &classes_of_groups(), groups);
-    let elements = rules.symbols.iter().map(|&element| match element {
-        FIRST_USE => (widths.len() as u8, 0),
-        id => (group_of[id as usize] - 1, place_of[id as usize]),
-    });
-    encode_list(&mut out, &classes_of_elements(&widths), elements);
-    out
-}
 
 /// Decodes the grammar of the segment `meta` from its section.
 ///
@@ -146,16 +101,6 @@ impl<'a> Stored<'a> {
 
 fn misfit(place: Origin<'_>) -> Error {
     place.fault(0, "expected rules that fit one another and the declared counts")
-}
-
-/// Appends a list of lengths.
-fn push_lens(out: &mut Vec<u8>, lens: impl ExactSizeIterator<Item = u32> + Clone) {
-    let classes = classes_by_len();
-    let numbers = lens.map(|len| {
-        let class_idx = u32::BITS - len.leading_zeros();
-        (class_idx as u8, len - classes[class_idx as usize].start)
-    });
-    encode_list(out, &classes, numbers);
 }
 
 /// Returns the log2 of the size of each group of `num_ids` ids.
@@ -288,60 +233,9 @@ impl Untaken {
     }
 }
 
-/// Rules of a grammar in the order and form in which they are written.
-pub(super) struct RulesWritten {
-    /// Length of each rule but the root, last rule first.
-    pub(super) lens: Vec<u32>,
-    /// Elements of all rules, root first, by their ids when they are read back, or [`FIRST_USE`].
-    pub(super) symbols: Vec<u32>,
-}
-
-impl RulesWritten {
-    pub(super) fn new(grammar: &Grammar) -> Self {
-        let num_rules = grammar.num_rules() as u32;
-        let mut order = EventOrder::new(grammar);
-        let mut completed = Vec::with_capacity(num_rules as usize);
-        let mut is_first_use = vec![false; grammar.symbols.len()];
-        while let Some(event) = order.next_event() {
-            match event {
-                Event::OpenRule(_) => is_first_use[order.opened_at()] = true,
-                Event::CloseRule(rule_idx) => completed.push(RuleId::from(rule_idx)),
-                _ => {}
-            }
-        }
-        completed.push(RuleId::ROOT);
-        // Numbers when read back: the rule that is completed last is rule 0.
-        let mut new_idx = vec![0; num_rules as usize];
-        for (rule_id, idx) in completed.iter().zip((0..num_rules).rev()) {
-            new_idx[rule_id.index()] = idx;
-        }
-        let mut symbols = Vec::with_capacity(grammar.symbols.len());
-        for &rule_id in &completed {
-            for at in grammar.rule_range(rule_id).rev() {
-                let element = grammar.symbols[at];
-                symbols.push(match grammar.rule_of(element) {
-                    None => element,
-                    Some(_) if is_first_use[at] => FIRST_USE,
-                    Some(rule_id) => grammar.num_terminals + new_idx[rule_id.index()],
-                });
-            }
-        }
-        symbols.reverse();
-        completed.pop();
-        let lens = completed.iter().map(|&rule_id| grammar.rule(rule_id).len() as u32).collect();
-        Self { lens, symbols }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use crate::grammar::{Dedup, build_rounds, expand_tokens};
-
     use super::*;
-
-    const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
 
     #[test]
     fn groups_hold_every_id_once() {
@@ -350,80 +244,6 @@ mod tests {
             let sum: u64 = widths.iter().map(|&width| 1u64 << width).sum();
             assert_eq!(sum, u64::from(num_ids));
             assert!(widths.len() < MAX_CLASSES - 1, "{num_ids} ids in {} groups", widths.len());
-        }
-    }
-
-    fn meta_for(grammar: &Grammar) -> SegmentMeta {
-        SegmentMeta {
-            num_docs: grammar.num_docs() as u64,
-            num_words: grammar.num_terminals,
-            num_rules: grammar.num_rules() as u32,
-            num_elements: grammar.symbols.len() as u64,
-            ..SegmentMeta::default()
-        }
-    }
-
-    #[test]
-    fn grammars_come_back_with_the_same_text() {
-        let texts: [(Vec<u32>, &[usize]); 4] = [
-            (vec![], &[0]),
-            (vec![0, 1, 2], &[0, 0, 3, 3]),
-            ([0, 1, 2].repeat(40), &[0, 60, 120]),
-            ((0..4_000).map(|at| at * at % 97 % 31).collect(), &[0, 1, 3_999, 4_000]),
-        ];
-        for (tokens, ends) in texts {
-            let grammar = build_rounds(tokens, ends, 31, Dedup::Auto).unwrap();
-            let bytes = encode(&grammar);
-            let meta = meta_for(&grammar);
-            let read = decode(PLACE, &bytes, &meta).unwrap();
-            read.validate().unwrap();
-            assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
-            assert_eq!(encode(&read), bytes);
-        }
-    }
-
-    fn doc_grammar(docs: &[Vec<u32>]) -> Grammar {
-        let mut ends = vec![0];
-        docs.iter().for_each(|doc| ends.push(ends[ends.len() - 1] + doc.len()));
-        build_rounds(docs.concat(), &ends, 31, Dedup::Auto).unwrap()
-    }
-
-    /// Checks that bytes are refused or describe a grammar of the declared size.
-    fn check_hostile(bytes: &[u8], meta: &SegmentMeta) {
-        if let Ok(grammar) = decode(PLACE, bytes, meta)
-            && grammar.validate().is_ok()
-        {
-            assert_eq!(grammar.symbols.len() as u64, meta.num_elements);
-            assert_eq!(grammar.num_docs() as u64, meta.num_docs);
-        }
-    }
-
-    #[test]
-    fn each_changed_byte_is_refused_or_gives_a_grammar() {
-        let grammar = doc_grammar(&[vec![0; 7], vec![0]]);
-        let (bytes, meta) = (encode(&grammar), meta_for(&grammar));
-        for at in 0..bytes.len() {
-            for change in 1..=u8::MAX {
-                let mut changed = bytes.clone();
-                changed[at] ^= change;
-                check_hostile(&changed, &meta);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn changed_bytes_are_refused_or_give_grammars(
-            doc in proptest::collection::vec(0u32..31, 1..60),
-            changes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 1..3),
-        ) {
-            let grammar = doc_grammar(&[doc.repeat(7), doc]);
-            let (mut bytes, meta) = (encode(&grammar), meta_for(&grammar));
-            for (at, change) in changes {
-                let at = at.index(bytes.len());
-                bytes[at] ^= change;
-            }
-            check_hostile(&bytes, &meta);
         }
     }
 }

@@ -171,12 +171,15 @@ pub(in crate::format) struct WordDocuments {
 }
 
 impl WordDocuments {
-    /// Finds the documents of the words of `dag`. Returns `None` if there are too many of them.
+    /// Finds the documents of the words of `dag`. Returns `None` if there are too many of them, or if a word has
+    /// none: builders make no such segment, and lists have no code for it.
     pub fn from_dag(dag: &Dag) -> Option<Self> {
         let num_elements = dag.grammar().symbols.len();
         let max_pairs = num_elements.saturating_mul(MAX_PAIRS_PER_ELEMENT).max(FEW_PAIRS);
         let doc_words = DocWords::with_max_pairs(dag, max_pairs)?;
-        Some(Self::from_doc_words(&doc_words, dag.num_words()))
+        let documents = Self::from_doc_words(&doc_words, dag.num_words());
+        let has_each_word = documents.offsets.windows(2).all(|ends| ends[0] < ends[1]);
+        has_each_word.then_some(documents)
     }
 
     /// Sorts the words of documents by word. It needs O(entries) time.

@@ -16,7 +16,7 @@
 //! probabilities change within a segment.
 
 use crate::error::Result;
-use crate::format::cursor::{Cursor, push_varint};
+use crate::format::cursor::Cursor;
 
 /// Greatest number of classes.
 pub(in crate::format) const MAX_CLASSES: usize = 64;
@@ -41,29 +41,6 @@ pub(in crate::format) fn classes_by_len() -> [Class; 33] {
         0 => Class { start: 0, width: 0 },
         len => Class { start: 1 << (len - 1), width: len as u8 - 1 },
     })
-}
-
-/// Appends `numbers`, each as the index of its class and its place there, to `out`.
-pub(in crate::format) fn encode_list(
-    out: &mut Vec<u8>,
-    classes: &[Class],
-    numbers: impl ExactSizeIterator<Item = (u8, u32)> + Clone,
-) {
-    let mut counts = vec![0u64; classes.len()];
-    numbers.clone().for_each(|(class_idx, _)| counts[usize::from(class_idx)] += 1);
-    let code = Code::for_counts(classes, &counts);
-    code.push_lens(out);
-    let part_len = numbers.len().div_ceil(NUM_STREAMS);
-    let mut numbers = numbers;
-    let streams: [Vec<u8>; NUM_STREAMS] = std::array::from_fn(|_| {
-        let mut writer = BitWriter::default();
-        for (class_idx, place) in numbers.by_ref().take(part_len) {
-            code.push(&mut writer, class_idx, place);
-        }
-        writer.finish()
-    });
-    streams.iter().for_each(|stream| push_varint(out, stream.len() as u64));
-    out.extend(streams.iter().flatten());
 }
 
 /// Decodes a list of `num_numbers` numbers of `classes`, and applies `map` to each.
@@ -455,9 +432,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::cursor::Origin;
+    use crate::format::cursor::{Origin, push_varint};
 
     const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
+
+    /// Appends `numbers`, each as the index of its class and its place there, to `out`.
+    fn encode_list(out: &mut Vec<u8>, classes: &[Class], numbers: impl ExactSizeIterator<Item = (u8, u32)> + Clone) {
+        let mut counts = vec![0u64; classes.len()];
+        numbers.clone().for_each(|(class_idx, _)| counts[usize::from(class_idx)] += 1);
+        let code = Code::for_counts(classes, &counts);
+        code.push_lens(out);
+        let part_len = numbers.len().div_ceil(NUM_STREAMS);
+        let mut numbers = numbers;
+        let streams: [Vec<u8>; NUM_STREAMS] = std::array::from_fn(|_| {
+            let mut writer = BitWriter::default();
+            for (class_idx, place) in numbers.by_ref().take(part_len) {
+                code.push(&mut writer, class_idx, place);
+            }
+            writer.finish()
+        });
+        streams.iter().for_each(|stream| push_varint(out, stream.len() as u64));
+        out.extend(streams.iter().flatten());
+    }
 
     fn encoded(numbers: &[u32]) -> Vec<u8> {
         let classes = classes_by_len();

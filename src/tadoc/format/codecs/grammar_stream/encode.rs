@@ -9,9 +9,9 @@ use crate::grammar::Grammar;
 
 use super::codes::{Event, encode_stream};
 use super::repeats::choose_repeats;
+use super::rules_written::{FIRST_USE, RulesWritten};
 use super::units::{Start, Units};
 use super::{BLOCK_LEN, Classes, MARK, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths};
-use crate::format::codecs::packed_grammar::{FIRST_USE, RulesWritten};
 
 /// Returns the position in the root at which each unit of `grammar` begins. `len_bytes` returns the
 /// length of an element's expansion. A unit ends inside a document when it has 64 KiB of text and

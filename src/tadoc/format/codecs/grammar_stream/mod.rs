@@ -56,6 +56,7 @@ mod decode;
 mod encode;
 mod partial;
 mod repeats;
+mod rules_written;
 #[cfg(test)]
 mod tests;
 mod units;

@@ -70,8 +70,8 @@ pub use context::{
     count_neighbours, kwic, kwic_segments,
 };
 pub use grep::{
-    GrepLine, GrepOptions, LineExpression, LinePattern, PathTexts, SegmentPaths, TextLead, demands_across_lines, grep,
-    grep_documents, grep_texts, has_line_ends, is_any_case_by_smart_case,
+    GrepLine, GrepOptions, LineExpression, LinePattern, MatchingLineCounter, PathTexts, SegmentPaths, TextLead,
+    demands_across_lines, grep, grep_documents, grep_texts, has_line_ends, is_any_case_by_smart_case,
 };
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;

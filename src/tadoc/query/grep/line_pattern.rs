@@ -20,6 +20,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
 use regex_automata::Input;
@@ -38,7 +39,7 @@ use crate::query::matching::candidates::TextPattern;
 use super::places::demands_from;
 
 /// Most bytes of the compiled form, the limit of the regex crate.
-const MAX_COMPILED_BYTES: usize = 10 << 20;
+pub(super) const MAX_COMPILED_BYTES: usize = 10 << 20;
 
 /// Most bytes of all expressions of a pattern together.
 const MAX_SOURCES_BYTES: usize = 1 << 20;
@@ -63,6 +64,8 @@ pub struct LineExpression<'a> {
 /// A compiled expression that selects lines.
 #[derive(Debug, Clone)]
 pub struct LinePattern {
+    /// What is compiled, no part of which matches a line end.
+    expression: Arc<Hir>,
     regex: Regex,
     demands: Vec<Vec<TextPattern>>,
     is_inverted: bool,
@@ -121,13 +124,18 @@ impl LinePattern {
         let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED_BYTES)).utf8_empty(false);
         let regex = Regex::builder().configure(config).build_from_hir(&within);
         let regex = regex.map_err(|fault| LineFault::new(&size_fault(&fault).reason))?;
-        Ok(Self { regex, demands, is_inverted: expression.is_inverted })
+        Ok(Self { expression: Arc::new(within), regex, demands, is_inverted: expression.is_inverted })
     }
 
     /// Returns the demands on a document with a selected line. Its text matches, for each entry,
     /// one of the patterns.
     pub fn demands(&self) -> &[Vec<TextPattern>] {
         &self.demands
+    }
+
+    /// Returns the expression that selected lines match, or `None` if they do not match.
+    pub(super) fn matched_expression(&self) -> Option<&Hir> {
+        (!self.is_inverted).then_some(&*self.expression)
     }
 
     /// Returns true if `line`, which has no line end, is selected.

@@ -5,6 +5,7 @@
 //! places         expression ─▶ demands: literals of which a matching line has one each
 //!                demands ─▶ bytes of a long document that a matching line overlaps
 //! lines          text of a document ─▶ matching lines with their neighbours
+//! line_counts    grammar ─▶ numbers of matching lines, by line_automaton: states of a line
 //!
 //! demands ─▶ candidates (grammar) ─┬▶ short: decode, 1 MiB at a time ─▶ lines
 //!                                  └▶ long: places (grammar) ─▶ decode around them ─▶ lines
@@ -31,6 +32,8 @@
 //! are kept, and those after it were read. Lines are numbered by counting line ends between one
 //! that is found and the next, so each byte is read twice.
 
+mod line_automaton;
+mod line_counts;
 mod line_pattern;
 mod places;
 mod texts;
@@ -50,6 +53,7 @@ use super::search::check_num_hits;
 use places::{Place, PlaceFinder};
 use texts::{JoinedSearch, LineStart};
 
+pub use line_counts::MatchingLineCounter;
 pub use line_pattern::{LineExpression, LinePattern, demands_across_lines, is_any_case_by_smart_case};
 pub use texts::{PathTexts, SegmentPaths, TextLead, has_line_ends};
 

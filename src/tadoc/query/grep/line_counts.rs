@@ -1,0 +1,450 @@
+//! Numbers of lines with a match, counted on the grammar: no text is decoded.
+//!
+//! ```text
+//! effect     of an expansion on a line in some state: the state at its end, and the lines with a match that end in it
+//!
+//! rule 9     error \n         from 0: state 0, 1 line
+//! rule 8     [9] ok \n        from 0: state 0, 1 line      from 5 (behind `no `): state 0, 1 line
+//! document   [8] [8] no [8]   1 + 1 + 1 lines; rule 9 is entered once from 0, rule 8 twice
+//! ```
+//!
+//! The effect of a rule follows from those of its elements. Effects on a line that begins with an element are found
+//! first, from the last rule to the first. An expansion in another state mostly ends its first element as there, for
+//! a separator or a letter ends what was a part of a match, and then the whole has the same effect. Between two words
+//! stands a blank that no element has, and the state in which an expansion begins is the one behind it.
+//!
+//! Cost: O(elements of the grammar) and O(bytes of its tokens), and once more for each state that matters. Memory:
+//! 4 bytes for each element and each of the first states, and more where many begin in others. A pattern with more
+//! than 254 states is not counted so ([`LineAutomaton`]), nor a rule of 2^20 such lines.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use memchr::memchr;
+use rayon::prelude::*;
+use regex_automata::hybrid::dfa::DFA;
+use rustc_hash::FxHashMap;
+
+use crate::ids::DocId;
+use crate::segment::{Corpus, Segment};
+
+use super::line_automaton::{LINE_START, LineAutomaton, MATCHED, TooLarge, compiled};
+use super::line_pattern::{LinePattern, MAX_COMPILED_BYTES};
+
+/// Number of states whose effects have a place for each element. Those of others are in a hash table, but those behind a
+/// match follow from those at the begin of a line.
+const NUM_DENSE: usize = 4;
+
+/// Counts the lines that a pattern selects.
+///
+/// ```
+/// use tadoc::Corpus;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::OpenLimits;
+/// use tadoc::query::{MatchingLineCounter, LineExpression, LinePattern};
+///
+/// # fn main() -> tadoc::Result<()> {
+/// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+/// builder.push_document("a.log", b"error: disk full\nok\nerror: fan\n")?;
+/// builder.push_document("b.log", b"no error")?;
+/// let (file, _report) = builder.finish(None)?;
+/// let (_footer, corpus) = Corpus::from_bytes("a.tadoc", &file, &OpenLimits::default())?;
+///
+/// let pattern = LinePattern::new(&LineExpression { source: "error", ..LineExpression::default() })?;
+/// let counter = MatchingLineCounter::new(&pattern).expect("no borders of words");
+/// assert_eq!(counter.count(&corpus, &[0, 1]), Some(vec![2, 1]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct MatchingLineCounter {
+    dfa: Arc<DFA>,
+}
+
+impl MatchingLineCounter {
+    /// Creates the counter of `pattern`. Returns `None` if lines must be read for it: it selects lines without a
+    /// match, it matches an empty line, or it has borders of words.
+    pub fn new(pattern: &LinePattern) -> Option<Self> {
+        let dfa = compiled(pattern.matched_expression()?, MAX_COMPILED_BYTES)?;
+        LineAutomaton::new(&dfa).ok()?;
+        Some(Self { dfa })
+    }
+
+    /// Returns the number of selected lines of each of `docs`, which ascend. Those that do not exist have none. Returns
+    /// `None` if the pattern has too many states in these documents. Segments are shared among the cores.
+    pub fn count(&self, corpus: &Corpus, docs: &[u64]) -> Option<Vec<u64>> {
+        let segments = |doc_id: u64| corpus.doc_parts(doc_id).map(|(segment_idx, _)| segment_idx);
+        let chains: Vec<&[u64]> = docs.chunk_by(|&one, &next| segments(one).last() == segments(next).next()).collect();
+        let counts = chains.par_iter().map(|docs| self.count_in_chain(corpus, docs));
+        Some(counts.collect::<Option<Vec<Vec<u64>>>>()?.concat())
+    }
+
+    fn count_in_chain(&self, corpus: &Corpus, docs: &[u64]) -> Option<Vec<u64>> {
+        let mut automaton = LineAutomaton::new(&self.dfa).ok()?;
+        let mut effects: Option<(usize, Effects<'_>)> = None;
+        let mut counts = Vec::with_capacity(docs.len());
+        for &doc_id in docs {
+            let (mut state, mut num_lines) = (LINE_START, 0u64);
+            for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+                let here = match effects.take() {
+                    Some((known, here)) if known == segment_idx => here,
+                    _ => Effects::new(&corpus.segments()[segment_idx], &mut automaton).ok()?,
+                };
+                let (_, here) = effects.insert((segment_idx, here));
+                let end = here.pass_part(&mut automaton, doc, state).ok()?;
+                state = end.state;
+                num_lines = num_lines.checked_add(end.num_lines)?;
+            }
+            counts.push(num_lines + u64::from(automaton.is_match(state)));
+        }
+        Some(counts)
+    }
+}
+
+/// Effect of an expansion on a line: bits 0 to 7 the state at its end, flags, and the number of lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Effect(u32);
+
+const ENDS_WITH_WORD: u32 = 1 << 8;
+const IS_KNOWN: u32 = 1 << 9;
+/// Flag of an expansion in which a line ends, and one if the first of these has a match.
+const HAS_LINE_END: u32 = 1 << 10;
+const FIRST_MATCHES: u32 = 1 << 11;
+const COUNT_SHIFT: u32 = 12;
+
+impl Effect {
+    #[inline]
+    fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
+    #[inline]
+    fn state(self) -> u8 {
+        self.0 as u8
+    }
+
+    #[inline]
+    fn num_lines(self) -> u64 {
+        u64::from(self.0 >> COUNT_SHIFT)
+    }
+
+    /// Returns the effect on a line in which a match was found, from that on a line that begins here.
+    #[inline]
+    fn behind_match(self) -> Self {
+        if !self.is_known() {
+            return self;
+        }
+        if self.0 & HAS_LINE_END == 0 {
+            return Self(self.0 & !0xff | u32::from(MATCHED));
+        }
+        let num_more = u32::from(self.0 & FIRST_MATCHES == 0);
+        Self((self.0 | FIRST_MATCHES) + (num_more << COUNT_SHIFT))
+    }
+}
+
+/// What is known behind some elements: a state, the flags of an effect, and the number of lines.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    state: u8,
+    flags: u32,
+    num_lines: u64,
+}
+
+impl Passed {
+    fn new(from: u8) -> Self {
+        Self { state: from, flags: 0, num_lines: 0 }
+    }
+
+    #[inline]
+    fn after_word(self) -> bool {
+        self.flags & ENDS_WITH_WORD != 0
+    }
+
+    #[inline]
+    fn pass(&mut self, effect: Effect) {
+        let first = if self.flags & HAS_LINE_END == 0 { effect.0 & (HAS_LINE_END | FIRST_MATCHES) } else { 0 };
+        self.flags = self.flags & (HAS_LINE_END | FIRST_MATCHES) | first | effect.0 & ENDS_WITH_WORD;
+        self.state = effect.state();
+        self.num_lines += effect.num_lines();
+    }
+
+    fn effect(self) -> Result<Effect, TooLarge> {
+        // One is left for a line that was matched before.
+        let num_lines = u32::try_from(self.num_lines).ok().filter(|&count| count < u32::MAX >> COUNT_SHIFT);
+        Ok(Effect(u32::from(self.state) | self.flags | IS_KNOWN | num_lines.ok_or(TooLarge)? << COUNT_SHIFT))
+    }
+}
+
+/// A rule, or a document, of which some elements are passed.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    /// The rule, and the state in which it begins.
+    element: u32,
+    from: u8,
+    /// The elements that are not passed.
+    next: usize,
+    end: usize,
+    passed: Passed,
+}
+
+impl Frame {
+    fn new(element: u32, from: u8, range: Range<usize>) -> Self {
+        Self { element, from, next: range.start, end: range.end, passed: Passed::new(from) }
+    }
+}
+
+/// Effects of the expansions of a segment.
+#[derive(Debug)]
+struct Effects<'s> {
+    segment: &'s Segment,
+    /// Effects for each of the first states, by element. Pages that are not written take no memory.
+    dense: Vec<u32>,
+    others: FxHashMap<(u8, u32), Effect>,
+    /// Rules above the one that is passed.
+    outer: Vec<Frame>,
+}
+
+impl<'s> Effects<'s> {
+    /// Finds the effects of all elements on a line that begins with them.
+    fn new(segment: &'s Segment, automaton: &mut LineAutomaton<'_>) -> Result<Self, TooLarge> {
+        let dag = &segment.dag;
+        let dense = vec![0; NUM_DENSE * dag.num_elements()];
+        let mut effects = Self { segment, dense, others: FxHashMap::default(), outer: Vec::new() };
+        for token in 0..dag.num_terminals() {
+            effects.follow(automaton, token, LINE_START)?;
+        }
+        // A rule refers to rules behind it. The root is no element of any.
+        for rule in (dag.num_terminals() + 1..dag.num_elements() as u32).rev() {
+            let Some(rule_id) = dag.rule_of(rule) else { continue };
+            let end = effects.pass_all(automaton, Frame::new(rule, LINE_START, dag.rule_range(rule_id)))?;
+            effects.keep(rule, LINE_START, end.effect()?);
+        }
+        Ok(effects)
+    }
+
+    /// Passes part `doc` of a document, which begins in the state `from`.
+    fn pass_part(&mut self, automaton: &mut LineAutomaton<'_>, doc: DocId, from: u8) -> Result<Passed, TooLarge> {
+        let root = self.segment.dag.num_terminals();
+        self.pass_all(automaton, Frame::new(root, from, self.segment.dag.doc_range(doc)))
+    }
+
+    /// Passes all elements of `whole`.
+    fn pass_all(&mut self, automaton: &mut LineAutomaton<'_>, whole: Frame) -> Result<Passed, TooLarge> {
+        let dag = &self.segment.dag;
+        self.outer.clear();
+        let mut frame = whole;
+        loop {
+            if self.pass_known(automaton, &mut frame) {
+                let Some(parent) = self.outer.pop() else { return Ok(frame.passed) };
+                self.keep(frame.element, frame.from, frame.passed.effect()?);
+                frame = parent;
+                continue;
+            }
+            let element = dag.grammar().symbols[frame.next];
+            let follows_blank = frame.passed.after_word() && dag.begins_with_word(element);
+            let state = frame.passed.state;
+            let from = if follows_blank { automaton.next(state, b' ')? } else { state };
+            let Some(rule_id) = dag.rule_of(element) else {
+                self.follow(automaton, element, from)?;
+                continue;
+            };
+            let token = self.first_token(element);
+            if !self.known(token, from).is_known() {
+                self.follow(automaton, token, from)?;
+            }
+            if from != LINE_START && self.known(token, from) == self.known(token, LINE_START) {
+                // Behind its first token the rule is as at the begin of a line.
+                self.keep(element, from, self.known(element, LINE_START));
+                continue;
+            }
+            self.outer.push(frame);
+            frame = Frame::new(element, from, dag.rule_range(rule_id));
+        }
+    }
+
+    /// Passes the elements of `frame` whose effects are known. Returns true if these are all.
+    fn pass_known(&self, automaton: &LineAutomaton<'_>, frame: &mut Frame) -> bool {
+        let dag = &self.segment.dag;
+        let symbols = &dag.grammar().symbols[frame.next..frame.end];
+        let mut passed = frame.passed;
+        let mut num_passed = 0;
+        for &element in symbols {
+            let mut from = passed.state;
+            if passed.after_word() {
+                let behind = automaton.known_next(from, b' ');
+                let follows_blank = behind != from && dag.begins_with_word(element);
+                from = if follows_blank { behind } else { from };
+            }
+            let effect = self.known(element, from);
+            if !effect.is_known() {
+                break;
+            }
+            passed.pass(effect);
+            num_passed += 1;
+        }
+        frame.next += num_passed;
+        frame.passed = passed;
+        frame.next == frame.end
+    }
+
+    /// Returns the first token of an expansion.
+    fn first_token(&self, mut element: u32) -> u32 {
+        let dag = &self.segment.dag;
+        while let Some(rule_id) = dag.rule_of(element) {
+            element = dag.grammar().symbols[dag.rule_range(rule_id).start];
+        }
+        element
+    }
+
+    /// Finds the effect of a token on a line in the state `from`.
+    fn follow(&mut self, automaton: &mut LineAutomaton<'_>, token: u32, from: u8) -> Result<(), TooLarge> {
+        let bytes = self.segment.dictionary.get(token);
+        let (mut passed, mut rest) = (Passed::new(from), bytes);
+        while let Some(at) = memchr(b'\n', rest) {
+            let state = automaton.follow(passed.state, &rest[..at])?;
+            let has_match = automaton.is_match(state);
+            let first = if has_match { HAS_LINE_END | FIRST_MATCHES } else { HAS_LINE_END };
+            passed.flags |= if passed.flags & HAS_LINE_END == 0 { first } else { 0 };
+            passed.num_lines += u64::from(has_match);
+            passed.state = LINE_START;
+            rest = &rest[at + 1..];
+        }
+        passed.state = automaton.follow(passed.state, rest)?;
+        passed.flags |= if token < self.segment.dag.num_words() { ENDS_WITH_WORD } else { 0 };
+        self.keep(token, from, passed.effect()?);
+        Ok(())
+    }
+
+    /// Returns the effect of `element` on a line in the state `from`, if it was kept.
+    #[inline]
+    fn known(&self, element: u32, from: u8) -> Effect {
+        if from == MATCHED {
+            return self.known(element, LINE_START).behind_match();
+        }
+        let from_idx = usize::from(from);
+        if from_idx < NUM_DENSE {
+            Effect(self.dense[from_idx * self.segment.dag.num_elements() + element as usize])
+        } else {
+            self.others.get(&(from, element)).copied().unwrap_or_default()
+        }
+    }
+
+    fn keep(&mut self, element: u32, from: u8, effect: Effect) {
+        let from_idx = usize::from(from);
+        if from_idx < NUM_DENSE {
+            self.dense[from_idx * self.segment.dag.num_elements() + element as usize] = effect.0;
+        } else {
+            self.others.insert((from, element), effect);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::build::{CorpusBuilder, IngestOptions};
+    use crate::format::OpenLimits;
+    use crate::query::{GrepOptions, LineExpression, SearchOptions, grep};
+    use crate::text::TokenizerProfile;
+
+    use super::*;
+
+    /// Patterns that touch words, blanks between words, separators, line ends and bytes that are no text.
+    const PATTERNS: [&str; 24] = [
+        "a",
+        "b a",
+        " a",
+        "a ",
+        "a b|c",
+        "ab",
+        "a.c",
+        "a.*c",
+        "^a",
+        "a$",
+        "^a b$",
+        "a[^b]*c",
+        "(?i)A B",
+        "a  b",
+        "[,;] a",
+        ",",
+        "é",
+        "(?-u:\\xff)",
+        "a(b|c)+ a",
+        "\\w+ \\w+ \\w+",
+        "b\\r$",
+        "a{3}",
+        "\\pL,",
+        "[^a]b",
+    ];
+    const PIECES: [&[u8]; 14] =
+        [b"a", b"b", b"c", b"ab", b"A", b" ", b"  ", b"\n", b"\r\n", b",", b"; ", "é".as_bytes(), b"\xff", b"\n\n"];
+
+    fn corpus_for(texts: &[Vec<u8>], profile: TokenizerProfile, block_bytes: usize) -> Corpus {
+        let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
+        let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+        texts.iter().for_each(|text| builder.push_document("a", text).unwrap());
+        let (file, _) = builder.finish(None).unwrap();
+        Corpus::from_bytes("a", &file, &OpenLimits::default()).unwrap().1
+    }
+
+    fn pattern_for(source: &str) -> LinePattern {
+        LinePattern::new(&LineExpression { source, ..LineExpression::default() }).unwrap()
+    }
+
+    /// Counts the lines of each document by reading them.
+    fn counts_by_reading(corpus: &Corpus, pattern: &LinePattern) -> Vec<u64> {
+        let mut counts = vec![0; corpus.num_docs() as usize];
+        let search = SearchOptions { max_hits: u64::MAX, ..SearchOptions::default() };
+        let options = GrepOptions { search, ..GrepOptions::default() };
+        grep(corpus, pattern, &options, &mut |line| {
+            counts[line.doc_id as usize] += 1;
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+        counts
+    }
+
+    fn check(corpus: &Corpus, source: &str) {
+        let pattern = pattern_for(source);
+        let docs: Vec<u64> = (0..corpus.num_docs()).collect();
+        let counter = MatchingLineCounter::new(&pattern).unwrap();
+        assert_eq!(counter.count(corpus, &docs).unwrap(), counts_by_reading(corpus, &pattern), "{source}");
+    }
+
+    #[test]
+    fn patterns_of_empty_lines_and_of_borders_of_words_are_not_counted() {
+        for source in ["", "^$", "a*", r"\ba", r"a|\b"] {
+            assert!(MatchingLineCounter::new(&pattern_for(source)).is_none(), "{source}");
+        }
+        let expression = LineExpression { source: "a", is_inverted: true, ..LineExpression::default() };
+        assert!(MatchingLineCounter::new(&LinePattern::new(&expression).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_pattern_with_many_states_is_not_counted() {
+        let text: String =
+            (0..4_000u32).map(|at| ["ab ", "a ", "b "][(at.wrapping_mul(0x9E37_79B1) >> 20) as usize % 3]).collect();
+        let corpus = corpus_for(&[text.into_bytes()], TokenizerProfile::Word, 1 << 20);
+        let counter = MatchingLineCounter::new(&pattern_for("a.{12}c")).unwrap();
+        assert_eq!(counter.count(&corpus, &[0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_those_of_reading(
+            docs in prop::collection::vec(prop::collection::vec(0..PIECES.len(), 0..60), 1..8),
+            times in 1usize..6,
+            profile in 0..TokenizerProfile::ALL.len(),
+            block_bytes in prop_oneof![Just(1usize << 20), 3usize..200],
+        ) {
+            let text = |pieces: &Vec<usize>| {
+                let pieces: Vec<u8> = pieces.iter().flat_map(|&at| PIECES[at].iter().copied()).collect();
+                pieces.repeat(times)
+            };
+            let texts: Vec<Vec<u8>> = docs.iter().map(text).collect();
+            let corpus = corpus_for(&texts, TokenizerProfile::ALL[profile], block_bytes);
+            PATTERNS.iter().for_each(|source| check(&corpus, source));
+        }
+    }
+}

@@ -130,9 +130,12 @@ def compare(arguments, folder, temp, grep):
         explain = [*commands["indexed"][:-1], f"EXPLAIN ANALYZE {commands['indexed'][-1]}"]
         read = f"{bytes_read(explain) / sizes['indexed']:.3f}"
         print_row(name, commands, arguments.runs, read)
-    for name, pattern in (("grep -c, rare word", rare), ("grep -c, frequent pair", pair)):
-        commands = {layout: [arguments.tadoc, "grep", "-c", pattern, file] for layout, file in files.items()}
-        print_row(name, commands | peers(pattern, packed, documents, grep), arguments.runs)
+    patterns = [("-c, rare word", "-c", rare), ("-c, frequent pair", "-c", pair), ("-l, frequent pair", "-l", pair),
+                ("-n, phrase", "-n", phrase), ("-n, frequent pair", "-n", pair)]
+    patterns += [("-c, alternation", "-c", "error|fail")] if grep[0] == "rg" else []
+    for name, flag, pattern in patterns:
+        commands = {layout: [arguments.tadoc, "grep", flag, pattern, file] for layout, file in files.items()}
+        print_row(f"grep {name}", commands | peers(pattern, packed, documents, grep), arguments.runs)
     commands = {layout: [arguments.tadoc, "cat", file, "--all"] for layout, file in files.items()}
     print_row("cat --all", {**commands, "peer": ["zstd", "-dcq", "--long=27", packed]}, arguments.runs)
     print()

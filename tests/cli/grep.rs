@@ -147,6 +147,16 @@ fn json_has_every_match() {
 }
 
 #[test]
+fn json_has_the_replacement_of_each_match() {
+    let folder = corpus();
+    let text = found(&folder, &["--json", "-r", "<$0>", "a?nd", "c.tadoc"]);
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let first = &lines[1]["data"];
+    assert_eq!((&first["lines"]["text"], &first["line_number"]), (&"and more\n".into(), &4.into()));
+    assert_eq!(first["submatches"][0]["replacement"]["text"], "<and>");
+}
+
+#[test]
 fn json_ends_with_a_summary_even_without_a_line() {
     let folder = corpus();
     let ran = folder.run(&["grep", "--json", "nowhere", "c.tadoc"]);

@@ -252,7 +252,7 @@ pub struct Arguments {
     #[arg(long, help_heading = MODES)]
     include_zero: bool,
 
-    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends, but with -U, and documents that
+    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends, but with -U and -r, and documents that
     /// cannot match are no searches
     #[arg(
         long,
@@ -333,8 +333,25 @@ impl Arguments {
     pub fn needs_whole_texts(&self) -> bool {
         let is_short = matches!(self.format(), Format::Paths | Format::Counts) || self.quiet;
         let is_cut = self.max_columns.is_some_and(|most| most > 0) || self.trim;
-        let changes_lines = self.replace.is_some() || self.passthru || is_cut;
-        self.multiline || self.crlf || changes_lines && !is_short && !self.json
+        // JSON has the lines as they are.
+        let changes_lines = self.replace.is_some() || !self.json && (self.passthru || is_cut);
+        self.multiline || self.crlf || changes_lines && !is_short
+    }
+
+    /// Returns true if the output has nothing of the lines but their number, or if there is one.
+    pub fn shows_only_counts(&self) -> bool {
+        match self.format() {
+            _ if self.quiet => false,
+            Format::Paths => true,
+            Format::Counts => !self.only_matching && !self.count_matches && self.max_count.is_none(),
+            Format::Lines | Format::Headings | Format::Json => false,
+        }
+    }
+
+    /// Returns true if the output has the text of all lines, and nothing of the texts without a line.
+    pub fn shows_all_lines(&self) -> bool {
+        let has_lines = matches!(self.format(), Format::Lines | Format::Headings);
+        has_lines && !self.quiet && self.max_count.is_none()
     }
 
     /// Returns true if the output has the paths without a line, too, or only these.
@@ -366,19 +383,15 @@ impl Arguments {
         let is_count = self.count || self.count_matches;
         let is_list = self.files_with_matches || self.files_without_match;
         let is_short = is_count || is_list || self.quiet;
-        let around = if is_short { Some(0) } else { self.context };
-        let lines = |side: Option<usize>| if is_short { 0 } else { side.or(around).unwrap_or(0) };
+        let (before, after) = self.context();
+        // Lines behind the last one are counted if they match.
+        let needs_after = !is_short || is_count && self.max_count.is_some();
         let max_lines = (is_list || self.quiet).then_some(1);
         let max_lines = [max_lines, self.max_count].into_iter().flatten().min();
         GrepOptions {
             search: SearchOptions { max_hits: u64::MAX, ..SearchOptions::default() },
-            before: lines(self.before_context),
-            after: if is_count && self.max_count.is_some() {
-                // Lines behind the last one are counted if they match.
-                self.after_context.or(self.context).unwrap_or(0)
-            } else {
-                lines(self.after_context)
-            },
+            before: if is_short { 0 } else { before },
+            after: if needs_after { after } else { 0 },
             max_lines_per_doc: max_lines.unwrap_or(u64::MAX),
             ..GrepOptions::default()
         }

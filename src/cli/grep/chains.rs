@@ -95,13 +95,16 @@ impl Joins {
         }
     }
 
-    /// Reads the paths of a chain alone, and returns its texts.
+    /// Returns the texts of a chain of `chains`, whose paths are read again if they are many.
     ///
     /// # Errors
     /// The file cannot be read or is damaged.
-    pub fn texts_of_paths(file: &CorpusFile, chain: &[Meta<'_>]) -> Outcome<PathTexts> {
-        let paths = chain.iter().map(|&meta| paths_of(file, meta)).collect::<Outcome<Vec<_>>>()?;
-        Ok(texts_of(chain, &paths))
+    pub fn texts_of_paths(&self, chain: usize, file: &CorpusFile, chains: &[&[Meta<'_>]]) -> Outcome<PathTexts> {
+        if let Some(paths) = &self.ends[chain].paths {
+            return Ok(texts_of(chains[chain], paths));
+        }
+        let paths = chains[chain].iter().map(|&meta| paths_of(file, meta)).collect::<Outcome<Vec<_>>>()?;
+        Ok(texts_of(chains[chain], &paths))
     }
 
     /// Returns the number of documents of the last text of a chain.

@@ -9,13 +9,15 @@
 //! A line has the number that it has in the text of its path: documents of one path are its lines and records,
 //! in order. So the output is that of ripgrep on the files from which the corpus was made.
 //!
-//! Only the segments and documents that may match are opened and decoded. Memory is that of as many
+//! Only the segments and documents that may match are opened and decoded. With `-c` and `-l` lines are counted on the
+//! grammar and nothing is decoded, and so are those of a phrase, to leave out documents without a line. Memory is that of as many
 //! segments as there are cores, and of the text of their tasks. A document that is longer than
 //! 16 MiB is written while it is searched. If a path comes back in a later segment after another one, memory is
 //! that of all segments that may match.
 
 mod arguments;
 mod chains;
+mod locations;
 mod open_chain;
 mod output;
 mod paths;
@@ -32,10 +34,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use tadoc::query::{LineExpression, LinePattern, is_any_case_by_smart_case};
+use tadoc::query::{LineExpression, LinePattern, MatchingLineCounter, TextPattern, is_any_case_by_smart_case};
 use tadoc_session::{BlockingResolver, Failure, Outcome};
 
 pub use self::arguments::Arguments;
+use self::locations::CorpusSearch;
+use self::open_chain::Counter;
 use self::output::Output;
 use self::paths::Paths;
 use self::printer::{Format, Printer, Statistics, Style};
@@ -147,7 +151,11 @@ impl<'a> Command<'a> {
             Way::None => (ControlFlow::Continue(()), Some(HashMap::new())),
             Way::Lines(pattern) => {
                 let prefix = place.prefix.to_owned();
-                let asked = Asked { pattern, style, options: arguments.options(), selection, prefix };
+                let suffices = arguments.shows_only_counts();
+                let is_worth = suffices || arguments.shows_all_lines() && is_phrase(pattern.demands());
+                let counted = is_worth.then(|| MatchingLineCounter::new(pattern)).flatten();
+                let counter = counted.as_ref().map(|lines| Counter { lines, suffices });
+                let asked = Asked { pattern, style, options: arguments.options(), selection, prefix, counter };
                 let mut printer = Printer::new(style, pattern);
                 printer.found = found;
                 let mut search = Search::new(asked, printer, output);
@@ -170,4 +178,11 @@ impl<'a> Command<'a> {
         paths.write(style, arguments.files, &found, output)?;
         Ok(if output.is_complete() { ControlFlow::Break(()) } else { flow })
     }
+}
+
+/// Returns true if each line has one of several texts of two words or more. Documents often have these words apart.
+fn is_phrase(demands: &[Vec<TextPattern>]) -> bool {
+    let num_words = |text: &String| text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count();
+    let has_phrase = |pattern: &TextPattern| pattern.fragments.iter().any(|text| num_words(text) > 1);
+    demands.iter().any(|patterns| patterns.iter().all(has_phrase))
 }

@@ -7,7 +7,7 @@
 //! A chain without a chosen path is left out before its dictionary is read. Memory: that of one chain.
 
 use tadoc::Corpus;
-use tadoc::query::{TextPattern, documents_for_demands, has_line_ends};
+use tadoc::query::{MatchingLineCounter, TextPattern, documents_for_demands, has_line_ends};
 use tadoc_session::{CorpusFile, Outcome};
 
 use super::selection::Selection;
@@ -20,6 +20,16 @@ pub struct Wanted<'a> {
     pub demands: &'a [Vec<TextPattern>],
     /// Conditions on the path, if there are some.
     pub selection: Option<&'a Selection>,
+    /// Counts the lines, if that tells all that is shown, or documents without a line.
+    pub counter: Option<Counter<'a>>,
+}
+
+/// Counts the lines of documents, without their text.
+#[derive(Clone, Copy)]
+pub struct Counter<'a> {
+    pub lines: &'a MatchingLineCounter,
+    /// True if nothing of the lines is shown but their number, or if there is one.
+    pub suffices: bool,
 }
 
 impl Wanted<'_> {
@@ -27,6 +37,14 @@ impl Wanted<'_> {
     pub fn candidates(&self, corpus: &Corpus) -> Vec<u64> {
         let candidates = documents_for_demands(corpus, self.demands);
         self.chosen(corpus, candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect()))
+    }
+
+    /// Counts the lines of `docs`, if that is worth it. Returns those that have some, and the numbers if they suffice.
+    pub fn counted(&self, corpus: &Corpus, docs: Vec<u64>) -> (Vec<u64>, Option<Vec<u64>>) {
+        let Some(counter) = self.counter else { return (docs, None) };
+        let Some(counts) = counter.lines.count(corpus, &docs) else { return (docs, None) };
+        let (docs, counts) = docs.into_iter().zip(counts).filter(|&(_, count)| count > 0).unzip();
+        (docs, Some(counts).filter(|_| counter.suffices))
     }
 
     /// Returns those of `docs` whose paths are chosen. Successive documents of one path are compared once.
@@ -69,6 +87,8 @@ pub struct OpenChain {
     pub has_line_ends: bool,
     /// The chain and the documents that may have a line, if there may be some.
     pub corpus: Option<(Corpus, Vec<u64>)>,
+    /// The number of lines of each of these documents, if they were counted. Each has some.
+    pub counts: Option<Vec<u64>>,
 }
 
 impl OpenChain {
@@ -81,13 +101,13 @@ impl OpenChain {
         let demands = wanted.demands;
         let chosen = chain.iter().map(|&meta| wanted.chosen_in(file, meta)).collect::<Outcome<Vec<_>>>()?;
         if chosen.iter().all(|docs| docs.as_ref().is_some_and(Vec::is_empty)) {
-            return Ok(Self { has_line_ends: true, corpus: None });
+            return Ok(Self { has_line_ends: true, corpus: None, counts: None });
         }
         let read = read_words(file, chain)?;
         let has_line_ends = read.iter().any(|(_, dictionary)| has_line_ends(dictionary));
         // All segments of a chain are needed, or none.
         if !are_needed(file, demands, &read).contains(&true) {
-            return Ok(Self { has_line_ends, corpus: None });
+            return Ok(Self { has_line_ends, corpus: None, counts: None });
         }
         let with_segments = |segments| Corpus::new(file.footer.profile, segments);
         let chosen = chosen.into_iter().next().flatten();
@@ -99,15 +119,12 @@ impl OpenChain {
             Ok([alone]) => Some((with_segments(read_rest(file, vec![alone])?), None)),
             Err(read) => Some((with_segments(read_rest(file, read)?), None)),
         };
-        let corpus = corpus.map(|(corpus, docs)| {
-            let docs = docs.unwrap_or_else(|| wanted.candidates(&corpus));
-            (corpus, docs)
-        });
-        if let Some((corpus, docs)) = &corpus
-            && docs.len() as u64 == corpus.num_docs()
-        {
+        let Some((corpus, docs)) = corpus else { return Ok(Self { has_line_ends, corpus: None, counts: None }) };
+        let docs = docs.unwrap_or_else(|| wanted.candidates(&corpus));
+        let (docs, counts) = wanted.counted(&corpus, docs);
+        if counts.is_none() && docs.len() as u64 == corpus.num_docs() {
             corpus.segments().iter().for_each(|segment| segment.prepare_to_decode_all());
         }
-        Ok(Self { has_line_ends, corpus })
+        Ok(Self { has_line_ends, corpus: Some((corpus, docs)), counts })
     }
 }

@@ -398,6 +398,12 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Adds a number of selected lines, whose text is not shown.
+    pub fn add_count(&mut self, num_lines: u64) {
+        self.progress.num_counted += num_lines;
+        self.progress.num_lines += num_lines;
+    }
+
     /// Adds what a task printed of the current text.
     pub fn join(&mut self, mut part: Part) {
         let num_left = self.num_left();

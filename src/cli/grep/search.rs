@@ -9,20 +9,19 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::query::{GrepOptions, LinePattern, PathTexts, TextLead, grep_texts};
 use tadoc::read::document_len_bytes;
-use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Outcome};
+use tadoc_session::{CorpusFile, Outcome};
 
 use super::chains::{Joins, Leads, Needs, Whole, open};
-use super::open_chain::{OpenChain, Wanted};
+use super::locations::CorpusSearch;
+use super::open_chain::{Counter, OpenChain, Wanted};
 use super::output::Output;
 use super::printer::{Format, Part, Printer, Statistics, Style};
 use super::selection::Selection;
-use crate::living::Living;
 use crate::tasks::{Meta, Task, for_each_ahead, metas_of, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.
@@ -56,6 +55,8 @@ pub struct Asked<'a> {
     pub selection: Option<&'a Selection>,
     /// Text in front of each path.
     pub prefix: String,
+    /// Counts the lines of a chain, if that saves their text.
+    pub counter: Option<Counter<'a>>,
 }
 
 /// A search at one location.
@@ -85,58 +86,12 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Search<'_> {
-    /// Writes the lines at `location`. Breaks when the output needs no more.
-    ///
-    /// # Errors
-    /// Nothing is at `location`, it cannot be read, or it is damaged.
-    pub fn location(
-        &mut self,
-        resolver: &BlockingResolver,
-        location: &Path,
-        version: Option<u64>,
-    ) -> Outcome<ControlFlow<()>> {
-        match resolver.corpora(location, version)? {
-            Corpora::Living(store) => {
-                let living = Living { store, resolver: resolver.clone() };
-                let living = living.corpus(&living.version(version)?)?;
-                let corpus = living.snapshot()?;
-                let texts = PathTexts::without(&corpus, &|doc_id| living.is_dropped(doc_id));
-                self.all(&corpus, texts)
-            }
-            Corpora::Files(files) => {
-                for file in files {
-                    if self.file(&file.open()?)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            }
-        }
-    }
-
-    /// Returns the work of the search.
-    pub fn statistics(&self) -> Statistics {
-        let Statistics { searches, bytes_searched, .. } = self.searched;
-        Statistics { searches, bytes_searched, ..self.printer.statistics() }
-    }
-
-    fn needs(&self) -> Needs {
-        let is_json = self.asked.style.format == Format::Json;
-        let shows_lines = !matches!(self.asked.style.format, Format::Paths | Format::Counts);
-        let style = self.asked.style;
-        Needs {
-            numbers: is_json || shows_lines && (style.has_numbers || style.has_context),
-            offsets: is_json || shows_lines && style.has_offsets,
-            before: self.asked.options.before,
-        }
-    }
-
-    /// Writes the lines of a corpus that is all there is.
-    fn all(&mut self, corpus: &Corpus, texts: PathTexts) -> Outcome<ControlFlow<()>> {
-        let docs = self.asked.wanted().candidates(corpus);
+impl CorpusSearch for Search<'_> {
+    fn whole_corpus(&mut self, corpus: &Corpus, texts: PathTexts) -> Outcome<ControlFlow<()>> {
+        let wanted = self.asked.wanted();
+        let (docs, counts) = wanted.counted(corpus, wanted.candidates(corpus));
         let texts = if docs.is_empty() { texts } else { self.needs().count(texts, corpus)? };
-        let flow = self.corpus(corpus, &texts, docs)?;
+        let flow = self.lines(corpus, &texts, docs, counts)?;
         self.end()?;
         Ok(flow)
     }
@@ -155,7 +110,7 @@ impl Search<'_> {
                 self.pass(&in_file, chain, None)?;
                 None
             } else {
-                self.chain(&mut in_file, chain, open.corpus)?
+                self.chain(&mut in_file, chain, open)?
             };
             chain += 1;
             flow = end.unwrap_or(flow);
@@ -163,6 +118,25 @@ impl Search<'_> {
         })?;
         self.end()?;
         Ok(if is_done.is_break() { flow } else { ControlFlow::Continue(()) })
+    }
+}
+
+impl Search<'_> {
+    /// Returns the work of the search.
+    pub fn statistics(&self) -> Statistics {
+        let Statistics { searches, bytes_searched, .. } = self.searched;
+        Statistics { searches, bytes_searched, ..self.printer.statistics() }
+    }
+
+    fn needs(&self) -> Needs {
+        let is_json = self.asked.style.format == Format::Json;
+        let shows_lines = !matches!(self.asked.style.format, Format::Paths | Format::Counts);
+        let style = self.asked.style;
+        Needs {
+            numbers: is_json || shows_lines && (style.has_numbers || style.has_context),
+            offsets: is_json || shows_lines && style.has_offsets,
+            before: self.asked.options.before,
+        }
     }
 
     /// Returns true if the output needs nothing of documents without a line.
@@ -173,13 +147,9 @@ impl Search<'_> {
 
     /// Writes the lines of a chain, which is open, with the documents that may have one, if it may have some.
     /// Returns the flow if the file is done.
-    fn chain(
-        &mut self,
-        in_file: &mut InFile<'_>,
-        chain: usize,
-        open: Option<(Corpus, Vec<u64>)>,
-    ) -> Outcome<Option<ControlFlow<()>>> {
-        let (corpus, docs) = open.unzip();
+    fn chain(&mut self, in_file: &mut InFile<'_>, chain: usize, open: OpenChain) -> Outcome<Option<ControlFlow<()>>> {
+        let OpenChain { corpus, counts, .. } = open;
+        let (corpus, docs) = corpus.unzip();
         let docs = docs.unwrap_or_default();
         let Some(corpus) = corpus.as_ref().filter(|_| !docs.is_empty()) else {
             self.pass(in_file, chain, corpus.as_ref())?;
@@ -187,7 +157,7 @@ impl Search<'_> {
         };
         if in_file.chains.len() == 1 {
             let texts = self.needs().count(PathTexts::new(corpus), corpus)?;
-            return self.corpus(corpus, &texts, docs).map(Some);
+            return self.lines(corpus, &texts, docs, counts).map(Some);
         }
         let InFile { file, chains, joins, leads } = in_file;
         let joins = match joins {
@@ -196,8 +166,9 @@ impl Search<'_> {
         };
         if joins.comes_back {
             let whole = Whole::open(file, chains, self.asked.wanted(), self.needs())?;
-            let docs = self.asked.wanted().candidates(&whole.corpus);
-            return self.corpus(&whole.corpus, &whole.texts, docs).map(Some);
+            let wanted = self.asked.wanted();
+            let (docs, counts) = wanted.counted(&whole.corpus, wanted.candidates(&whole.corpus));
+            return self.lines(&whole.corpus, &whole.texts, docs, counts).map(Some);
         }
         let mut texts = joins.texts(chain, chains, corpus);
         let goes_on_from_before = joins.goes_on_from_before(chain);
@@ -215,7 +186,7 @@ impl Search<'_> {
             self.go_on(corpus, &texts)?;
         }
         self.begun = self.is_open.then_some(0);
-        let flow = self.corpus(corpus, &texts, docs)?;
+        let flow = self.lines(corpus, &texts, docs, counts)?;
         self.is_open = goes_on && self.begun.is_some_and(|begun| begun + 1 == texts.len());
         if !self.is_open {
             self.end()?;
@@ -267,8 +238,18 @@ impl Search<'_> {
         self.is_open && !is_json && !self.is_wanted() && self.printer.num_missing_after(self.asked.options.after) == 0
     }
 
-    /// Writes the lines of `docs`. Breaks when the output needs no more.
-    fn corpus(&mut self, corpus: &Corpus, texts: &PathTexts, docs: Vec<u64>) -> Outcome<ControlFlow<()>> {
+    /// Writes the lines of `docs`, or the numbers of them if each has one of `counts`. Breaks when the output needs no
+    /// more.
+    fn lines(
+        &mut self,
+        corpus: &Corpus,
+        texts: &PathTexts,
+        docs: Vec<u64>,
+        counts: Option<Vec<u64>>,
+    ) -> Outcome<ControlFlow<()>> {
+        if let Some(counts) = counts {
+            return self.counts(corpus, texts, docs, &counts);
+        }
         let docs = texts.in_order(docs);
         if self.asked.style.format == Format::Json {
             self.note_searched(corpus, texts, &docs)?;
@@ -294,6 +275,29 @@ impl Search<'_> {
                 return Ok(ControlFlow::Break(()));
             }
             (rest, wave_bytes) = (behind, wave_bytes.saturating_mul(WAVE_GROWTH));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Writes the number of lines of each of `docs`, which ascend. Breaks when the output needs no more.
+    fn counts(
+        &mut self,
+        corpus: &Corpus,
+        texts: &PathTexts,
+        docs: Vec<u64>,
+        counts: &[u64],
+    ) -> Outcome<ControlFlow<()>> {
+        for doc in texts.in_order(docs.clone()) {
+            let Some(text) = texts.text_for(doc) else { continue };
+            self.begin(corpus, texts, text, doc)?;
+            let count = docs.binary_search(&doc).map_or(0, |at| counts[at]);
+            self.printer.add_count(count);
+            if self.printer.text().len() >= FLUSH_BYTES {
+                self.write()?;
+            }
+            if self.output.is_complete() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -394,7 +398,7 @@ impl Search<'_> {
 impl<'a> Asked<'a> {
     /// Returns the conditions on a document with a line.
     fn wanted(&self) -> Wanted<'a> {
-        Wanted { demands: self.pattern.demands(), selection: self.selection }
+        Wanted { demands: self.pattern.demands(), selection: self.selection, counter: self.counter }
     }
 }
 

@@ -26,16 +26,16 @@ use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::query::{LineExpression, LinePattern, PathTexts, TextPattern, demands_across_lines};
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract_into};
-use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome};
+use tadoc_session::{CorpusFile, Failure, Outcome};
 use termcolor::Buffer;
 
 use super::arguments::Arguments;
 use super::chains::{Joins, Needs, Whole};
+use super::locations::CorpusSearch;
 use super::open_chain::{OpenChain, Wanted};
 use super::output::Output;
 use super::printer::{Format, Statistics, Style};
 use super::selection::Selection;
-use crate::living::Living;
 use crate::tasks::{LONG_BYTES, Meta, for_each_ahead, metas_of, num_at_once, path_of};
 
 /// Bytes of texts for each task that are searched together, and bytes of a long document that are decoded together.
@@ -334,40 +334,7 @@ pub struct WholeSearch<'a> {
     pub statistics: Statistics,
 }
 
-impl WholeSearch<'_> {
-    /// Writes the lines at `location`. Breaks when the output needs no more.
-    ///
-    /// # Errors
-    /// Nothing is at `location`, it cannot be read, or it is damaged.
-    pub fn location(
-        &mut self,
-        resolver: &BlockingResolver,
-        location: &Path,
-        version: Option<u64>,
-    ) -> Outcome<ControlFlow<()>> {
-        match resolver.corpora(location, version)? {
-            Corpora::Living(store) => {
-                let living = Living { store, resolver: resolver.clone() };
-                let living = living.corpus(&living.version(version)?)?;
-                let corpus = living.snapshot()?;
-                let texts = PathTexts::without(&corpus, &|doc_id| living.is_dropped(doc_id));
-                self.all(&corpus, &texts)
-            }
-            Corpora::Files(files) => {
-                for file in files {
-                    if self.file(&file.open()?)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            }
-        }
-    }
-
-    fn wanted(&self, texts: &PathTexts) -> Wanted<'_> {
-        Wanted { demands: self.engine.demands_in(texts), selection: self.selection }
-    }
-
+impl CorpusSearch for WholeSearch<'_> {
     fn file(&mut self, file: &CorpusFile) -> Outcome<ControlFlow<()>> {
         let metas = metas_of(file);
         let chains: Vec<&[Meta<'_>]> = metas.chunk_by(|_, (_, next)| next.continues).collect();
@@ -375,16 +342,17 @@ impl WholeSearch<'_> {
         if !joins.are_apart() {
             // Nothing is known of lines in texts that are not read, so all are.
             let needs = Needs { numbers: true, offsets: true, before: 1 };
-            let wanted = Wanted { demands: &[], selection: self.selection };
+            let wanted = Wanted { demands: &[], selection: self.selection, counter: None };
             let whole = Whole::open(file, &chains, wanted, needs)?;
-            return self.all(&whole.corpus, &whole.texts);
+            return self.whole_corpus(&whole.corpus, whole.texts);
         }
         let (engine, selection) = (self.engine, self.selection);
-        let open = chains.iter().map(|&chain| {
+        let (joins, chains) = (&joins, &chains);
+        let open = chains.iter().enumerate().map(|(number, &chain)| {
             move || {
-                let texts = Joins::texts_of_paths(file, chain)?;
+                let texts = joins.texts_of_paths(number, file, chains)?;
                 let is_joined = (0..texts.len()).any(|text| texts.is_joined(text));
-                let wanted = Wanted { demands: engine.demands_in(&texts), selection };
+                let wanted = Wanted { demands: engine.demands_in(&texts), selection, counter: None };
                 OpenChain::read(file, chain, wanted, !is_joined)
             }
         });
@@ -394,10 +362,15 @@ impl WholeSearch<'_> {
         })
     }
 
-    /// Writes the lines of a corpus that is all there is.
-    fn all(&mut self, corpus: &Corpus, texts: &PathTexts) -> Outcome<ControlFlow<()>> {
-        let docs = self.wanted(texts).candidates(corpus);
-        self.corpus(corpus, texts, docs)
+    fn whole_corpus(&mut self, corpus: &Corpus, texts: PathTexts) -> Outcome<ControlFlow<()>> {
+        let docs = self.wanted(&texts).candidates(corpus);
+        self.corpus(corpus, &texts, docs)
+    }
+}
+
+impl WholeSearch<'_> {
+    fn wanted(&self, texts: &PathTexts) -> Wanted<'_> {
+        Wanted { demands: self.engine.demands_in(texts), selection: self.selection, counter: None }
     }
 
     /// Writes the lines of the texts of `docs`. Breaks when the output needs no more.

@@ -17,7 +17,8 @@
 //! of this crate.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
@@ -33,13 +34,13 @@ use object_store::ClientOptions;
 #[cfg(feature = "http")]
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::corpora::glob::{Glob, split_glob};
 use crate::corpora::local_files::{self, DiskFile, FoundFile, VERSION_EXTENSION, VERSIONS, disk_path};
 use crate::disk_paths::store_path;
-use crate::errors::{did_you_mean, files_beside, mask_secrets};
+use crate::errors::{did_you_mean, files_beside, mask_secrets, task_error};
 use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
 
 /// Extension of corpus files, including the dot.
@@ -350,7 +351,17 @@ pub(crate) async fn read_range(store: &dyn ObjectStore, file: &SourceFile, range
         return Ok(Bytes::new());
     }
     let failed = |error| DataFusionError::from(error).context(file.path.clone());
-    let bytes = store.get_range(&file.meta.location, range.clone()).await.map_err(failed)?;
+    let options = GetOptions { range: Some(range.clone().into()), ..GetOptions::default() };
+    let result = store.get_opts(&file.meta.location, options).await.map_err(failed)?;
+    let bytes = match result.payload {
+        GetResultPayload::File(local, _) => {
+            let found = result.range;
+            let read = move || read_local(local, found);
+            let read = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+            read.map_err(|error| DataFusionError::from(error).context(file.path.clone()))?
+        }
+        GetResultPayload::Stream(_) => result.bytes().await.map_err(failed)?,
+    };
     if bytes.len() as u64 != range.end - range.start {
         return exec_err!(
             "{}: expected bytes {} to {}, got {}; the file was cut while it was open, so write it anew",
@@ -361,6 +372,15 @@ pub(crate) async fn read_range(store: &dyn ObjectStore, file: &SourceFile, range
         );
     }
     Ok(bytes)
+}
+
+/// Reads a range of a local file, or as much of it as there is. The memory for it is not filled before.
+fn read_local(mut file: File, range: Range<u64>) -> io::Result<Bytes> {
+    let len_bytes = range.end - range.start;
+    let mut bytes = Vec::with_capacity(usize::try_from(len_bytes).unwrap_or(0));
+    file.seek(SeekFrom::Start(range.start))?;
+    file.take(len_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
 }
 
 /// A parsed location.

@@ -129,6 +129,8 @@ pub struct TadocOptions {
     pub unique_paths: bool,
     /// Text that the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
+    /// Statements that workers answer.
+    pub divide: Divide,
     /// If true, workers write the segments of a `COPY` to a living corpus themselves, where its query is
     /// divided between them.
     pub workers_write: bool,
@@ -149,6 +151,16 @@ pub struct TadocOptions {
     /// Maximum memory, in bytes, on each device, and maximum pinned host memory kept for it (at
     /// most 1 GiB). Each session has a limit of its own.
     pub gpu_memory_bytes: u64,
+}
+
+/// Statements that the workers of a session answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Divide {
+    /// Those that they answer faster than one process, by estimated times.
+    #[default]
+    Auto,
+    /// All that can be divided.
+    Always,
 }
 
 impl Default for TadocOptions {
@@ -173,6 +185,7 @@ impl Default for TadocOptions {
             create: false,
             unique_paths: false,
             edit_mode: EditMode::default(),
+            divide: Divide::Auto,
             workers_write: false,
             recompress_ratio: RECOMPRESS_RATIO,
             gsst_columns: String::new(),
@@ -287,6 +300,13 @@ impl ExtensionOptions for TadocOptions {
             "create" => self.create = parse_flag(name, value)?,
             "unique_paths" => self.unique_paths = parse_flag(name, value)?,
             "edit_mode" => self.edit_mode = parse(name, value)?,
+            "divide" => {
+                self.divide = match value {
+                    "auto" => Divide::Auto,
+                    "always" => Divide::Always,
+                    _ => return Err(refused(name, value, "auto or always")),
+                }
+            }
             "workers_write" => self.workers_write = parse_flag(name, value)?,
             "recompress_ratio" => {
                 let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
@@ -340,6 +360,7 @@ impl ExtensionOptions for TadocOptions {
             self.create.to_string(),
             self.unique_paths.to_string(),
             self.edit_mode.to_string(),
+            shown_divide(self.divide).to_owned(),
             self.workers_write.to_string(),
             self.recompress_ratio.to_string(),
             self.gsst_columns.clone(),
@@ -359,7 +380,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 26] = [
+pub(crate) const OPTIONS: [(&str, &str); 27] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -378,6 +399,7 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("unique_paths", "Whether INSERT refuses documents whose path a living corpus has already."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
+    ("divide", "Which statements workers answer: auto (where they are faster) or always."),
     ("workers_write", "Whether workers write the segments of COPY to a living corpus: true or false."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is text that repeats little."),
@@ -387,6 +409,14 @@ pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
     ("gpu_memory_bytes", "Most memory of the session on each device."),
 ];
+
+/// Returns the value of `tadoc.divide`.
+fn shown_divide(divide: Divide) -> &'static str {
+    match divide {
+        Divide::Auto => "auto",
+        Divide::Always => "always",
+    }
+}
 
 /// Returns the value of `tadoc.gsst_parse`.
 pub(crate) fn shown_parse(parse: Parse) -> &'static str {

@@ -27,7 +27,8 @@ pub use crate::plan_methods::{leaf_methods, one_input_methods, same_rows_methods
 pub use crate::planning::filter::{Filters, Stage};
 pub use crate::planning::function::BoundFunction;
 pub use crate::planning::long_rows::BatchRowsExec;
-pub use crate::planning::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
+pub use crate::planning::parcels::Parcels;
+pub use crate::planning::portions::{JoinedLists, MergedRowsExec, PortionFacts, PortionsExec, Run, RunsExec};
 pub use crate::planning::resolved::ResolvedTable;
 pub use crate::planning::table::ResolvedLocation;
 pub use crate::planning::{BatchRows, ScanSpec, Texts};

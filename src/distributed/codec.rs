@@ -52,13 +52,15 @@ use url::Url;
 
 use crate::exchanges::PlainRowsExec;
 use crate::files::check_no_user;
-use crate::message::{self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage};
+use crate::message::{
+    self, MergedMessage, NodeMessage, PortionsMessage, RunMessage, RunsMessage, ScanMessage, SegmentsMessage,
+};
 use crate::scans::{Decoder, Encoder, columns_of, options, options_of, ordering_of, sorted_by};
 use crate::{TravelError, refused};
 use datafusion_tadoc::TadocExec;
 use datafusion_tadoc::travel::{
-    BatchRowsExec, JoinedLists, NullableRowsExec, PortionFacts, PortionsExec, Run, RunsExec, SegmentTarget,
-    WriteSegmentsExec,
+    BatchRowsExec, JoinedLists, MergedRowsExec, NullableRowsExec, PortionFacts, PortionsExec, Run, RunsExec,
+    SegmentTarget, Source, WriteSegmentsExec,
 };
 
 /// Most partitions of runs of segments.
@@ -88,6 +90,7 @@ impl PhysicalExtensionCodec for TadocCodec {
             (NodeMessage { runs: Some(runs), .. }, []) => Ok(Arc::new(decoder.runs(runs)?)),
             (NodeMessage { columns: Some(columns), .. }, []) => decoder.columns(&columns),
             (NodeMessage { portions: Some(portions), .. }, inputs) => Ok(Arc::new(decoder.portions(portions, inputs)?)),
+            (NodeMessage { merged: Some(merged), .. }, [input]) => Ok(Arc::new(decoder.merged(*merged, input)?)),
             (NodeMessage { joins_lists: true, .. }, [input]) => match JoinedLists::try_new(Arc::clone(input)) {
                 Ok(node) => Ok(Arc::new(node)),
                 Err(error) => refused(error.strip_backtrace()),
@@ -121,6 +124,8 @@ impl PhysicalExtensionCodec for TadocCodec {
             NodeMessage { runs: Some(encoder.runs(runs)?), ..NodeMessage::default() }
         } else if let Some(portions) = node.downcast_ref::<PortionsExec>() {
             NodeMessage { portions: Some(encoder.portions(portions)?), ..NodeMessage::default() }
+        } else if let Some(merged) = node.downcast_ref::<MergedRowsExec>() {
+            NodeMessage { merged: Some(Box::new(encoder.merged(merged)?)), ..NodeMessage::default() }
         } else if node.is::<JoinedLists>() {
             NodeMessage { joins_lists: true, ..NodeMessage::default() }
         } else if node.is::<PlainRowsExec>() {
@@ -172,6 +177,11 @@ impl Encoder<'_> {
         })
     }
 
+    fn merged(&self, merged: &MergedRowsExec) -> Result<MergedMessage> {
+        let scan = ScanMessage { ordering: ordering_of(merged), ..self.spec(merged.spec())? };
+        Ok(MergedMessage { scan: Some(scan), times: merged.times().to_owned() })
+    }
+
     fn portions(&self, portions: &PortionsExec) -> Result<PortionsMessage> {
         let facts = portions.facts();
         Ok(PortionsMessage {
@@ -215,6 +225,17 @@ impl Decoder<'_> {
         let runs = message.runs.into_iter().map(of_run).collect::<Result<_>>()?;
         let num_partitions = message.num_partitions as usize;
         Ok(RunsExec::new(runs, num_partitions, Arc::clone(&schema), &message.ordering))
+    }
+
+    fn merged(&self, message: MergedMessage, input: &Arc<dyn ExecutionPlan>) -> Result<MergedRowsExec> {
+        let Some(scan) = message.scan else { return refused("merged rows without a scan") };
+        let ordering = scan.ordering.clone();
+        let spec = self.spec(scan)?.with_source(Source::Corpora(Vec::new()));
+        let ordering = sorted_by(&ordering, &*spec.projected_schema()?)?;
+        match MergedRowsExec::try_new(Arc::clone(input), Arc::new(spec), ordering, message.times) {
+            Ok(node) => Ok(node),
+            Err(error) => refused(error.strip_backtrace()),
+        }
     }
 
     fn portions(&self, message: PortionsMessage, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<PortionsExec> {

@@ -75,7 +75,7 @@ impl EngineHome {
     pub fn planning(&self, builder: SessionStateBuilder) -> SessionStateBuilder {
         let mut builder = self.executing(builder);
         let config = builder.config().get_or_insert_default();
-        config.set_extension(Arc::new(Spreading { num_workers: 1 }));
+        config.set_extension(Arc::new(Spreading { num_workers: 0 }));
         let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
         rules.extend(builder.physical_optimizer_rules().take().into_iter().flatten());
         // The source of a scan whose errors name the file cannot travel.

@@ -13,8 +13,8 @@
 //!
 //! A session with workers cuts scans into runs of segments, which each worker reads and answers in
 //! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at
-//! once run as one task. Some functions divide their rows by words instead, if each machine has room for the
-//! whole corpus (`datafusion/planning/portions`).
+//! once run as one task. Some functions pack their rows as numbers, and other workers merge them; and what one
+//! process does faster is not divided (`datafusion/planning/portions`).
 //!
 //! ```
 //! use datafusion::execution::SessionStateBuilder;

@@ -16,7 +16,7 @@ use crate::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -94,6 +94,33 @@ pub(super) struct NodeMessage {
     /// Rows of which no column is known to be constant.
     #[prost(bool, tag = "11")]
     pub(super) nullable_rows: bool,
+    /// Packed rows of several machines become rows.
+    #[prost(message, optional, boxed, tag = "12")]
+    pub(super) merged: Option<Box<MergedMessage>>,
+}
+
+/// The merge of packed rows.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MergedMessage {
+    /// The scan, without files.
+    #[prost(message, optional, tag = "1")]
+    pub(super) scan: Option<ScanMessage>,
+    /// Text for EXPLAIN.
+    #[prost(string, tag = "2")]
+    pub(super) times: String,
+}
+
+/// Description of a scan whose rows are packed.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ParcelsMessage {
+    #[prost(uint32, tag = "1")]
+    pub(super) num_parcels: u32,
+    /// Id in the whole corpus of the first document of each file.
+    #[prost(uint64, repeated, tag = "2")]
+    pub(super) first_doc_ids: Vec<u64>,
+    /// Rows have lists of documents.
+    #[prost(bool, tag = "3")]
+    pub(super) has_lists: bool,
 }
 
 /// The living corpus that segment files are written for.
@@ -218,11 +245,9 @@ pub(super) struct ScanMessage {
     /// Settings under `tadoc.`.
     #[prost(message, repeated, tag = "10")]
     pub(super) options: Vec<PairMessage>,
-    /// Place of the share of the rows among all shares.
-    #[prost(uint32, tag = "11")]
-    pub(super) share: u32,
-    #[prost(uint32, tag = "12")]
-    pub(super) num_shares: u32,
+    /// Set if the rows are packed.
+    #[prost(message, optional, tag = "11")]
+    pub(super) parcels: Option<ParcelsMessage>,
     #[prost(uint32, tag = "13")]
     pub(super) num_partitions: u32,
     /// Columns by which each partition is ordered.

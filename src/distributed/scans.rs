@@ -50,15 +50,15 @@ use url::Url;
 use crate::files::{Found, NamedFiles, check_no_user, message_of, message_of_open, message_of_parts};
 use crate::message::{
     CallMessage, ColumnsMessage, DemandMessage, FactsMessage, FileMessage, LivingMessage, OrderMessage, PairMessage,
-    PatternMessage, ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
+    ParcelsMessage, PatternMessage, ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage,
+    TextsMessage,
 };
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
-    BoundFunction, ColumnFacts, CorpusCache, FileFacts, Filters, FoundCorpus, ScanSpec, Source, Stage, Texts,
+    BoundFunction, ColumnFacts, CorpusCache, FileFacts, Filters, FoundCorpus, Parcels, ScanSpec, Source, Stage, Texts,
     bound_again, leaf_methods, open_view,
 };
 use datafusion_tadoc::{GsstSource, TadocExec, TadocOptions, mask_secrets};
-use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;
 use tadoc_store::Version;
@@ -98,7 +98,21 @@ impl Encoder<'_> {
     /// # Errors
     /// An error if the scan cannot travel.
     pub(super) fn scan(&self, exec: &TadocExec) -> Result<ScanMessage> {
-        let spec = exec.spec();
+        let num_partitions = exec.properties().output_partitioning().partition_count();
+        Ok(ScanMessage {
+            num_partitions: u32::try_from(num_partitions).unwrap_or(u32::MAX),
+            ordering: ordering_of(exec),
+            num_rows: exec.num_rows().get_value().map(|&rows| rows as u64),
+            is_num_rows_exact: matches!(exec.num_rows(), Precision::Exact(_)),
+            ..self.spec(exec.spec())?
+        })
+    }
+
+    /// Returns the message of `spec`, in one partition.
+    ///
+    /// # Errors
+    /// An error if the scan cannot travel.
+    pub(super) fn spec(&self, spec: &ScanSpec) -> Result<ScanMessage> {
         let call =
             call(&spec.function, &mask_secrets(&spec.location), spec.synonyms.as_deref(), spec.texts.as_deref())?;
         let optional = |stage: &Option<Stage>| stage.as_ref().map(|s| self.stage(s)).transpose();
@@ -114,13 +128,11 @@ impl Encoder<'_> {
             demands: demands.iter().map(|patterns| demand(patterns)).collect(),
             limit: spec.limit.map(|limit| limit as u64),
             options: options(&spec.options),
-            share: spec.share.place(),
-            num_shares: spec.share.num_shares(),
-            num_partitions: u32::try_from(exec.properties().output_partitioning().partition_count())
-                .unwrap_or(u32::MAX),
-            ordering: ordering_of(exec),
-            num_rows: exec.num_rows().get_value().map(|&rows| rows as u64),
-            is_num_rows_exact: matches!(exec.num_rows(), Precision::Exact(_)),
+            parcels: spec.parcels.as_deref().map(parcels_message),
+            num_partitions: 1,
+            ordering: Vec::new(),
+            num_rows: None,
+            is_num_rows_exact: false,
         })
     }
 }
@@ -175,10 +187,32 @@ impl Decoder<'_> {
     /// # Errors
     /// An error if the message is not that of a scan.
     pub(super) fn scan(&self, message: ScanMessage, found: &Arc<Found>) -> Result<TravelledExec> {
+        if !(1..=MAX_PARTITIONS).contains(&message.num_partitions) {
+            let got = message.num_partitions;
+            return refused(format!("expected 1 to {MAX_PARTITIONS} partitions, got {got}"));
+        }
+        let num_rows = match (message.num_rows, message.is_num_rows_exact) {
+            (Some(rows), true) => Precision::Exact(rows as usize),
+            (Some(rows), false) => Precision::Inexact(rows as usize),
+            (None, _) => Precision::Absent,
+        };
+        let (num_partitions, ordering) = (message.num_partitions as usize, message.ordering.clone());
+        let spec = self.spec(message)?;
+        let ordering = sorted_by(&ordering, &*spec.projected_schema()?)?;
+        TravelledExec::try_new(spec, Arc::clone(found), num_partitions, ordering, num_rows)
+    }
+
+    /// Returns the scan of a message, whose files are still to be opened.
+    ///
+    /// # Errors
+    /// An error if the message is not that of a scan.
+    pub(super) fn spec(&self, message: ScanMessage) -> Result<ScanSpec<SourceMessage>> {
         let schema = self.schema(&message.schema)?;
         let Some(call) = &message.call else { return refused("a scan without a function") };
         let function = bound_call(call, &schema)?;
-        if function.columns().schema != schema {
+        let parcels = message.parcels.as_ref().map(|parcels| Arc::new(parcels_from(parcels)));
+        let expected = if parcels.is_some() { Parcels::schema() } else { function.columns().schema };
+        if expected != schema {
             let (got, name) = (&schema, &call.function);
             return refused(format!("expected the columns of {name}, got {got}"));
         }
@@ -191,20 +225,12 @@ impl Decoder<'_> {
             demands: message.demands.into_iter().map(patterns).collect(),
         };
         let Some(source) = message.source else { return refused("a scan without files") };
-        if !(1..=MAX_PARTITIONS).contains(&message.num_partitions) {
-            let got = message.num_partitions;
-            return refused(format!("expected 1 to {MAX_PARTITIONS} partitions, got {got}"));
+        let num_files = source.files.len();
+        if let Some(parcels) = parcels.as_ref().filter(|parcels| parcels.first_doc_ids.len() != num_files) {
+            let got = parcels.first_doc_ids.len();
+            return refused(format!("expected the first documents of {num_files} files, got {got}"));
         }
-        let (place, num_shares) = (message.share, message.num_shares);
-        let Some(share) = Share::new(place, num_shares) else {
-            return refused(format!("expected a share below {num_shares}, got {place}"));
-        };
-        let num_rows = match (message.num_rows, message.is_num_rows_exact) {
-            (Some(rows), true) => Precision::Exact(rows as usize),
-            (Some(rows), false) => Precision::Inexact(rows as usize),
-            (None, _) => Precision::Absent,
-        };
-        let spec = ScanSpec {
+        Ok(ScanSpec {
             function,
             location: mask_secrets(&call.location),
             source,
@@ -213,15 +239,22 @@ impl Decoder<'_> {
             filters,
             limit: message.limit.map(|limit| limit as usize),
             options: options_of(&message.options)?,
-            share,
+            parcels,
             // The function has them.
             synonyms: None,
             texts: texts_of(call),
-        };
-        let num_partitions = message.num_partitions as usize;
-        let ordering = sorted_by(&message.ordering, &*spec.projected_schema()?)?;
-        TravelledExec::try_new(spec, Arc::clone(found), num_partitions, ordering, num_rows)
+        })
     }
+}
+
+fn parcels_message(parcels: &Parcels) -> ParcelsMessage {
+    let Parcels { num_parcels, ref first_doc_ids, has_lists } = *parcels;
+    ParcelsMessage { num_parcels, first_doc_ids: first_doc_ids.clone(), has_lists }
+}
+
+fn parcels_from(message: &ParcelsMessage) -> Parcels {
+    let ParcelsMessage { num_parcels, ref first_doc_ids, has_lists } = *message;
+    Parcels { num_parcels, first_doc_ids: first_doc_ids.clone(), has_lists }
 }
 
 /// Returns the message of a schema.
@@ -536,7 +569,7 @@ impl Arrived {
         let spec = self.spec.with_source(self.source(context, &cache).await?);
         match TadocExec::planned_again(spec, self.num_partitions, cache, config)? {
             Some(exec) => Ok(exec),
-            None => refused(format!("a share of the rows of {}", self.spec.function.signature().name)),
+            None => refused(format!("packed rows of {}", self.spec.function.signature().name)),
         }
     }
 

@@ -67,7 +67,7 @@ use datafusion_tadoc::{
 };
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 7");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 8");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";

@@ -77,7 +77,7 @@ pub(super) fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLe
 fn divided_runs(event: &ScaleUpLeafNodeEvent<'_>, runs: &RunsExec) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
     let workers = workers(event.session_config, runs, event.task_count)?;
     let shares = shares(&runs.runs, &workers, event.task_count);
-    Ok(shares.iter().map(|places| Arc::new(runs.share(places)) as _).collect())
+    shares.iter().map(|places| Ok(Arc::new(runs.share(places)?) as _)).collect()
 }
 
 /// Returns true if a task may read a part of a file: not of a compressed one, nor where a line of values may

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use tadoc::analytics::{
     Cooccurrences, CorpusParts, DocSelection, DocumentSequences, Fold, InvertedIndex, LogTemplates, NearDuplicates,
     OverlapTexts, RankedInvertedIndex, RepeatedPhrases, RepeatedSpans, SegmentRanked, SegmentSequences, SequenceCounts,
-    Sequences, Share, TaskLimits, TemplateOptions, TermVectors, Traversal, Vocabulary, document_counts,
-    document_counts_until, overlap,
+    Sequences, TaskLimits, TemplateOptions, TermVectors, Traversal, Vocabulary, document_counts, document_counts_until,
+    overlap,
 };
 use tadoc::{Corpus, Error, Result};
 use testkit::scrambled::{self, recipes};
@@ -169,7 +169,7 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
         let expected = shown(InvertedIndex::with_vocabulary(words(), way).map(|i| listed(&i)));
         let ask_words = words.clone();
         let run = move |ask: Ask<'_>| {
-            let (index, _) = InvertedIndex::for_share(ask_words(), way, Share::default(), ask)?;
+            let index = InvertedIndex::cancellable(ask_words(), way, ask)?;
             Ok(format!("{:?}", listed(&index)))
         };
         tasks.push((format!("inverted index, {way}"), expected, Box::new(run)));

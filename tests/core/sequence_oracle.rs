@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Share, Traversal,
+    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Traversal,
     Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
 use tadoc::text::{TokenizerProfile, for_each_token};
@@ -235,8 +235,7 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
             assert!(same, "{n}, {way}");
             let mut num_parts = 0;
             let count = |_: SequenceCounts| ();
-            let all = Share::default();
-            SequenceCounts::in_parts(words.clone(), (n, all), way, max_bytes, count, |(), _| {
+            SequenceCounts::in_parts(words.clone(), n, way, max_bytes, count, |(), _| {
                 num_parts += 1;
                 Ok(num_parts < 3)
             })

@@ -126,7 +126,12 @@ pub fn spreading_session(num_workers: usize) -> SessionContext {
     let mut builder = builder(2);
     let config = builder.config().get_or_insert_default();
     config.set_extension(Arc::new(Spreading { num_workers }));
-    SessionContext::new_with_state(builder.build())
+    always_divided(SessionContext::new_with_state(builder.build()))
+}
+
+fn always_divided(ctx: SessionContext) -> SessionContext {
+    ctx.state_ref().write().config_mut().options_mut().set("tadoc.divide", "always").unwrap();
+    ctx
 }
 
 /// Workers of this process on loopback.
@@ -149,8 +154,13 @@ impl Cluster {
         Self { urls: urls.join(",").parse().unwrap(), tasks }
     }
 
-    /// Returns a session that uses the workers.
+    /// Returns a session that uses the workers for all that can be divided. One process would be faster.
     pub fn session(&self, partitions: usize) -> SessionContext {
+        always_divided(self.choosing_session(partitions))
+    }
+
+    /// Returns a session that uses the workers where they are faster.
+    pub fn choosing_session(&self, partitions: usize) -> SessionContext {
         let state = with_workers(builder(partitions), self.urls.clone()).build();
         SessionContext::new_with_state(state)
     }

@@ -23,6 +23,7 @@ fn messages(runtime: &Runtime) -> (Scene, Vec<Vec<u8>>) {
             (session(1), "SELECT path FROM documents(@) WHERE doc_id > 3 AND text LIKE '%a%'"),
             (session(1), "SELECT * FROM documents(#)"),
             (spreading_session(2), "SELECT * FROM search(@, 'scan')"),
+            (spreading_session(2), "SELECT * FROM cooccurrence(@, 3)"),
             (session(1), "SELECT * FROM read_lines('~/notes/*.md')"),
         ] {
             let plan = ctx.sql(&scene.call(sql)).await.unwrap().create_physical_plan().await.unwrap();
@@ -109,6 +110,7 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     }
     let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
     assert!(names.contains(&"TadocJoinedLists") && names.contains(&"TadocPortionsExec"));
+    assert!(names.contains(&"TadocMergedRowsExec"));
     let word = "arrow_cast('a', 'Utf8View') AS word";
     for sql in [
         "SELECT 'a' AS word, [1, 2] AS doc_ids, 1 AS doc_count".to_owned(),
@@ -117,6 +119,9 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
         format!("SELECT {word}, 1 AS doc_count, ['x'] AS doc_ids"),
         "SELECT 'b' AS doc_id, 1 AS word, 2 AS count".to_owned(),
         "SELECT 1 AS one".to_owned(),
+        "SELECT 1 AS parcel, 2 AS machine, 'x' AS rows".to_owned(),
+        "SELECT 1 AS parcel, 2 AS machine, x'00ffffffffffffffffff01' AS rows".to_owned(),
+        "SELECT 1 AS parcel, 2 AS machine, x'020001' AS rows UNION ALL SELECT 1, 2, x'01000161'".to_owned(),
     ] {
         let input = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         for (name, bytes, num_inputs) in &found {

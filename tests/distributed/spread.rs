@@ -25,48 +25,104 @@ async fn every_function_has_the_rows_of_one_machine() {
     }
 }
 
-/// Functions whose rows each machine computes a share of, and others that are made of their rows.
-const SHARED: [&str; 7] = [
+/// Functions whose rows are packed by the machines that count them, and others that are added up.
+const ADDED_UP: [&str; 9] = [
+    "sequence_count(@, 2)",
+    "sequence_count(@, 6, fold => true)",
+    "cooccurrence(@, 4, min_count => 3)",
+    "inverted_index(@)",
+    "inverted_index(@, fold => true)",
     "word_count(@)",
     "word_sort(@, fold => true)",
-    "inverted_index(@)",
-    "sequence_count(@, 2)",
-    "cooccurrence(@, 4, min_count => 3)",
     "tfidf(@)",
     "ranked_inverted_index(@)",
 ];
+/// Number of those whose rows are packed.
+const NUM_PACKED: usize = 5;
+
+async fn explained(ctx: &SessionContext, scene: &Scene, call: &str) -> String {
+    let sql = format!("EXPLAIN SELECT * FROM {}", scene.call(call));
+    rows(ctx, &sql).await.unwrap().join("\n")
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn machines_with_room_for_the_corpus_share_its_words() {
+async fn packed_rows_are_merged_to_those_of_one_machine() {
+    let scene = Scene::new().await;
+    for (num_workers, num_partitions) in [(1, 2), (2, 1), (2, 2), (3, 3), (5, 1)] {
+        let cluster = Cluster::start(num_workers).await;
+        let (alone, together) = (session(2), cluster.session(num_partitions));
+        for call in &ADDED_UP[..NUM_PACKED] {
+            let plan = explained(&together, &scene, call).await;
+            // An only worker has no other to send rows to.
+            let has_stages = plan.contains("NetworkShuffleExec") == (num_workers > 1);
+            assert!(
+                has_stages
+                    && plan.contains("TadocMergedRowsExec")
+                    && plan.contains("parcels=")
+                    && plan.contains(" in one process"),
+                "{plan}"
+            );
+            assert!(!plan.contains("AggregateExec"), "{plan}");
+        }
+        for call in ADDED_UP {
+            let of_call = scene.call(call);
+            let mut statements = vec![format!("SELECT * FROM {of_call}")];
+            if call.contains("sequence_count") || call.contains("cooccurrence") {
+                statements.extend([
+                    format!("SELECT count(*), sum(count), max(count) FROM {of_call}"),
+                    format!("SELECT * FROM {of_call} WHERE count BETWEEN 3 AND 9"),
+                    format!("SELECT * FROM {of_call} ORDER BY count DESC, 1, 2 LIMIT 7"),
+                ]);
+            }
+            for sql in statements {
+                // An order that both promise is the same.
+                let is_ordered = ADDED_UP[..NUM_PACKED].contains(&call);
+                let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+                let got = got.unwrap_or_else(|error| panic!("{num_workers} workers: {sql}\n{error}"));
+                if is_ordered {
+                    assert_eq!(got, expected, "{num_workers} workers: {sql}");
+                } else {
+                    assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn small_corpora_stay_in_one_process() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(2).await;
+    let (alone, choosing) = (session(2), cluster.choosing_session(2));
+    for call in ADDED_UP {
+        let plan = explained(&choosing, &scene, call).await;
+        assert!(plan.contains("workers=none") && plan.contains("one task on this machine"), "{plan}");
+        let times = plan.contains(" estimated, ") && plan.contains(" on 2 workers");
+        assert_eq!(times, ADDED_UP[..NUM_PACKED].contains(&call), "{plan}");
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        assert_eq!(rows(&choosing, &sql).await.unwrap(), rows(&alone, &sql).await.unwrap(), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn corpora_larger_than_memory_are_added_up_as_texts() {
     let scene = Scene::new().await;
     let (alone, cluster) = (session(2), Cluster::start(2).await);
-    let (ample, small) = (cluster.session(2), cluster.session(2));
-    let explained = async |ctx: &_, call: &str| {
-        let sql = format!("EXPLAIN SELECT * FROM {}", scene.call(call));
-        rows(ctx, &sql).await.unwrap().join("\n")
-    };
-    for call in &SHARED[..5] {
-        let plan = explained(&ample, call).await;
-        assert!(plan.contains("share=1 of 2") && plan.contains("Stage 1"), "{plan}");
-        assert!(!plan.contains("AggregateExec") && !plan.contains("Shuffle"), "{plan}");
-    }
-    // With less memory the same rows are added up from runs of segments.
+    let small = cluster.choosing_session(2);
     let mut has_runs = false;
     for limit in ["4MiB", "2MiB", "1MiB", "512KiB", "256KiB", "128KiB"] {
         rows(&small, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await.unwrap();
-        has_runs = !explained(&small, SHARED[3]).await.contains("share=");
+        has_runs = explained(&small, &scene, ADDED_UP[0]).await.contains("AggregateExec");
         if has_runs {
             break;
         }
     }
     assert!(has_runs);
-    for call in SHARED {
+    for call in ADDED_UP {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let expected = sorted(rows(&alone, &sql).await.unwrap());
-        for ctx in [&ample, &small] {
-            let got = rows(ctx, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
-            assert_eq!(sorted(got), expected, "{sql}");
-        }
+        let got = rows(&small, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        assert_eq!(sorted(got), expected, "{sql}");
     }
 }
 

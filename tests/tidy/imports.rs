@@ -19,6 +19,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "strings",
     "doc_rows",
     "word_rows",
+    "parcels",
     "sequence_rows",
     "sequence_texts",
     "searching",

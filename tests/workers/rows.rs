@@ -248,7 +248,7 @@ fn workers_are_named_by_a_file_and_by_the_environment() {
 fn plots_have_the_rows_of_workers() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
-    let statement = "SELECT word, count FROM word_count('many.tadoc') ORDER BY count DESC, word LIMIT 9";
+    let statement = "SELECT path, count(*) AS hits FROM search('many.tadoc', 'scan') GROUP BY path ORDER BY hits DESC, path LIMIT 9";
     let expected = folder.ok(&["plot", statement]);
     assert_eq!(folder.ok(&["plot", "--workers", &list(&workers), statement]), expected);
     // Both workers have computed: the statement was divided.

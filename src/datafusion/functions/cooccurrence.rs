@@ -8,12 +8,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::words_at;
+use super::parcels::send_counts;
 use super::searching::{count_near, finished};
 use super::sequence_rows::{MadeRows, check_at_least, length, send_part, send_share, task_memory_bytes};
 use super::strings::{int64, shown_fold, views};
@@ -21,11 +23,11 @@ use crate::corpora::memory::Uses;
 use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
 use crate::placement::Task;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{Cooccurrences, Fold, Pairing, TaskLimits, TraversalTask};
+use tadoc::analytics::{Cooccurrences, Fold, MergedRows, Pairing, TaskLimits, TraversalTask};
 use tadoc::query::{Query, Window};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
@@ -115,7 +117,7 @@ impl TableFunction for Cooccurrence {
         Facts {
             task: Some(Ok(Task::Cooccurrence { window: self.window, is_folded })),
             uses: Uses::Text,
-            has_shares: true,
+            parcels: Some(ParcelRows { task: TraversalTask::Cooccurrence, window: self.window }),
             walk: Some(Walk::ForSequences(TraversalTask::Cooccurrence, self.window)),
             ..facts
         }
@@ -132,11 +134,40 @@ impl TableFunction for Cooccurrence {
         }
     }
 
+    fn merged_words(&self) -> Option<usize> {
+        self.word.is_none().then_some(2)
+    }
+
+    fn least_count(&self) -> u64 {
+        self.min_count
+    }
+
+    fn merged_column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &MergedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "word1" | "word2" => {
+                let word = |&row: &usize| rows.words_of(row).nth(place(name));
+                words_at(words, &places.iter().filter_map(word).collect::<Vec<_>>())
+            }
+            "count" => int64(places.iter().map(|&row| rows.counts[row])),
+            other => no_column(other),
+        }
+    }
+
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let Some(word) = self.word.clone() else {
                 let loaded = run.load().await?;
-                return run.blocking(move |run| self.send_pairs(run, &loaded)).await;
+                let work = move |run: Execution| match &run.scan.parcels {
+                    None => self.send_pairs(run, &loaded),
+                    Some(_) => self.send_parcels(run, &loaded),
+                };
+                return run.blocking(work).await;
             };
             if run.partition > 0 {
                 return Ok(());
@@ -194,6 +225,17 @@ impl Cooccurrence {
         Ok(())
     }
 
+    /// Sends all pairs as packed rows. A pair that is rare in each part of a corpus may be frequent in all.
+    fn send_parcels(&self, run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+        let vocabulary = loaded.vocabulary(&self.fold)?;
+        let (pairing, traversal) = (Pairing { window: self.window, min_count: 1 }, run.scan.options.traversal);
+        let table = run.shared.once(|| answers::cooccurrences(&run, &vocabulary, pairing))?;
+        send_counts(run, &vocabulary, table.as_ref().as_ref(), |pack, send, limits| {
+            let pack = |found: Cooccurrences| pack(found.pairs(), found.counts());
+            Cooccurrences::in_parts(Arc::clone(&vocabulary), pairing, traversal, limits, pack, send)
+        })
+    }
+
     fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
@@ -209,7 +251,7 @@ impl Cooccurrence {
             })
         };
         let (window, min_count) = (self.window, self.min_count);
-        let pairing = Pairing { window, min_count, share: scan.share };
+        let pairing = Pairing { window, min_count };
         let count = || answers::cooccurrences(&run, &vocabulary, pairing);
         if let Some(table) = run.shared.once(count)?.as_ref() {
             return send_share(&mut run, table.num_slices(), |at| {

@@ -5,25 +5,27 @@
 //! keep the words of documents. Filters on `word` and `doc_count` run over the dictionary, so that
 //! lists are made only for the words that pass.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
+use super::doc_rows::words_at;
+use super::parcels::ParcelSender;
 use super::strings::{int64, lists, shown_fold};
 use super::word_rows::{Rows, for_each_selected, num_words, record_sweep};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
-use crate::errors::datafusion_error;
+use crate::errors::{core_error, datafusion_error};
 use crate::placement::Task;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::parcels::Parcels;
 use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
+use tadoc::analytics::{self, Fold, MergedRows, Packed, Traversal, TraversalTask, choose_traversal, for_each_in_order};
 use tadoc::segment::{Dag, Segment};
 
 /// Largest number of document ids of one batch: 32 MiB.
@@ -73,7 +75,7 @@ impl TableFunction for InvertedIndex {
             task: Some(if has_lists { Ok(task) } else { Err("no documents are asked for") }),
             row_bytes: if scan.uses("doc_ids") { scan.list_bytes() } else { 0 },
             uses: Uses::Text,
-            has_shares: true,
+            parcels: has_lists.then_some(ParcelRows { task: TraversalTask::InvertedIndex, window: 2 }),
             merge: Merge::JoinedLists,
             walk: Some(if has_lists {
                 Walk::ForSegments(|segment| choose_traversal(segment))
@@ -91,8 +93,38 @@ impl TableFunction for InvertedIndex {
         rows.for_all(Arc::new(self.clone()), &columns)
     }
 
+    fn merged_words(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn merged_column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &MergedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "word" => words_at(words, &places.iter().map(|&row| rows.words[row]).collect::<Vec<_>>()),
+            "doc_count" => int64(places.iter().map(|&row| rows.counts[row])),
+            "doc_ids" => {
+                let ids = places.iter().flat_map(|&row| rows.ids_of(row).iter().map(|&id| id as i64)).collect();
+                let mut end = 0;
+                let ends = places.iter().map(|&row| {
+                    end += rows.ids_of(row).len();
+                    end
+                });
+                lists(ids, ends)
+            }
+            other => no_column(other),
+        }
+    }
+
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self.fold))
+        run.with_corpus(move |run, loaded| match run.scan.parcels.clone() {
+            None => send_rows(run, loaded, &self.fold),
+            Some(parcels) => send_parcels(run, loaded, &self.fold, &parcels),
+        })
     }
 }
 
@@ -100,10 +132,8 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
     let reservation = run.reservation("InvertedIndex");
     let build = || build(&run, loaded, fold, &reservation);
     let words = &loaded.words(fold)?;
-    let (index, all) = match needs_lists(&run.scan).then(build).transpose()? {
-        Some((index, rows)) => (Some(index), rows),
-        None => (None, run.scan.share.part(words.len())),
-    };
+    let index = needs_lists(&run.scan).then(build).transpose()?;
+    let all = 0..words.len();
     reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
@@ -131,31 +161,85 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
     })
 }
 
-/// Returns true if more than words is asked for.
-fn needs_lists(scan: &ScanSpec) -> bool {
-    scan.uses("doc_count") || scan.uses("doc_ids")
+/// Number of words whose lists are packed by one thread at a time.
+const WORDS_AT_ONCE: usize = 1 << 12;
+
+/// Sends words and their documents as packed rows.
+fn send_parcels(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold, parcels: &Parcels) -> Result<()> {
+    let reservation = run.reservation("InvertedIndex");
+    let index = build(&run, loaded, fold, &reservation)?;
+    reservation.try_resize(index.memory_bytes())?;
+    let sender = ParcelSender::new(&run, index.vocabulary())?;
+    let ids = ParcelIds::new(&run.scan, parcels);
+    let pack = |at: usize| {
+        let words = at * WORDS_AT_ONCE..index.len().min((at + 1) * WORDS_AT_ONCE);
+        let rows = words.filter(|&word| index.num_docs(word) > 0);
+        if !parcels.has_lists {
+            return sender.packer().pack(rows.map(|word| (std::iter::once(word as u32), index.num_docs(word) as u64)));
+        }
+        sender.packer().pack_lists(rows.map(|word| (word as u32, ids.for_word(&index, word).into_iter())))
+    };
+    let send = |chunks: Vec<Packed>| sender.send(&mut run, &chunks, 0).map_err(core_error);
+    for_each_in_order(index.len().div_ceil(WORDS_AT_ONCE), pack, send).map_err(datafusion_error)?;
+    sender.send_words(&mut run)
 }
 
-/// Builds the index and returns the rows of the scan's share with it.
+/// Map from the documents of a scan to those of the whole corpus.
+struct ParcelIds {
+    /// First document of each file in the scan, and in the whole corpus.
+    files: Vec<(u64, u64)>,
+}
+
+impl ParcelIds {
+    fn new(scan: &ScanSpec, parcels: &Parcels) -> Self {
+        let mut start = 0;
+        let mut files = Vec::new();
+        for (open, &first_doc_id) in scan.corpora().iter().zip(&parcels.first_doc_ids) {
+            files.push((start, first_doc_id));
+            start += open.footer.num_docs();
+        }
+        Self { files }
+    }
+
+    /// Returns the documents of `word` in the whole corpus, ascending.
+    fn for_word(&self, index: &analytics::InvertedIndex, word: usize) -> Vec<u64> {
+        let mut file = 0;
+        let mut ids = Vec::with_capacity(index.num_docs(word));
+        for id in index.doc_ids(word) {
+            while self.files.get(file + 1).is_some_and(|&(start, _)| start <= id) {
+                file += 1;
+            }
+            let (start, first_doc_id) = self.files.get(file).copied().unwrap_or_default();
+            ids.push(first_doc_id + (id - start));
+        }
+        ids
+    }
+}
+
+/// Returns true if more than words is asked for.
+fn needs_lists(scan: &ScanSpec) -> bool {
+    scan.uses("doc_count") || scan.uses("doc_ids") || scan.parcels.is_some()
+}
+
+/// Builds the index.
 fn build(
     run: &Execution,
     loaded: &LoadedCorpus,
     fold: &Fold,
     reservation: &MemoryReservation,
-) -> Result<(analytics::InvertedIndex, Range<usize>)> {
+) -> Result<analytics::InvertedIndex> {
     let vocabulary = loaded.vocabulary(fold)?;
     if let Some(index) = answers::inverted_index(run, &vocabulary)? {
-        let rows = 0..index.len();
-        return Ok((index, rows));
+        return Ok(index);
     }
     let segments = loaded.corpus.segments().iter();
     reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
     let traversal = run.scan.options.traversal;
     let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.keeps_doc_words();
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
-    let (reader, share) = (run.output.canceller(), run.scan.share);
+    let reader = run.output.canceller();
     let is_cancelled = || reader.is_closed();
-    analytics::InvertedIndex::for_share(vocabulary, traversal, share, &is_cancelled).map_err(datafusion_error)
+    analytics::InvertedIndex::cancellable(vocabulary, traversal, &is_cancelled).map_err(datafusion_error)
 }
 
 /// Returns the estimated memory of a segment's lists before they are made. It is the smallest of

@@ -29,6 +29,7 @@ mod kwic;
 mod log_templates;
 mod near_duplicates;
 mod overlap;
+mod parcels;
 mod plain_files;
 mod portion_reader;
 mod rank;

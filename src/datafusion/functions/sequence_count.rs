@@ -9,11 +9,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, selected_documents};
+use super::parcels::send_counts;
 use super::searching::finished;
 use super::sequence_rows::{
     MadeRows, check_at_least, do_texts_ascend, length, rows_at_once, send_in_order, send_part, send_share,
@@ -26,11 +28,11 @@ use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
 use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask};
+use tadoc::analytics::{DocumentSequences, Fold, MergedRows, SequenceCounts, TaskLimits, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
 
 /// Largest number of words in the documents that are counted at once, if memory has room for them.
@@ -130,7 +132,9 @@ impl TableFunction for SequenceCount {
         };
         Facts {
             can_spread: true,
-            has_shares: true,
+            parcels: self
+                .merged_words()
+                .map(|num_words| ParcelRows { task: TraversalTask::SequenceCount, window: num_words }),
             merge: Merge::Combined,
             task: Some(task),
             walk: Some(walk),
@@ -142,12 +146,31 @@ impl TableFunction for SequenceCount {
         added_up(rows.for_all(Arc::new(self.clone()), &["sequence", "count"])?)
     }
 
+    fn merged_words(&self) -> Option<usize> {
+        // Words have their counts in the dictionary, and one process reads them at once.
+        (!self.by_doc && self.num_words > 1).then_some(self.num_words)
+    }
+
+    fn merged_column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &MergedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "sequence" => texts_of_rows(words, self.num_words, places.iter().map(|&row| rows.words_of(row))),
+            "count" => int64(places.iter().map(|&row| rows.counts[row])),
+            other => no_column(other),
+        }
+    }
+
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        run.with_corpus(
-            move |run, loaded| {
-                if self.by_doc { self.send_by_document(run, loaded) } else { self.send_counts(run, loaded) }
-            },
-        )
+        run.with_corpus(move |run, loaded| match (self.by_doc, &run.scan.parcels) {
+            (true, _) => self.send_by_document(run, loaded),
+            (false, None) => self.send_counts(run, loaded),
+            (false, Some(_)) => self.send_parcels(run, loaded),
+        })
     }
 }
 
@@ -210,8 +233,19 @@ impl SequenceCount {
                 Ok(true)
             }
         };
-        let walked = (self.num_words, scan.share);
-        finished(Ok(()), SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send))
+        let counted = SequenceCounts::in_parts(vocabulary, self.num_words, traversal, limits, make, send);
+        finished(Ok(()), counted)
+    }
+
+    /// Sends the counts as packed rows.
+    fn send_parcels(&self, run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+        let vocabulary = loaded.vocabulary(&self.fold)?;
+        let (num_words, traversal) = (self.num_words, run.scan.options.traversal);
+        let table = run.shared.once(|| answers::sequence_counts(&run, &vocabulary, num_words))?;
+        send_counts(run, &vocabulary, table.as_ref().as_ref(), |pack, send, limits| {
+            let pack = |counts: SequenceCounts| pack(counts.sequences(), counts.counts());
+            SequenceCounts::in_parts(Arc::clone(&vocabulary), num_words, traversal, limits, pack, send)
+        })
     }
 
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {

@@ -89,7 +89,6 @@ impl TableFunction for WordCount {
             num_rows: num_words(scan),
             task: Some(Err(if is_counted { WORDS_COUNTED } else { "nothing is counted" })),
             uses: if are_stored { Uses::Words } else { Uses::Text },
-            has_shares: true,
             merge: Merge::Combined,
             walk: Some(Walk::Only(if are_stored { STORED } else { SWEEP })),
             ..Facts::default()
@@ -130,7 +129,7 @@ fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
         Rows::Selected(rows) => int64(rows.iter().map(|&row| counts[row])),
     };
     let words = &loaded.words(fold)?;
-    let all = run.scan.share.part(words.len());
+    let all = 0..words.len();
     for_each_selected(&mut run, words, all, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             "word" => Ok(Arc::clone(words)),

@@ -43,11 +43,12 @@ use datafusion::prelude::SessionConfig;
 use futures::FutureExt;
 
 use crate::corpora::memory::MemoryWhenUsed;
-use crate::corpora::{CorpusCache, OpenFile};
+use crate::corpora::{CorpusCache, OpenFile, Source};
 use crate::placement::DeviceSession;
 use crate::plan_methods::leaf_methods;
 use crate::planning::filter::Stage;
 use crate::planning::output::Output;
+use crate::planning::parcels::Parcels;
 use crate::planning::signature::Claim;
 use crate::planning::{Execution, ScanPlan, ScanSpec, Shared};
 
@@ -91,10 +92,10 @@ impl TadocExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         let num_rows = limited(facts.num_rows, spec.limit);
-        let num_rows = match (spec.share.is_all(), spec.is_filtered()) {
-            (true, false) => num_rows,
-            (true, true) => num_rows.to_inexact(),
-            (false, _) => num_rows.to_inexact().map(|rows| spec.share.part(rows).len()),
+        let num_rows = match (&spec.parcels, spec.is_filtered()) {
+            (Some(_), _) => Precision::Absent,
+            (None, true) => num_rows.to_inexact(),
+            (None, false) => num_rows,
         };
         Ok(Self {
             plan: Arc::new(plan),
@@ -108,8 +109,7 @@ impl TadocExec {
     }
 
     /// Builds the node of the scan `spec` that another session planned, in `num_partitions` partitions. It chooses
-    /// anew between cores and devices. Returns `None` if the scan asks for a share of the rows of a function that
-    /// does not divide them.
+    /// anew between cores and devices. Returns `None` if the scan packs the rows of a function that does not.
     ///
     /// # Errors
     /// The errors of planning a scan.
@@ -121,7 +121,7 @@ impl TadocExec {
     ) -> Result<Option<Self>> {
         let prepared = spec.function.prepare(&spec)?;
         let facts = spec.function.facts(&spec, &prepared);
-        if !spec.share.is_all() && !facts.has_shares {
+        if spec.parcels.is_some() && facts.parcels.is_none() {
             return Ok(None);
         }
         let loaded = cache.loaded(&spec.source);
@@ -190,17 +190,43 @@ impl TadocExec {
         self.plan.spec.corpora().iter().map(of_file)
     }
 
-    /// Returns those of `filters` that are dynamic and that the scan can evaluate before it makes rows.
-    fn new_stages<'a>(&self, filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>) -> Result<Vec<Stage>> {
-        let spec = &self.plan.spec;
-        let columns = spec.function.columns();
-        let is_claimed = |&column: &usize| columns.claim(spec.schema.field(column).name()) == Claim::Early;
+    /// Returns the scan of the files of all `scans`, which pack their rows, in this order. Returns `None` if
+    /// there are none, or if one of them is no such scan.
+    ///
+    /// # Errors
+    /// The errors of planning a scan.
+    pub(crate) fn joined(scans: &[&Self]) -> Result<Option<Self>> {
+        let Some(first) = scans.first() else { return Ok(None) };
+        let (mut files, mut first_doc_ids) = (Vec::new(), Vec::new());
+        for scan in scans {
+            let Some(parcels) = &scan.spec().parcels else { return Ok(None) };
+            first_doc_ids.extend_from_slice(&parcels.first_doc_ids);
+            files.extend_from_slice(scan.spec().corpora());
+        }
+        let Some(of_first) = first.spec().parcels.as_deref() else { return Ok(None) };
+        let parcels = Parcels { first_doc_ids, ..of_first.clone() };
+        let spec = ScanSpec { parcels: Some(Arc::new(parcels)), ..first.spec().with_source(Source::Corpora(files)) };
+        let (prepared, devices) = (first.plan.prepared.clone(), Arc::clone(&first.plan.devices));
+        let facts = spec.function.facts(&spec, &prepared);
+        let plan = ScanPlan::new(spec, prepared, facts, devices, None, 1);
+        Self::try_new(plan, Arc::clone(&first.cache)).map(Some)
+    }
+}
+
+impl ScanSpec {
+    /// Returns the dynamic filters among those of `result` that the scan can evaluate before it makes rows.
+    pub(crate) fn pushed(&self, phase: FilterPushdownPhase, result: &ChildPushdownResult) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
-        for filter in filters {
-            if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
+        if phase != FilterPushdownPhase::Post {
+            return Ok(stages);
+        }
+        let columns = self.function.columns();
+        let is_claimed = |&column: &usize| columns.claim(self.schema.field(column).name()) == Claim::Early;
+        for parent in &result.parent_filters {
+            if !DynamicFilterTracking::classify(&parent.filter).contains_dynamic_filter() {
                 continue;
             }
-            let stage = Stage::pushed(&spec.schema, &spec.projection, filter)?;
+            let stage = Stage::pushed(&self.schema, &self.projection, &parent.filter)?;
             if stage.columns.iter().all(is_claimed) {
                 stages.push(stage);
             }
@@ -291,10 +317,7 @@ impl ExecutionPlan for TadocExec {
         result: ChildPushdownResult,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        if phase != FilterPushdownPhase::Post {
-            return Ok(FilterPushdownPropagation::all_unsupported(result));
-        }
-        let new = self.new_stages(result.parent_filters.iter().map(|parent| &parent.filter))?;
+        let new = self.plan.spec.pushed(phase, &result)?;
         // The node that made the filter still applies it: rows that were sent before the filter was
         // complete have not been filtered.
         let pushed = FilterPushdownPropagation::all_unsupported(result);

@@ -12,6 +12,7 @@ use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{internal_datafusion_err, not_impl_err};
@@ -24,7 +25,7 @@ use crate::placement::Task;
 use crate::planning::arguments::Arguments;
 use crate::planning::signature::{Columns, Signature};
 use crate::planning::{Execution, ScanSpec};
-use tadoc::analytics::{Traversal, TraversalTask};
+use tadoc::analytics::{MergedRows, Traversal, TraversalTask};
 use tadoc::format::SegmentMeta;
 
 /// The way in which rows of portions become rows of the whole corpus.
@@ -131,9 +132,9 @@ pub struct Facts {
     pub(crate) finds_few: bool,
     /// True if rows that a device counted can be sent from any number of partitions.
     pub(crate) can_spread: bool,
-    /// True if machines that each have the whole corpus can compute different rows: the function heeds
-    /// [`ScanSpec::share`], and shares ascend as rows do.
-    pub(crate) has_shares: bool,
+    /// Description of the rows that the function packs for other machines: it heeds
+    /// [`ScanSpec::parcels`]. `None` if it packs none.
+    pub(crate) parcels: Option<ParcelRows>,
     /// The way in which rows of portions are combined, if memory has no room for the corpus.
     pub(crate) merge: Merge,
     /// True if rows have values of user columns under other names than theirs. Values that edits set are
@@ -145,6 +146,15 @@ pub struct Facts {
     /// Facts about the computation, for EXPLAIN, before the device and the traversal.
     pub(crate) explain: Vec<(&'static str, String)>,
     pub(crate) walk: Option<Walk>,
+}
+
+/// Rows that a function packs for other machines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParcelRows {
+    /// The task that computes them, for estimates.
+    pub(crate) task: TraversalTask,
+    /// Number of words of its windows.
+    pub(crate) window: usize,
 }
 
 /// A task for a device, or the reason for using none.
@@ -164,7 +174,7 @@ impl Default for Facts {
             num_partitions: 1,
             finds_few: false,
             can_spread: false,
-            has_shares: false,
+            parcels: None,
             merge: Merge::Never,
             reads_user_columns: false,
             task: None,
@@ -262,6 +272,32 @@ pub trait TableFunction: Debug + Send + Sync + 'static {
     /// prepared.
     fn for_portion(&self, _docs: Range<u64>) -> OfPortion {
         OfPortion::Same
+    }
+
+    /// Returns the number of words of rows that are packed for other machines. `None` if the function packs
+    /// none.
+    fn merged_words(&self) -> Option<usize> {
+        None
+    }
+
+    /// Returns the least count of a merged row.
+    fn least_count(&self) -> u64 {
+        1
+    }
+
+    /// Returns the column `name` of those of the merged `rows` that are at `places`. `words` are the texts of
+    /// their words.
+    ///
+    /// # Errors
+    /// An internal error if there is no such column.
+    fn merged_column(
+        &self,
+        name: &str,
+        _words: &StringViewArray,
+        _rows: &MergedRows,
+        _places: &[usize],
+    ) -> Result<ArrayRef> {
+        not_impl_err!("{} of merged rows of {}", name, self.signature().name)
     }
 
     /// Sends the rows of one partition.

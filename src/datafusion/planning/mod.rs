@@ -22,6 +22,7 @@ pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod long_rows;
 pub(crate) mod output;
+pub(crate) mod parcels;
 pub(crate) mod plan;
 pub(crate) mod portions;
 pub(crate) mod resolved;
@@ -64,7 +65,7 @@ use crate::options::TadocOptions;
 use crate::planning::filter::{Filters, Stage, project_schema};
 use crate::planning::function::BoundFunction;
 use crate::planning::output::{Output, SkippedSegments};
-use tadoc::analytics::Share;
+use crate::planning::parcels::Parcels;
 use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
@@ -89,8 +90,8 @@ pub struct ScanSpec<S = Source> {
     pub limit: Option<usize>,
     /// The settings of the statement.
     pub options: TadocOptions,
-    /// Share of the rows that is returned, of a function that divides them.
-    pub share: Share,
+    /// Set if the rows are packed for other machines. The columns are those of packed rows then.
+    pub parcels: Option<Arc<Parcels>>,
     /// Synonyms of the function's fold, if it has any.
     pub synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that the function compares with the corpus, if it does.
@@ -109,7 +110,7 @@ impl<S> ScanSpec<S> {
             filters: self.filters.clone(),
             limit: self.limit,
             options: self.options.clone(),
-            share: self.share,
+            parcels: self.parcels.clone(),
             synonyms: self.synonyms.clone(),
             texts: self.texts.clone(),
         }

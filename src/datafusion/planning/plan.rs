@@ -56,7 +56,6 @@ impl ScanPlan {
     ) -> Self {
         let placement = match facts.task {
             None => Placement::default(),
-            Some(_) if !spec.share.is_all() => place(&spec, &devices, Err("cores count a share of the rows"), loaded),
             Some(task) => place(&spec, &devices, task, loaded),
         };
         let task = facts.task.and_then(Result::ok).filter(|_| !placement.is_on_device());
@@ -220,9 +219,8 @@ impl ScanSpec {
                 facts.push(("segments", segments.to_string()));
             }
         }
-        if !self.share.is_all() {
-            let place = self.share.place() + 1;
-            facts.push(("share", format!("{place} of {}", self.share.num_shares())));
+        if let Some(parcels) = &self.parcels {
+            facts.push(("parcels", parcels.num_parcels.to_string()));
         }
         let names: Vec<&str> = self.projection.iter().map(|&at| self.schema.field(at).name().as_str()).collect();
         facts.push(("projection", format!("[{}]", names.join(", "))));

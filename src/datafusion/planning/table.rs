@@ -39,7 +39,6 @@ use crate::planning::portions::{Planner, Portions, growing_portions, portions_of
 use crate::planning::side_tables::{self, TEXTS, Texts};
 use crate::planning::signature::{Claim, Columns, QUERY, Signature};
 use crate::planning::{ScanPlan, ScanSpec};
-use tadoc::analytics::Share;
 use tadoc::text::Synonyms;
 use tadoc_store::LivingStore;
 
@@ -409,10 +408,11 @@ fn unfiltered(location: &str) -> DataFusionError {
 
 impl TadocTable {
     /// Returns the portions in which `spec` is answered if memory has no room for the whole corpus,
-    /// which is not loaded, if its first rows are enough, or if several machines answer. Returns `None` if
+    /// which is not loaded, if its first rows are enough, or if several machines answer. If one process is
+    /// faster than several machines, `facts` say so. Returns `None` then, if
     /// there is room for all of it, if the rows of portions cannot be combined, or if the scan uses user
     /// columns that edits set.
-    fn portions(&self, session: &dyn Session, spec: &ScanSpec, facts: &Facts, is_loaded: bool) -> Option<Portions> {
+    fn portions(&self, session: &dyn Session, spec: &ScanSpec, facts: &mut Facts) -> Option<Portions> {
         if facts.merge == Merge::Never {
             return None;
         }
@@ -422,8 +422,11 @@ impl TadocTable {
         }
         let uses = used(spec, facts);
         match spreading_of(session.config()) {
-            Some(spreading) => runs_of(&spec.source, session, &spec.options, uses, spreading),
-            None if is_loaded => None,
+            Some(spreading) => {
+                let loaded = self.cache.loaded(&spec.source);
+                runs_of(spec, session, uses, spreading, facts, loaded.as_deref())
+            }
+            None if self.cache.loaded(&spec.source).is_some() => None,
             None => {
                 let larger = portions_of(&spec.source, session.runtime_env(), &spec.options, uses);
                 larger.or_else(|| first_portions(session, spec, facts, uses))
@@ -502,14 +505,13 @@ impl TableProvider for TadocTable {
             schema: columns.schema,
             limit,
             options: target.options,
-            share: Share::default(),
+            parcels: None,
             synonyms: table.synonyms.clone(),
             texts: table.read_texts(session).await?,
         };
         let prepared = spec.function.prepare(&spec).map_err(|error| table.named(error))?;
-        let facts = spec.function.facts(&spec, &prepared);
-        let is_loaded = table.cache.loaded(&spec.source).is_some();
-        let Some(portions) = table.portions(session, &spec, &facts, is_loaded) else {
+        let mut facts = spec.function.facts(&spec, &prepared);
+        let Some(portions) = table.portions(session, &spec, &mut facts) else {
             let most_partitions = session.config().target_partitions();
             return table.exec(session, spec, (prepared, facts), most_partitions);
         };

@@ -42,11 +42,11 @@ use super::sequences::count::{Joining, check_parts, cut_document};
 use super::sequences::edges::{Limit, chosen};
 use super::sequences::entries::{Sorting, runs_from};
 use super::sequences::key::{Keep, Key, Keyed, Packing};
-use super::sequences::walk::{RowMaker, Walk, for_each_pass, keys_from};
+use super::sequences::walk::{RowMaker, Walk, for_each_pass};
 use super::sequences::windows::{NumberedWeights, Weights};
 use super::sequences::{Counted, Sequences, Sink, for_each_in_order, too_many_occurrences};
 use super::vocabulary::WordRows;
-use super::{SegmentSequences, Share, TaskLimits, Traversal, TraversalTask, Vocabulary};
+use super::{SegmentSequences, TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
@@ -78,8 +78,6 @@ pub struct Pairing {
     pub window: usize,
     /// Minimum count of a row.
     pub min_count: u64,
-    /// Share of the rows that is counted.
-    pub share: Share,
 }
 
 /// Pairs of words and their counts as rows.
@@ -103,7 +101,7 @@ impl Cooccurrences {
         limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let mut parts = Vec::new();
-        let pairing = Pairing { window, min_count, share: Share::default() };
+        let pairing = Pairing { window, min_count };
         let words = vocabulary.clone();
         let rows = |part: Self| (part.pairs, part.counts);
         Self::in_parts(words, pairing, traversal, limits, rows, |part, _| {
@@ -123,7 +121,7 @@ impl Cooccurrences {
     /// The errors of [`cooccurrence`] and of `take`.
     pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
-        Pairing { window, min_count, share }: Pairing,
+        Pairing { window, min_count }: Pairing,
         traversal: Traversal,
         limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
@@ -138,12 +136,6 @@ impl Cooccurrences {
         let canceller = limits.canceller();
         canceller.check()?;
         let packing = Packing::new(2, vocabulary.len());
-        let smaller = share.for_pairs(&vocabulary);
-        if smaller.is_empty() {
-            return Ok(());
-        }
-        let smaller = (!share.is_all()).then_some(smaller);
-        let counting = Counting { reach: window - 1, smaller, limits };
         let scan_limit = Limit::for_scan(limits, packing);
         let task = TraversalTask::Cooccurrence;
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
@@ -155,8 +147,8 @@ impl Cooccurrences {
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         let make = |pairs, counts| make(Self { pairs, counts });
         match packing.all_bits() + (&weights).bits() {
-            0..=64 => counted::<u64, T>(&maker, walk, counting, make, &mut take),
-            _ => counted::<u128, T>(&maker, walk, counting, make, &mut take),
+            0..=64 => counted::<u64, T>(&maker, walk, (reach, limits), make, &mut take),
+            _ => counted::<u128, T>(&maker, walk, (reach, limits), make, &mut take),
         }
     }
 
@@ -213,20 +205,11 @@ impl Cooccurrences {
     }
 }
 
-/// Pairs that are counted.
-struct Counting<'a> {
-    /// Maximum distance between the words of a pair.
-    reach: usize,
-    /// Smaller words of the pairs, if not all are counted.
-    smaller: Option<Range<usize>>,
-    limits: TaskLimits<'a>,
-}
-
-/// Meets the pairs and adds them up.
+/// Meets the pairs of words at most `reach` apart and adds them up.
 fn counted<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
-    Counting { reach, smaller, limits }: Counting<'_>,
+    (reach, limits): (usize, TaskLimits<'_>),
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
@@ -235,9 +218,7 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     let firsts = &FirstWords::new(maker.vocabulary, reach);
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met(), canceller };
     let new = |keep| Pairs::<K>::new(meeting, keep);
-    let bits = packing.all_bits();
-    let keys = (bits, smaller.and_then(|words| keys_from(words, packing.word_bits(), bits)));
-    for_each_pass(walk, maker.vocabulary, limit, keys, new, |tasks, _, held_bytes| {
+    for_each_pass(walk, maker.vocabulary, limit, packing.all_bits(), new, |tasks, _, held_bytes| {
         let tasks: Vec<Vec<Vec<K>>> = tasks.into_iter().map(|pairs| pairs.buckets).collect();
         let keys = |bucket: usize| tasks.iter().map(move |buckets| buckets[bucket].as_slice());
         let lens = (0..firsts.num_buckets()).map(|bucket| keys(bucket).map(<[K]>::len).sum());

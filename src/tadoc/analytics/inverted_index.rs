@@ -5,7 +5,6 @@
 //! ([`DocWords`](crate::segment::DocWords)). Rows join the lists of the segments by word when they
 //! are read. A document that is cut over segments is listed once.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -16,7 +15,7 @@ use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;
 use super::segment_terms::check_number;
-use super::{SegmentDocuments, Share, Traversal, Vocabulary, choose_traversal};
+use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};
 
 /// Builds the inverted index of `corpus`. Rows are in byte order of the words.
 ///
@@ -42,23 +41,20 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) if the lists of a segment have more than 2^29
     /// documents in total.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
-        Self::for_share(vocabulary, traversal, Share::default(), &|| false).map(|(index, _)| index)
+        Self::cancellable(vocabulary, traversal, &|| false)
     }
 
-    /// Variant of [`with_vocabulary`](Self::with_vocabulary) for the rows of `share`, which it
-    /// returns. The lists of other rows may be missing. The caller may leave: `is_cancelled` is
-    /// asked now and then, by any thread.
+    /// Variant of [`with_vocabulary`](Self::with_vocabulary) whose caller may leave: `is_cancelled`
+    /// is asked now and then, by any thread.
     ///
     /// # Errors
     /// The errors of [`with_vocabulary`](Self::with_vocabulary), and
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn for_share(
+    pub fn cancellable(
         vocabulary: Arc<Vocabulary>,
         traversal: Traversal,
-        share: Share,
         is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Self, Range<usize>)> {
-        let rows = if share.is_all() { 0..vocabulary.len() } else { share.for_lists(&vocabulary) };
+    ) -> Result<Self> {
         let canceller = Canceller::new(is_cancelled);
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             canceller.check()?;
@@ -67,8 +63,7 @@ impl InvertedIndex {
             }
             if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
-                let ids = ids_from(&vocabulary, &rows, segment).unwrap_or(0..num_words);
-                let documents = SegmentDocuments::from_doc_words(doc_words, num_words, ids);
+                let documents = SegmentDocuments::from_doc_words(doc_words, num_words);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
             segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
@@ -77,7 +72,7 @@ impl InvertedIndex {
         };
         let segments = vocabulary.corpus().segments().iter().zip(vocabulary.first_ids());
         let postings = segments.map(build).collect::<Result<_>>()?;
-        Ok((Self { vocabulary, postings }, rows))
+        Ok(Self { vocabulary, postings })
     }
 
     /// Creates the index of a corpus from those of each of its segments.
@@ -201,25 +196,6 @@ impl InvertedIndex {
             (first_doc_id, self.postings[segment_idx].docs(word))
         })
     }
-}
-
-/// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose
-/// ids are all over the dictionary, and for all rows.
-fn ids_from(vocabulary: &Vocabulary, rows: &Range<usize>, segment: &Segment) -> Option<Range<usize>> {
-    if vocabulary.folded_words().is_some() || *rows == (0..vocabulary.len()) {
-        return None;
-    }
-    let num_words = segment.dag.num_words() as usize;
-    let id = |row: usize| {
-        if row < vocabulary.len() {
-            let from_here = vocabulary.word(row).as_bytes();
-            segment.dictionary.words_with_prefix(from_here).start as usize
-        } else {
-            num_words
-        }
-    };
-    let end = id(rows.end).min(num_words);
-    Some(id(rows.start).min(end)..end)
 }
 
 /// Returns true if `docs` begins with the document that the earlier segments ended with.

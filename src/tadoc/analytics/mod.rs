@@ -73,8 +73,7 @@
 //! `postings` (the index of one segment), `term_vector` (also scores) with `doc_terms` and `lane_counts`
 //! (counts of a few documents at a time), `segment_terms` (answers of a device), `sequences` (n-grams),
 //! `cooccurrence`, `repeated_phrases`, `log_templates`, `repeated_spans`, `overlap` (n-grams of other texts)
-//! and `near_duplicates` with `rolling_hash`, `shares` (parts of the rows of a task, for machines that each
-//! have the whole corpus), `statistics`, `traversal` (names, shapes and the choice).
+//! and `near_duplicates` with `rolling_hash`, `parcels` (rows that machines send to one another), `statistics`, `traversal` (names, shapes and the choice).
 //!
 //! Each task is a pure function of the segments. Its result keeps the corpus alive, and rows are
 //! addressed by number, so paging is free. Word ids belong to a segment. A row is a word, in byte
@@ -89,13 +88,13 @@ mod lane_counts;
 mod log_templates;
 mod near_duplicates;
 mod overlap;
+mod parcels;
 mod postings;
 mod repeated_phrases;
 mod repeated_spans;
 mod rolling_hash;
 mod segment_terms;
 mod sequences;
-mod shares;
 mod statistics;
 mod task_limits;
 mod term_vector;
@@ -114,10 +113,10 @@ pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
 pub use overlap::{OverlapTexts, TextOverlap, overlap};
+pub use parcels::{MergedParcels, MergedRows, NamedChunk, Packed, ParcelPacker};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};
 pub use segment_terms::{SegmentDocuments, SegmentTerms, TermVectorChunk};
-pub use shares::Share;
 pub use statistics::{Company, CorpusStatistics, Dispersion, Measure, Part, Whole, corpus_statistics, keyness};
 pub use task_limits::{CorpusParts, DocSelection, OnePart, TaskLimits};
 pub use term_vector::{

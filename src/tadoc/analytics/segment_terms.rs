@@ -168,22 +168,20 @@ impl SegmentDocuments {
         check_matrix(&self.offsets, num_words as usize, &self.docs, num_docs)
     }
 
-    /// Builds the lists of the words `ids` from the words of each document; the lists of other
-    /// words are empty. Ranges of words are handled in parallel; each range searches all documents
-    /// for its words.
-    pub(super) fn from_doc_words(doc_words: &DocWords, num_words: usize, ids: Range<usize>) -> Self {
+    /// Builds the lists from the words of each document. Ranges of words are handled in parallel;
+    /// each range searches all documents for its words.
+    pub(super) fn from_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
         let (starts, words) = doc_words.lists();
         let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
-        let max_ranges = max_ranges.saturating_mul(ids.len()) / num_words.max(1);
         let num_ranges = max_ranges.min(RANGES_PER_THREAD * rayon::current_num_threads());
         if num_ranges < 2 {
-            return Self::from_few_pairs(doc_words, num_words, ids);
+            return Self::from_few_pairs(doc_words, num_words);
         }
-        let range_words = ids.len().div_ceil(num_ranges).max(1);
+        let range_words = num_words.div_ceil(num_ranges).max(1);
         let mut offsets = vec![0u32; num_words + 1];
-        let counts = offsets[1 + ids.start..1 + ids.end].par_chunks_mut(range_words);
+        let counts = offsets[1..].par_chunks_mut(range_words);
         counts.enumerate().for_each(|(range, counts)| {
-            let first = (ids.start + range * range_words) as u32;
+            let first = (range * range_words) as u32;
             for_each_pair(doc_words, first, counts.len(), |at, _| counts[at] += 1);
         });
         for word in 0..num_words {
@@ -192,8 +190,8 @@ impl SegmentDocuments {
         let mut docs = vec![0u32; offsets[num_words] as usize];
         let mut parts = Vec::new();
         let mut rest = docs.as_mut_slice();
-        for first in ids.clone().step_by(range_words) {
-            let end = ids.end.min(first + range_words);
+        for first in (0..num_words).step_by(range_words) {
+            let end = num_words.min(first + range_words);
             let (part, after) = rest.split_at_mut((offsets[end] - offsets[first]) as usize);
             parts.push((first, &offsets[first..end], part));
             rest = after;
@@ -209,18 +207,17 @@ impl SegmentDocuments {
     }
 
     /// Builds the lists on one thread, which reads all words twice without a search.
-    fn from_few_pairs(doc_words: &DocWords, num_words: usize, ids: Range<usize>) -> Self {
+    fn from_few_pairs(doc_words: &DocWords, num_words: usize) -> Self {
         let (_, words) = doc_words.lists();
-        let is_listed = |word: &&u32| ids.contains(&(**word as usize));
         let mut offsets = vec![0u32; num_words + 1];
-        words.iter().filter(is_listed).for_each(|&word| offsets[word as usize + 1] += 1);
+        words.iter().for_each(|&word| offsets[word as usize + 1] += 1);
         for word in 0..num_words {
             offsets[word + 1] += offsets[word];
         }
         let mut next = offsets.clone();
         let mut docs = vec![0u32; offsets[num_words] as usize];
         for doc in doc_words.docs() {
-            for &word in doc_words.for_doc(doc).0.iter().filter(is_listed) {
+            for &word in doc_words.for_doc(doc).0 {
                 let at = &mut next[word as usize];
                 docs[*at as usize] = doc.into();
                 *at += 1;
@@ -589,10 +586,8 @@ mod tests {
         let (starts, words) = doc_words.lists();
         assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
         let num_words = num_words as usize;
-        for ids in [0..num_words, 3..num_words / 2, num_words / 3..num_words, 5..5, 7..8] {
-            let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words, ids.clone());
-            assert_eq!(in_ranges, SegmentDocuments::from_few_pairs(doc_words, num_words, ids));
-        }
+        let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words);
+        assert_eq!(in_ranges, SegmentDocuments::from_few_pairs(doc_words, num_words));
     }
 
     #[test]

@@ -43,7 +43,8 @@ use datafusion::physical_plan::metrics::{Count, Time};
 use rayon::prelude::*;
 
 use self::ranked_table::RankedTable;
-use self::sequence_table::{Counted, SequenceTable};
+use self::sequence_table::Counted;
+pub(crate) use self::sequence_table::SequenceTable;
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::WORDS_KEPT;

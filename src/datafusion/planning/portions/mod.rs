@@ -26,24 +26,26 @@
 //! first portion has a segment for each core and each other one twice as many as the one before. So a
 //! statement with LIMIT opens as many segments as it needs.
 //!
-//! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
-//! much memory there is. If each machine has room for the whole corpus, the rows of some functions are
-//! divided instead ([`Share`]): all machines read all segments, and each counts the words of its share.
-//! Nothing is added up then, and no row travels twice. Sending tens of millions of rows of runs from one
-//! machine to the other took longer than counting them on one (`benches/results/2026-11-25-h100.md`).
+//! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), if this
+//! is faster than one process or one process has no room ([`division`]). Rows that are added up are packed as
+//! numbers by the machines that count them, and merged by those that make texts of them ([`merged`]). Functions
+//! that pack no rows, and corpora larger than memory, are combined by DataFusion's operators.
 //!
 //! While portions are read, memory for them is set aside in a bounded pool ([`exec`]), so that
 //! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
 //! corpus once for each function in the plan.
 
 mod combining;
+mod division;
 mod exec;
+mod merged;
 mod runs;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int64Array};
+use datafusion::arrow::compute::SortOptions;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
@@ -52,24 +54,29 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, col, lit};
+use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::expressions::col as column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 pub use self::combining::JoinedLists;
 use self::combining::{AllPortions, joined_lists};
 pub(crate) use self::combining::{added_up, numbered};
-use self::exec::DOC_ID;
+use self::division::{Division, Machines, division};
+use self::exec::{DOC_ID, DOC_IDS};
 pub use self::exec::{PortionFacts, PortionsExec};
+pub use self::merged::MergedRowsExec;
 pub(crate) use self::runs::spreading_of;
 pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};
-use crate::corpora::{OpenFile, Source};
+use crate::corpora::{LoadedCorpus, OpenFile, Source};
 use crate::options::TadocOptions;
 use crate::planning::ScanSpec;
 use crate::planning::filter::{Filters, Stage, unqualify};
 use crate::planning::function::{Facts, Merge, OfPortion, Prepared, TableFunction};
-use tadoc::analytics::Share;
+use crate::planning::parcels::{MAX_PARCELS, Parcels};
 use tadoc::format::SegmentMeta;
+use tadoc::segment::Segment;
 
 /// Least number of segments that are read in growing portions.
 const MIN_GROWING: usize = 4;
@@ -89,9 +96,8 @@ pub(crate) struct Portions {
     files: Vec<Files>,
     /// Partitions in which they are read side by side; 0 if they are read one after another.
     num_side_by_side: usize,
-    /// Shares of the rows of functions that [have some](Facts::has_shares); 0 if machines have no
-    /// room for the corpus.
-    num_shares: u32,
+    /// Number of parcels of packed rows, and the times for EXPLAIN. `None` if rows are not packed.
+    parcels: Option<(u32, String)>,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
     /// before), or that the largest portion needs alone if this is more.
     memory_bytes: u64,
@@ -128,7 +134,7 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, parcels: None, memory_bytes })
 }
 
 /// Returns the files of `source` in portions for a reader that may leave early: the first has
@@ -144,29 +150,28 @@ pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) ->
     let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
     let (files, largest_bytes) = cut(source.corpora(), uses, fits);
     let memory_bytes = largest_bytes.saturating_mul(2);
-    Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, parcels: None, memory_bytes })
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition
 /// of each machine, of about the same size, and none larger than its share of the session's memory.
-/// Returns `None` if there is only one run, or if the texts of the source are not those of its files. If
-/// the session has room for all of them, so have its machines, and each can count a share of the rows.
+/// Returns `None` if there is only one run, if the texts of the source are not those of its files, or if one
+/// process is faster: `facts` tell EXPLAIN so. `loaded` is the corpus, if it is open here.
 pub(crate) fn runs_of(
-    source: &Source,
+    spec: &ScanSpec,
     session: &dyn Session,
-    options: &TadocOptions,
     uses: Uses,
     spreading: Spreading,
+    facts: &mut Facts,
+    loaded: Option<&LoadedCorpus>,
 ) -> Option<Portions> {
-    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
+    if spec.living().is_some_and(|view| !view.has_texts_of_files()) {
         return None;
     }
-    let files = source.corpora();
+    let files = spec.corpora();
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
-    let limit_bytes = limit_bytes(session.runtime_env(), options);
-    let have_room = spreading.num_workers > 1 && needed.bytes() <= limit_bytes;
-    let num_shares = if have_room { u32::try_from(spreading.num_workers).unwrap_or(0) } else { 0 };
+    let limit_bytes = limit_bytes(session.runtime_env(), &spec.options);
     let num_partitions = session.config().target_partitions().max(1);
     let num_runs = num_partitions.saturating_mul(spreading.num_workers).max(1) as u64;
     let most_bytes = limit_bytes / (2 * num_partitions as u64);
@@ -175,8 +180,31 @@ pub(crate) fn runs_of(
     if files.len() <= 1 {
         return None;
     }
+    // An engine that does not tell its machines may run a partition on each.
+    let num_workers = if spreading.num_workers > 0 { spreading.num_workers } else { num_partitions };
+    let is_kept = |segment: &Arc<Segment>| segment.keeps_doc_words();
+    let machines = Machines {
+        num_workers,
+        num_partitions,
+        limit_bytes,
+        needed_bytes: needed.bytes(),
+        share_bytes: needed.bytes_of_part(num_workers as u64),
+        is_loaded: loaded.is_some(),
+        are_words_kept: loaded.is_some_and(|loaded| loaded.corpus.segments().iter().all(is_kept)),
+    };
+    let parcels = match division(spec, facts, machines) {
+        Division::OneProcess(reason) => {
+            facts.explain.push(("workers", reason));
+            return None;
+        }
+        Division::Parcels(times) => {
+            let num_parcels = num_partitions.saturating_mul(spreading.num_workers.max(1));
+            Some((u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS), times))
+        }
+        Division::Runs => None,
+    };
     let num_side_by_side = num_partitions.min(files.len()).max(2);
-    Some(Portions { files, num_side_by_side, num_shares, memory_bytes: largest_bytes })
+    Some(Portions { files, num_side_by_side, parcels, memory_bytes: largest_bytes })
 }
 
 /// Returns the bytes that segments may take in memory.
@@ -241,6 +269,17 @@ impl Files {
         }
     }
 
+    /// Returns the id of the first document of each file.
+    fn first_doc_ids(&self) -> Vec<u64> {
+        let mut next = self.first_doc_id;
+        let mut first_doc_ids = Vec::with_capacity(self.files.len());
+        for open in &self.files {
+            first_doc_ids.push(next);
+            next += open.footer.num_docs();
+        }
+        first_doc_ids
+    }
+
     /// Returns the ids of the portion's documents.
     fn doc_ids(&self) -> Range<u64> {
         let num_docs: u64 = self.files.iter().map(|open| open.footer.num_docs()).sum();
@@ -271,35 +310,44 @@ impl Planner<'_> {
     /// # Errors
     /// The errors of planning the scans, and of planning the operators over their rows.
     pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
-        match self.facts.merge {
-            Merge::Combined | Merge::JoinedLists if !self.has_shares(portions) => self.combined(portions).await,
+        match (self.facts.merge, &portions.parcels) {
+            (Merge::Combined | Merge::JoinedLists, Some((num_parcels, times))) => {
+                self.merged(portions, *num_parcels, times.clone())
+            }
+            (Merge::Combined | Merge::JoinedLists, None) => self.combined(portions).await,
             _ => self.behind(portions),
         }
     }
 
-    fn has_shares(&self, portions: &Portions) -> bool {
-        portions.num_shares > 0 && self.facts.has_shares
-    }
-
-    /// Plans the rows by shares, each of the whole corpus.
-    fn shares(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
-        let num_shares = portions.num_shares;
-        let shares = (0..num_shares).filter_map(|place| Share::new(place, num_shares));
-        let runs = shares.map(|share| {
-            let spec = ScanSpec { share, ..self.spec.clone() };
-            Ok(Run { scan: (self.plan)(spec, self.prepared.clone())?, first_doc_id: 0 })
-        });
-        let runs = runs.collect::<Result<_>>()?;
-        // An order that an exchange by hash does not keep is not promised.
-        let ordering: &[&str] = &[];
-        let schema = self.spec.projected_schema()?;
-        Ok(Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, ordering)))
+    /// Plans the rows by packing those of each run, and merging them.
+    fn merged(&self, portions: &Portions, num_parcels: u32, times: String) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Parcels::schema();
+        let projection = (0..schema.fields().len()).collect();
+        let packed = ScanSpec {
+            schema: Arc::clone(&schema),
+            projection,
+            filters: Filters::default(),
+            limit: None,
+            ..self.spec.clone()
+        };
+        let has_lists = self.spec.uses(DOC_IDS);
+        let mut runs = Vec::with_capacity(portions.files.len());
+        for files in &portions.files {
+            let parcels = Parcels { num_parcels, first_doc_ids: files.first_doc_ids(), has_lists };
+            let source = Source::Corpora(files.files.clone());
+            let spec = ScanSpec { parcels: Some(Arc::new(parcels)), ..packed.with_source(source) };
+            let scan = (self.plan)(spec, self.prepared.clone())?;
+            runs.push(Run { scan, first_doc_id: files.first_doc_id });
+        }
+        let runs: Arc<dyn ExecutionPlan> = Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, &[""; 0]));
+        let spec = self.spec.with_source(Source::Corpora(Vec::new()));
+        let rows = spec.projected_schema()?;
+        let ordering = self.facts.ordering.iter().map_while(|name| column(name, &rows).ok());
+        let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default())).collect();
+        Ok(Arc::new(MergedRowsExec::try_new(runs, Arc::new(spec), ordering, times)?))
     }
 
     fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.has_shares(portions) {
-            return self.shares(portions);
-        }
         let columns = self.spec.function.columns();
         let mut inputs = Vec::with_capacity(portions.files.len());
         for files in &portions.files {

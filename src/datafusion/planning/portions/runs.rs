@@ -63,7 +63,7 @@ const MAX_GUESS: usize = 10_000;
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Spreading {
-    /// Number of machines.
+    /// Number of machines; 0 if an engine divides partitions between machines that it does not tell.
     pub num_workers: usize,
 }
 
@@ -119,9 +119,19 @@ impl RunsExec {
         self.properties.partitioning.partition_count()
     }
 
-    /// Returns the node with only the runs at `places`, ascending.
-    pub fn share(&self, places: &[usize]) -> Self {
-        self.with_runs(places.iter().filter_map(|&place| self.runs.get(place).cloned()).collect())
+    /// Returns the node with only the runs at `places`, ascending. Runs that pack their rows become one, so that
+    /// the machine adds up what it can before it sends rows.
+    ///
+    /// # Errors
+    /// The errors of planning a scan.
+    pub fn share(&self, places: &[usize]) -> Result<Self> {
+        let runs: Vec<Run> = places.iter().filter_map(|&place| self.runs.get(place).cloned()).collect();
+        let scans = runs.iter().map(|run| run.scan.downcast_ref::<TadocExec>());
+        let scans: Vec<&TadocExec> = scans.collect::<Option<_>>().unwrap_or_default();
+        match TadocExec::joined(&scans)? {
+            Some(joined) => Ok(self.with_runs(vec![Run { scan: Arc::new(joined), first_doc_id: 0 }])),
+            None => Ok(self.with_runs(runs)),
+        }
     }
 
     /// Returns the node with other scans of its runs.

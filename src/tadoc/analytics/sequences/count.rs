@@ -21,14 +21,13 @@
 //! segments. Windows across the place where a document is cut belong to no segment, so corpora with
 //! cut documents are rejected.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::analytics::TraversalTask::SequenceCount;
 use crate::analytics::vocabulary::{SegmentRows, WordRows};
-use crate::analytics::{Share, TaskLimits, Traversal, Vocabulary, WordCounts};
+use crate::analytics::{TaskLimits, Traversal, Vocabulary, WordCounts};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
@@ -36,7 +35,7 @@ use crate::segment::Corpus;
 use super::edges::{Limit, chosen};
 use super::entries::{Entry, sorted_buckets};
 use super::key::{Key, Keyed, Packing};
-use super::walk::{KeyRange, PART_WORDS, RowMaker, Walk, for_each_pass, keys_from};
+use super::walk::{PART_WORDS, RowMaker, Walk, for_each_pass};
 use super::windows::{NumberedWeights, PackedWindows, TextWindows};
 use super::{Counted, Sequences};
 
@@ -79,8 +78,7 @@ impl SequenceCounts {
         let mut parts = Vec::new();
         let rows = |part: Self| (part.sequences, part.counts);
         let words = vocabulary.clone();
-        let all = Share::default();
-        Self::in_parts(words, (n, all), traversal, limits, rows, |part, _| {
+        Self::in_parts(words, n, traversal, limits, rows, |part, _| {
             parts.push(part);
             Ok(true)
         })?;
@@ -89,7 +87,7 @@ impl SequenceCounts {
         Ok(Self { sequences, counts })
     }
 
-    /// Counts the sequences of `n` words of a share and passes the rows on in parts, in order.
+    /// Counts the sequences of `n` words and passes the rows on in parts, in order.
     /// `make` is called in parallel. `take` is called with each result of `make` and the bytes held
     /// for counting, until it returns false. Memory holds only a few parts at a time, however many
     /// rows there are.
@@ -98,7 +96,7 @@ impl SequenceCounts {
     /// The errors of [`sequence_count`] and of `take`.
     pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
-        (n, share): (usize, Share),
+        n: usize,
         traversal: Traversal,
         limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
@@ -110,14 +108,9 @@ impl SequenceCounts {
         canceller.check()?;
         let make = |sequences, counts| make(Self { sequences, counts });
         if n == 1 {
-            return words_in_parts(&vocabulary, share, make, take);
+            return words_in_parts(&vocabulary, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let firsts = share.for_sequences(&vocabulary);
-        if firsts.is_empty() {
-            return Ok(());
-        }
-        let firsts = (!share.is_all()).then_some(firsts);
         let scan_limit = Limit::for_scan(limits, packing);
         let way = chosen(traversal, SequenceCount, &vocabulary, n, &scan_limit);
         let walk = Walk::new(&vocabulary, n - 1, way, limits.max_memory_bytes / 2, canceller)?;
@@ -128,14 +121,12 @@ impl SequenceCounts {
         let min_count = 1;
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         match key_bits {
-            0..=64 => packed::<u64, T>(&maker, walk, firsts, limits, make, &mut take),
-            65..=128 => packed::<u128, T>(&maker, walk, firsts, limits, make, &mut take),
+            0..=64 => packed::<u64, T>(&maker, walk, limits, make, &mut take),
+            65..=128 => packed::<u128, T>(&maker, walk, limits, make, &mut take),
             _ => {
                 let limit = Limit::new(limits, packing);
                 let (new, make) = (|keep| TextWindows::new(packing, keep), &make);
-                let bits = packing.key_bits();
-                let keys = (bits, firsts.and_then(|words| keys_from(words, packing.word_bits(), bits)));
-                for_each_pass(walk, &vocabulary, &limit, keys, new, |tasks, range, held_bytes| {
+                for_each_pass(walk, &vocabulary, &limit, packing.key_bits(), new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
                     maker.texts_to_rows(&tasks, range, make, take)
                 })
@@ -186,7 +177,6 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
-    firsts: Option<Range<usize>>,
     limits: TaskLimits<'_>,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
@@ -194,9 +184,7 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
     let packing = maker.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
     let limit = Limit::for_keys::<K>(limits);
-    let bits = packing.all_bits();
-    let within: Option<KeyRange<K>> = firsts.and_then(|words| keys_from(words, packing.word_bits(), bits));
-    for_each_pass(walk, maker.vocabulary, &limit, (bits, within), new, |tasks, range, held_bytes| {
+    for_each_pass(walk, maker.vocabulary, &limit, packing.all_bits(), new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
         maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
     })
@@ -205,14 +193,12 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
 /// Counts words as sequences of one word.
 fn words_in_parts<T>(
     vocabulary: &Arc<Vocabulary>,
-    share: Share,
     make: impl Fn(Sequences, Vec<u64>) -> T,
     mut take: impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let words = WordCounts::with_vocabulary(vocabulary.clone())?;
-    let share = share.part(vocabulary.len());
-    for start in share.clone().step_by(PART_WORDS) {
-        let rows = start..share.end.min(start + PART_WORDS);
+    for start in (0..vocabulary.len()).step_by(PART_WORDS) {
+        let rows = start..vocabulary.len().min(start + PART_WORDS);
         let counts = words.counts()[rows.clone()].to_vec();
         let part = make(Sequences::from_words(vocabulary.clone(), rows), counts);
         if !take(part, size_of_val(words.counts()))? {

@@ -185,11 +185,6 @@ pub(in crate::analytics) enum Keep<K> {
 }
 
 impl<K: Key> Keep<K> {
-    /// Returns the choice of the sequences of `range`, or of all.
-    pub fn from_range(range: Option<(K, K)>) -> Self {
-        range.map_or(Self::All, |(first, last)| Self::Within(first, last))
-    }
-
     /// Returns true if the sequence `key` is kept.
     #[inline]
     pub fn is_kept(&self, key: impl FnOnce() -> K) -> bool {

@@ -383,22 +383,8 @@ const LEAST_TALLY_BITS: u32 = 4;
 /// Range of keys that is counted separately: the first key and the last.
 pub(in crate::analytics) type KeyRange<K> = (K, K);
 
-/// Returns the keys of `key_bits` bits that begin with one of `words`, of `word_bits` bits each.
-/// Returns `None` if there are no words.
-pub(in crate::analytics) fn keys_from<K: Key>(
-    words: Range<usize>,
-    word_bits: u32,
-    key_bits: u32,
-) -> Option<KeyRange<K>> {
-    let rest = key_bits - word_bits;
-    let first_for = |word: usize| K::default().with_value(word as u32, 0).with_value(0, rest);
-    let last = words.clone().next_back()?;
-    Some((first_for(words.start), first_for(last).joined(K::ones(rest))))
-}
-
 /// Calls `take` for each pass, until it returns false. `take` gets the sinks of a walk, the range
-/// of their keys (`within`, or all keys below 2^`key_bits`; one range of these after another if
-/// memory is short), and the bytes that the walk still holds. `new` makes sinks.
+/// of their keys (all keys below 2^`key_bits`; one range of these after another if memory is short), and the bytes that the walk still holds. `new` makes sinks.
 ///
 /// # Errors
 /// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows,
@@ -407,15 +393,14 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
     walk: Walk,
     vocabulary: &Vocabulary,
     limit: &Limit<'_>,
-    (key_bits, within): (u32, Option<KeyRange<K>>),
+    key_bits: u32,
     new: impl Fn(Keep<K>) -> S + Sync,
     mut take: impl FnMut(Vec<S>, KeyRange<K>, usize) -> Result<bool>,
 ) -> Result<()> {
-    let all = within.unwrap_or((K::default(), K::ones(key_bits)));
-    match walk.tasks(vocabulary, limit, || new(Keep::from_range(within))) {
+    match walk.tasks(vocabulary, limit, || new(Keep::All)) {
         Ok(sinks) => {
             drop(walk);
-            return take(sinks, all, 0).map(drop);
+            return take(sinks, (K::default(), K::ones(key_bits)), 0).map(drop);
         }
         Err(Error::Capacity { .. }) => {}
         Err(error) => return Err(error),
@@ -424,10 +409,6 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
         walk.tasks(vocabulary, &limit.for_range(), || new(keep.clone())).map(drop)
     })?;
     for (first, last) in ranges {
-        let (first, last) = (first.max(all.0), last.min(all.1));
-        if first > last {
-            continue;
-        }
         let keep = Keep::Within(first, last);
         let sinks = walk.tasks(vocabulary, &limit.for_range(), || new(keep.clone()))?;
         if !take(sinks, (first, last), walk.memory_bytes())? {

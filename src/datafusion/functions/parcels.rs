@@ -1,0 +1,115 @@
+//! The sending of rows as parcels to the machines that add them up.
+//!
+//! Rows are packed by the threads that count them, and sent while others are still counted. The words
+//! that they use follow ([`tadoc::analytics::ParcelPacker`]).
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{BinaryArray, Int64Array};
+use datafusion::common::internal_datafusion_err;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::metrics::Count;
+
+use super::searching::finished;
+use super::sequence_rows::task_memory_bytes;
+use crate::errors::{core_error, datafusion_error};
+use crate::planning::answers::SequenceTable;
+use crate::planning::parcels::{MACHINE, PARCEL, ROWS};
+use crate::planning::{Execution, no_column};
+use tadoc::analytics::{Packed, ParcelPacker, Sequences, TaskLimits, Vocabulary, for_each_in_order};
+
+/// Sender of the rows of a scan to parcels.
+pub(super) struct ParcelSender {
+    packer: ParcelPacker,
+    names: Vec<i64>,
+    machine: i64,
+    reservation: MemoryReservation,
+    bytes_packed: Count,
+}
+
+impl ParcelSender {
+    /// Builds the sender of rows of words of `vocabulary`.
+    ///
+    /// # Errors
+    /// An error if memory is short, and an internal error if the scan has no parcels.
+    pub(super) fn new(run: &Execution, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
+        let parcels = run.scan.parcels.as_ref();
+        let parcels = parcels.ok_or_else(|| internal_datafusion_err!("a scan without parcels"))?;
+        let names = parcels.names()?;
+        let packer = ParcelPacker::new(Arc::clone(vocabulary), names.len() as u32);
+        let reservation = run.reservation("Parcels");
+        reservation.try_grow(packer.memory_bytes())?;
+        let bytes_packed = run.counter("bytes_packed");
+        Ok(Self { packer, names, machine: parcels.machine(), reservation, bytes_packed })
+    }
+
+    /// Returns the packer of rows.
+    pub(super) fn packer(&self) -> &ParcelPacker {
+        &self.packer
+    }
+
+    /// Sends `chunks`, while the task holds `held_bytes`. Returns false if the task should stop.
+    pub(super) fn send(&self, run: &mut Execution, chunks: &[Packed], held_bytes: usize) -> Result<bool> {
+        self.reservation.try_resize(held_bytes.saturating_add(self.packer.memory_bytes()))?;
+        let len_bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        self.bytes_packed.add(len_bytes);
+        run.send(chunks.len(), |column| match column {
+            PARCEL => Ok(Arc::new(Int64Array::from_iter_values(chunks.iter().map(|c| self.names[c.parcel as usize])))),
+            MACHINE => Ok(Arc::new(Int64Array::from_value(self.machine, chunks.len()))),
+            ROWS => Ok(Arc::new(BinaryArray::from_iter_values(chunks.iter().map(|chunk| &chunk.bytes)))),
+            other => no_column(other),
+        })
+    }
+
+    /// Sends the words of all rows, after the rows.
+    pub(super) fn send_words(&self, run: &mut Execution) -> Result<()> {
+        let batch_size = run.output.batch_size();
+        let mut words = self.packer.words().peekable();
+        while words.peek().is_some() && !run.output.is_done() {
+            let chunks: Vec<Packed> = words.by_ref().take(batch_size).collect();
+            self.send(run, &chunks, 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Packs rows of sequences and their counts.
+pub(super) type Pack<'a> = &'a (dyn Fn(&Sequences, &[u64]) -> Vec<Packed> + Sync);
+/// Sends chunks while a task holds some bytes. It returns false if the task should stop.
+pub(super) type SendChunks<'a> = &'a mut dyn FnMut(Vec<Packed>, usize) -> tadoc::Result<bool>;
+
+/// Sends the sequences of a scan and their counts: those of `table`, if a device counted them, or those that
+/// `count` passes on.
+///
+/// # Errors
+/// The errors of counting, and errors if memory is short.
+pub(super) fn send_counts(
+    mut run: Execution,
+    vocabulary: &Arc<Vocabulary>,
+    table: Option<&SequenceTable>,
+    count: impl FnOnce(Pack<'_>, SendChunks<'_>, TaskLimits<'_>) -> tadoc::Result<()>,
+) -> Result<()> {
+    let sender = ParcelSender::new(&run, vocabulary)?;
+    let memory_bytes = task_memory_bytes(&run);
+    let reader = run.output.canceller();
+    let is_cancelled = || reader.is_closed();
+    let mut send = |chunks: Vec<Packed>, held_bytes| sender.send(&mut run, &chunks, held_bytes).map_err(core_error);
+    match table {
+        Some(table) => {
+            let pack = |at: usize| {
+                let slice = table.slice(at)?;
+                let rows = (0..slice.len()).map(|row| (slice.words(row), slice.counts()[row]));
+                Ok(sender.packer().pack(rows))
+            };
+            let send = |chunks: tadoc::Result<Vec<Packed>>| send(chunks?, 0);
+            for_each_in_order(table.num_slices(), pack, send).map_err(datafusion_error)?;
+        }
+        None => {
+            let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
+            let pack = |sequences: &Sequences, counts: &[u64]| sender.packer().pack_counts(sequences, counts);
+            finished(Ok(()), count(&pack, &mut send, limits))?;
+        }
+    }
+    sender.send_words(&mut run)
+}

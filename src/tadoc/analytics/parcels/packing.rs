@@ -1,0 +1,205 @@
+//! The writer of parcels.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::{CHUNK_BYTES, COUNTS, LISTS, MORE, WORDS};
+use crate::analytics::{Sequences, Vocabulary};
+use crate::format::cursor::push_varint;
+
+/// Fewest words that a parallel task assigns to parcels.
+const TASK_WORDS: usize = 1 << 12;
+
+/// A chunk of a parcel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// Parcel, counted from 0.
+    pub parcel: u32,
+    /// Bytes for [`MergedParcels`](super::MergedParcels).
+    pub bytes: Vec<u8>,
+}
+
+/// Writer of the rows of one machine to parcels. See the module's description.
+#[derive(Debug)]
+pub struct ParcelPacker {
+    vocabulary: Arc<Vocabulary>,
+    num_parcels: usize,
+    /// Parcel of the rows that begin with a word.
+    parcels: Vec<u32>,
+    /// Words that the rows of each parcel use, one bit for each.
+    used: Vec<Vec<AtomicU64>>,
+}
+
+impl ParcelPacker {
+    /// Builds a writer of rows of words of `vocabulary` to `num_parcels` parcels, at least 1. It takes 4 bytes
+    /// for each word, and a bit for each word and parcel.
+    pub fn new(vocabulary: Arc<Vocabulary>, num_parcels: u32) -> Self {
+        let num_parcels = num_parcels.max(1);
+        let words = (0..vocabulary.len()).into_par_iter().with_min_len(TASK_WORDS);
+        let parcels = words.map(|word| parcel_of(vocabulary.word(word), num_parcels)).collect();
+        let bits = || (0..vocabulary.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let used = (0..num_parcels).map(|_| bits()).collect();
+        Self { vocabulary, num_parcels: num_parcels as usize, parcels, used }
+    }
+
+    /// Returns the memory of a writer in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        4 * self.parcels.len() + self.num_parcels * self.vocabulary.len() / 8
+    }
+
+    /// Packs sequences of the vocabulary and their counts, as [`pack`](Self::pack) does.
+    pub fn pack_counts(&self, sequences: &Sequences, counts: &[u64]) -> Vec<Packed> {
+        self.pack((0..counts.len()).map(|row| (sequences.words(row), counts[row])))
+    }
+
+    /// Packs rows of words and counts. Rows ascend by their words, which are rows of the vocabulary. Several
+    /// threads may call it with different rows.
+    ///
+    /// # Panics
+    /// Panics if a row has no word or one that the vocabulary lacks, or if two rows are equal.
+    pub fn pack<W: Iterator<Item = u32>>(&self, rows: impl Iterator<Item = (W, u64)>) -> Vec<Packed> {
+        let mut writers = self.writers(COUNTS);
+        let mut done = Vec::new();
+        let mut words = Vec::new();
+        for (row, count) in rows {
+            words.clear();
+            words.extend(row);
+            let parcel = self.note(&words);
+            writers[parcel].push(&words, count);
+            writers[parcel].close_if(CHUNK_BYTES, &mut done);
+        }
+        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
+        done
+    }
+
+    /// Packs rows of one word and the ascending ids of its documents.
+    ///
+    /// # Panics
+    /// Panics if the vocabulary lacks a word.
+    pub fn pack_lists<I: ExactSizeIterator<Item = u64>>(&self, rows: impl Iterator<Item = (u32, I)>) -> Vec<Packed> {
+        let mut writers = self.writers(LISTS);
+        let mut done = Vec::new();
+        for (word, ids) in rows {
+            let parcel = self.note(&[word]);
+            writers[parcel].push(&[word], ids.len() as u64);
+            writers[parcel].push_ids(ids);
+            writers[parcel].close_if(CHUNK_BYTES, &mut done);
+        }
+        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
+        done
+    }
+
+    /// Returns the words that packed rows use, chunk by chunk. It is called once, after all rows.
+    pub fn words(&self) -> impl Iterator<Item = Packed> + '_ {
+        (0..self.num_parcels).flat_map(|parcel| self.words_of(parcel))
+    }
+
+    fn writers(&self, kind: u8) -> Vec<Writer> {
+        let writer = |parcel| Writer { kind, parcel, bytes: Vec::new(), last: Vec::new() };
+        (0..self.num_parcels as u32).map(writer).collect()
+    }
+
+    /// Notes that a row uses `words`, and returns its parcel.
+    fn note(&self, words: &[u32]) -> usize {
+        let parcel = self.parcels[words[0] as usize] as usize;
+        for &word in words {
+            let (place, bit) = (&self.used[parcel][word as usize / 64], 1u64 << (word % 64));
+            // Most words are noted already, and reading does not disturb other threads.
+            if place.load(Ordering::Relaxed) & bit == 0 {
+                place.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        parcel
+    }
+
+    fn words_of(&self, parcel: usize) -> Vec<Packed> {
+        let mut done = Vec::new();
+        let mut bytes = Vec::new();
+        let mut next = 0;
+        for (block, bits) in self.used[parcel].iter().enumerate() {
+            let mut bits = bits.load(Ordering::Relaxed);
+            while bits != 0 {
+                let word = 64 * block + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if bytes.is_empty() {
+                    bytes.push(WORDS);
+                    next = 0;
+                }
+                let text = self.vocabulary.word(word);
+                push_varint(&mut bytes, (word - next) as u64);
+                push_varint(&mut bytes, text.len() as u64);
+                bytes.extend_from_slice(text.as_bytes());
+                next = word + 1;
+                if bytes.len() >= CHUNK_BYTES {
+                    done.push(Packed { parcel: parcel as u32, bytes: std::mem::take(&mut bytes) });
+                }
+            }
+        }
+        if !bytes.is_empty() {
+            done.push(Packed { parcel: parcel as u32, bytes });
+        }
+        done
+    }
+}
+
+/// Returns the parcel of the rows that begin with `word`. It is the same on all machines with one build.
+fn parcel_of(word: &str, num_parcels: u32) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(word.as_bytes());
+    (hasher.finish() % u64::from(num_parcels)) as u32
+}
+
+/// Writer of the chunks of one parcel.
+struct Writer {
+    kind: u8,
+    parcel: u32,
+    bytes: Vec<u8>,
+    /// Words of the last row of the chunk.
+    last: Vec<u32>,
+}
+
+impl Writer {
+    fn push(&mut self, words: &[u32], count: u64) {
+        let is_first = self.bytes.is_empty();
+        let num_shared = if is_first {
+            self.bytes.push(self.kind);
+            0
+        } else {
+            let equal = words.iter().zip(&self.last).take_while(|(word, last)| word == last);
+            equal.count()
+        };
+        let shared = num_shared as u64;
+        self.bytes.push((shared.min(MORE) | count.min(MORE) << 4) as u8);
+        if shared >= MORE {
+            push_varint(&mut self.bytes, shared - MORE);
+        }
+        let before = if is_first { 0 } else { self.last[num_shared] + 1 };
+        push_varint(&mut self.bytes, u64::from(words[num_shared] - before));
+        for &word in &words[num_shared + 1..] {
+            push_varint(&mut self.bytes, word.into());
+        }
+        if count >= MORE {
+            push_varint(&mut self.bytes, count - MORE);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(words);
+    }
+
+    fn push_ids(&mut self, ids: impl Iterator<Item = u64>) {
+        let mut before = 0;
+        for id in ids {
+            push_varint(&mut self.bytes, id - before);
+            before = id;
+        }
+    }
+
+    /// Moves the chunk to `done` if it has `least_bytes`.
+    fn close_if(&mut self, least_bytes: usize, done: &mut Vec<Packed>) {
+        if self.bytes.len() >= least_bytes {
+            done.push(Packed { parcel: self.parcel, bytes: std::mem::take(&mut self.bytes) });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Parcels have the rows of one machine, and damaged ones are refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::analytics::{Fold, InvertedIndex, SequenceCounts, Traversal, Vocabulary};
+use crate::build::corpus_from_texts;
+use crate::error::Error;
+
+type Counts = BTreeMap<Vec<String>, u64>;
+
+fn vocabulary(texts: &[String], fold: &Fold) -> Arc<Vocabulary> {
+    let corpus = corpus_from_texts(64, texts);
+    Arc::new(Vocabulary::new(&corpus).unwrap().folded(fold).unwrap())
+}
+
+fn sequences(vocabulary: &Arc<Vocabulary>, n: usize) -> SequenceCounts {
+    SequenceCounts::with_vocabulary(vocabulary.clone(), n, Traversal::Auto, 1 << 30).unwrap()
+}
+
+fn rows(counts: &SequenceCounts) -> impl Iterator<Item = (impl Iterator<Item = u32> + '_, u64)> {
+    (0..counts.len()).map(|row| (counts.sequences().words(row), counts.counts()[row]))
+}
+
+/// Returns the chunks of all machines by parcel, each with its machine.
+fn parcels(machines: &[Vec<Packed>], num_parcels: u32) -> Vec<Vec<(u64, Vec<u8>)>> {
+    let mut parcels = vec![Vec::new(); num_parcels as usize];
+    for (machine, chunks) in machines.iter().enumerate() {
+        // Chunks may come in any order.
+        for chunk in chunks.iter().rev() {
+            parcels[chunk.parcel as usize].push((machine as u64, chunk.bytes.clone()));
+        }
+    }
+    parcels
+}
+
+fn merged(num_words: usize, chunks: &[(u64, Vec<u8>)]) -> crate::error::Result<MergedParcels<'_>> {
+    let named = chunks.iter().map(|(machine, bytes)| ((0, *machine as i64), bytes.as_slice()));
+    MergedParcels::new(num_words, named.collect())
+}
+
+/// Adds the rows of a parcel to `all` and checks that they ascend.
+fn add(all: &mut Counts, num_words: usize, chunks: &[(u64, Vec<u8>)], least_count: u64) {
+    let mut merged = merged(num_words, chunks).unwrap();
+    let words: Vec<String> = merged.words().iter().map(|&word| word.to_owned()).collect();
+    assert!(words.is_sorted_by(|one, other| one < other));
+    let mut last: Option<Vec<u32>> = None;
+    loop {
+        let rows = merged.next_rows(3, least_count).unwrap();
+        if rows.counts.is_empty() {
+            break;
+        }
+        for (row, &count) in rows.words.chunks_exact(num_words).zip(&rows.counts) {
+            assert!(last.as_deref() < Some(row));
+            last = Some(row.to_vec());
+            let texts = row.iter().map(|&word| words[word as usize].clone()).collect();
+            assert_eq!(all.insert(texts, count), None);
+        }
+    }
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    let word = prop_oneof!["[a-c]{1,2}", "[A-C]", Just("Straße".to_owned()), "[a-z]{8,20}"];
+    prop::collection::vec(prop::collection::vec(word, 0..30).prop_map(|words| words.join(" ")), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn parcels_have_the_rows_of_one_machine(
+        machines in prop::collection::vec(texts(), 1..5),
+        n in 1usize..8,
+        num_parcels in 1u32..5,
+        least_count in 1u64..4,
+        is_folded in any::<bool>(),
+    ) {
+        let fold = if is_folded { Fold::CASE } else { Fold::NONE };
+        let packed = |texts: &Vec<String>| {
+            let counts = sequences(&vocabulary(texts, &fold), n);
+            let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), num_parcels);
+            // Threads pack parts of the rows.
+            let mut chunks = packer.pack(rows(&counts).take(counts.len() / 2));
+            chunks.extend(packer.pack(rows(&counts).skip(counts.len() / 2)));
+            chunks.extend(packer.words());
+            chunks
+        };
+        let machines_packed: Vec<Vec<Packed>> = machines.iter().map(packed).collect();
+        let parcels = parcels(&machines_packed, num_parcels);
+        let (mut got, mut at_once) = (Counts::new(), Counts::new());
+        for chunks in &parcels {
+            add(&mut got, n, chunks, least_count);
+        }
+        // One place may merge several parcels.
+        let num_machines = machines.len() as u64;
+        let named = |(parcel, chunks): (usize, Vec<(u64, Vec<u8>)>)| {
+            chunks.into_iter().map(move |(machine, bytes)| (parcel as u64 * num_machines + machine, bytes))
+        };
+        let all: Vec<(u64, Vec<u8>)> = parcels.into_iter().enumerate().flat_map(named).collect();
+        add(&mut at_once, n, &all, least_count);
+        prop_assert_eq!(&got, &at_once);
+        let whole = sequences(&vocabulary(&machines.concat(), &fold), n);
+        let text = |word: u32| whole.sequences().vocabulary().word(word as usize).to_owned();
+        let expected = rows(&whole).map(|(words, count)| (words.map(text).collect(), count));
+        let expected: Counts = expected.filter(|(_, count)| *count >= least_count).collect();
+        prop_assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn lists_are_those_of_one_machine(machines in prop::collection::vec(texts(), 1..5), num_parcels in 1u32..4) {
+        let index = |texts: &[String]| {
+            let vocabulary = vocabulary(texts, &Fold::NONE);
+            let index = InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::Auto).unwrap();
+            (vocabulary, index)
+        };
+        let mut packed = Vec::new();
+        let mut first_doc = 0;
+        for texts in &machines {
+            let (vocabulary, index) = index(texts);
+            let packer = ParcelPacker::new(vocabulary.clone(), num_parcels);
+            let ids = |row| index.doc_ids(row).map(|id| id + first_doc).collect::<Vec<_>>().into_iter();
+            let mut chunks = packer.pack_lists((0..vocabulary.len()).map(|row| (row as u32, ids(row))));
+            chunks.extend(packer.words());
+            packed.push(chunks);
+            first_doc += texts.len() as u64;
+        }
+        let mut got = BTreeMap::new();
+        for chunks in parcels(&packed, num_parcels) {
+            let mut merged = merged(1, &chunks).unwrap();
+            let words: Vec<String> = merged.words().iter().map(|&word| word.to_owned()).collect();
+            let rows = merged.next_rows(usize::MAX, 0).unwrap();
+            for (row, &count) in rows.counts.iter().enumerate() {
+                let word = rows.words_of(row).next().unwrap();
+                prop_assert_eq!(rows.ids_of(row).len() as u64, count);
+                got.insert(words[word as usize].clone(), rows.ids_of(row).to_vec());
+            }
+        }
+        let (vocabulary, index) = index(&machines.concat());
+        let list = |row| (vocabulary.word(row).to_owned(), index.doc_ids(row).collect::<Vec<_>>());
+        prop_assert_eq!(got, (0..vocabulary.len()).map(list).collect::<BTreeMap<_, _>>());
+    }
+
+    /// Any bytes give rows or an error.
+    #[test]
+    fn damaged_chunks_are_refused(
+        texts in texts(),
+        n in 1usize..6,
+        place in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        is_cut in any::<bool>(),
+    ) {
+        let counts = sequences(&vocabulary(&texts, &Fold::NONE), n);
+        let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
+        let mut chunks = packer.pack(rows(&counts));
+        chunks.extend(packer.words());
+        prop_assume!(!chunks.is_empty());
+        let chunk = place.index(chunks.len());
+        let bytes = &mut chunks[chunk].bytes;
+        let at = place.index(bytes.len());
+        if is_cut { bytes.truncate(at) } else { bytes[at] = byte }
+        let chunks = parcels(&[chunks], 1).remove(0);
+        let read = merged(n, &chunks).and_then(|mut merged| loop {
+            if merged.next_rows(100, 0)?.counts.is_empty() {
+                return Ok(());
+            }
+        });
+        match read {
+            Ok(()) | Err(Error::Format { .. } | Error::Capacity { .. }) => {}
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+}
+
+#[test]
+fn rows_that_use_words_without_a_text_are_refused() {
+    let counts = sequences(&vocabulary(&["a b".to_owned()], &Fold::NONE), 2);
+    let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
+    let chunks = parcels(&[packer.pack(rows(&counts))], 1).remove(0);
+    let error = merged(2, &chunks).unwrap_err().to_string();
+    assert!(error.contains("expected the text of word 0"), "{error}");
+}
+
+#[test]
+fn long_sequences_and_large_counts_are_packed() {
+    let words: Vec<String> = (0..40).map(|n| format!("w{n:02}")).collect();
+    let vocabulary = vocabulary(&[words.join(" ")], &Fold::NONE);
+    let packer = ParcelPacker::new(vocabulary, 1);
+    let row = |last: u32| (0..19).chain([last]);
+    let mut chunks = packer.pack([(row(20), 7), (row(39), u64::MAX - 7)].into_iter());
+    chunks.extend(packer.words());
+    let chunks = parcels(&[chunks.clone(), chunks], 1).remove(0);
+    let mut both = merged(20, &chunks).unwrap();
+    let error = both.next_rows(9, 0).unwrap_err();
+    assert!(matches!(error, Error::Capacity { .. }), "{error}");
+    let one: Vec<(u64, Vec<u8>)> = chunks.into_iter().filter(|(machine, _)| *machine == 0).collect();
+    let rows = merged(20, &one).unwrap().next_rows(9, 0).unwrap();
+    assert_eq!((rows.words.len(), rows.counts.as_slice()), (40, &[7, u64::MAX - 7][..]));
+    // Words that no row uses have no number.
+    assert_eq!((rows.words[18], rows.words[19], rows.words[39]), (18, 19, 20));
+}

@@ -1,36 +1,57 @@
 #!/usr/bin/env python3
-"""Measures statements on one core and on two workers of one core each, on this machine.
+"""Measures statements in one process of one core and on 1, 2, 4, 8 workers of one core each, on this machine.
 
-Claims it supports: "two workers take at most 1 / 1.7 of the time of one core", "workers add at most 20 ms to a statement on an
-open corpus".
+Claims it supports: "two workers take at most 1 / 1.7 of the time of one core, four 1 / 3, eight 1 / 5", "no statement is
+slower over workers than in one process", "workers add at most 5 ms to a statement on an open corpus", and with --parquet the
+claim of the papers: questions on compressed text are faster than the same questions on plain text, on the same engine.
 
-    python3 benches/peers/workers.py --tadoc tadoc [--cores 0,1,2] FOLDER_OR_CORPUS
+    python3 benches/peers/workers.py --tadoc tadoc --cores 0-8 [--workers 1,2,4,8] [--parquet] FOLDER_OR_CORPUS
 
-Method. The documents of a folder become one file of many segments, or a file is used as it is. The first worker is bound to the first core, the second
-to the second one, and their command `tadoc sql` to the others, or to both where there are no others. The command without
-workers is bound to the first core: one worker alone would be the same, because a statement that is not divided runs in the
-command. A process runs each statement --runs + 1 times. The first run opens the corpus, and the shortest of the others
-counts, as the command prints it. Answers of both are compared. The overhead is that of a statement without work.
+Method. The documents of a folder become one file of many segments, or a file is used as it is. The command is bound to the
+first core, and each worker to one of the others, in turn. With fewer cores than processes several share a core: the processor
+time still counts then, and the time does not. New workers answer each statement, the first time with nothing open (cold; the
+file is in the page cache) and --runs times more. The shortest of those is the warm time, as the command prints it. Answers are
+compared with those of one process.
 
-Processor time, of one run on average, counts beside: that of the command alone, and that of the worker that computed more
-together with the command's. Other programs on the machine lengthen it less than the time. It is the time of two machines if
-the command has a third core, and an upper bound of it if not.
+Processor time is that of one warm run on average: of the command, of the worker that computed most, and of all workers
+together. The first two together are what the time is bound by on machines of one core each. Bytes are those that workers packed
+for one another, from EXPLAIN ANALYZE. "adds" is the time of a statement without work, less that of one process.
+
+--parquet writes the documents as text to Parquet without compression, and asks the questions that SQL can ask of it.
 """
 
 import argparse
 import os
 import re
-import resource
 import subprocess
 import tempfile
 import urllib.request
 
 STATEMENTS = {
     "sequence_count, 3 words": "SELECT count(*), sum(count) FROM sequence_count('{f}', 3)",
-    "inverted_index": "SELECT count(*), sum(doc_count) FROM inverted_index('{f}')",
+    "sequence_count, top 10": "SELECT sequence, count FROM sequence_count('{f}', 3) ORDER BY count DESC, sequence LIMIT 10",
     "cooccurrence, window of 5": "SELECT count(*), sum(count) FROM cooccurrence('{f}', 5)",
-    "search, frequent phrase": "SELECT count(*), sum(byte_offset) FROM search('{f}', '\"of the\"')",
+    "cooccurrence, 10 and more": "SELECT count(*), min(word1), max(word2) FROM cooccurrence('{f}', 5, min_count => 10)",
+    "inverted_index": "SELECT count(*), sum(doc_count) FROM inverted_index('{f}')",
+    "inverted_index, lists": "SELECT count(*), sum(cardinality(doc_ids)) FROM inverted_index('{f}')",
+    "ranked_inverted_index": "SELECT count(*), sum(count) FROM ranked_inverted_index('{f}')",
+    "tfidf": "SELECT count(*), sum(tf) FROM tfidf('{f}')",
     "word_count": "SELECT count(*), sum(count) FROM word_count('{f}')",
+    "sequence_count by_doc": "SELECT count(*), sum(count) FROM sequence_count('{f}', 3, by_doc => true)",
+    "search, frequent phrase": "SELECT count(*), sum(byte_offset) FROM search('{f}', '\"of the\"')",
+    "text of documents": "SELECT count(*), sum(length(text)) FROM documents('{f}')",
+}
+SPLIT = "string_to_array(trim(regexp_replace(text, '\\W+', ' ', 'g')), ' ')"
+POSITIONS = f"(SELECT doc_id, unnest({SPLIT}) AS word, unnest(range(1, cardinality({SPLIT}) + 1)) AS at FROM t)"
+NEXT = "lead(word, {n}) OVER (PARTITION BY doc_id ORDER BY at)"
+PLAIN = {
+    "word_count": f"SELECT count(*), sum(c) FROM (SELECT word, count(*) AS c FROM {POSITIONS} WHERE word <> '' GROUP BY word)",
+    "inverted_index": "SELECT count(*), sum(c) FROM (SELECT word, count(DISTINCT doc_id) AS c FROM "
+    f"{POSITIONS} WHERE word <> '' GROUP BY word)",
+    "sequence_count, 3 words": "SELECT count(*), sum(c) FROM (SELECT word, b, d, count(*) AS c FROM (SELECT word, "
+    f"{NEXT.format(n=1)} AS b, {NEXT.format(n=2)} AS d FROM {POSITIONS} WHERE word <> '') WHERE d IS NOT NULL "
+    "GROUP BY word, b, d)",
+    "text of documents": "SELECT count(*), sum(length(text)) FROM t",
 }
 NO_WORK = "SELECT count(*) FROM term_count('{f}', 'xqzzyvk')"
 UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
@@ -54,78 +75,149 @@ class Worker:
         self.process.wait()
 
 
+class Measured:
+    """Times of a statement: cold and warm, and the processor time of a warm run."""
+
+    def __init__(self, rows, seconds, runs, command, workers):
+        self.rows = rows
+        self.cold, self.warm = seconds[0], min(seconds[1:])
+        self.command = command / runs
+        self.most = max((used / runs for used in workers), default=0)
+        self.all = sum(workers) / runs
+
+
+class Session:
+    """A command on one core, and workers on others."""
+
+    def __init__(self, arguments, cores, num_workers):
+        self.tadoc, self.runs = arguments.tadoc.split(), arguments.runs
+        self.command = ["taskset", "-c", cores[0], *self.tadoc, "sql", "--format", "csv"]
+        others = cores[1:] or cores
+        self.workers = [Worker(self.tadoc, others[at % len(others)]) for at in range(num_workers)]
+        if self.workers:
+            self.command += ["--workers", ",".join(worker.url for worker in self.workers)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers:
+            worker.stop()
+
+    def run(self, sql, setup, times):
+        """Returns the lines of `times` runs, their seconds, and the processor time of the command and each worker."""
+        before = [worker.computed() for worker in self.workers]
+        before_all = [part for statement in setup for part in ("-c", statement)]
+        command = self.command + before_all + ["-c", sql] * times
+        done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = done.communicate()
+        if done.returncode:
+            raise SystemExit(f"{sql}: {err}")
+        seconds = [float(number) * UNITS[unit] for number, unit in re.findall(r"rows?, ([\d.]+) (s|ms|µs)", err)]
+        used = [worker.computed() - start for worker, start in zip(self.workers, before)]
+        return out.splitlines(), seconds[-times:], used
+
+    def measured(self, sql, setup=()):
+        """Measures a statement. The first run of new workers is the cold one."""
+        before = children()
+        _, cold, _ = self.run(sql, setup, 1)
+        once = children() - before
+        before = children()
+        lines, seconds, used = self.run(sql, setup, self.runs + 1)
+        # The command opens the corpus again, and the workers do not.
+        command = children() - before - (0 if self.workers else once)
+        runs = self.runs + 1 if self.workers else self.runs
+        return Measured(lines[: len(lines) // (self.runs + 1)], [cold[0], *seconds[1:]], runs, command, used)
+
+    def bytes_packed(self, sql, setup):
+        """Returns the bytes that workers pack for one another."""
+        lines, _, _ = self.run(f"EXPLAIN ANALYZE {sql}", setup, 1)
+        found = re.findall(r"bytes_packed=([\d.]+) ?([KMG]?)", "\n".join(lines))
+        return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit] for number, unit in found)
+
+
+def children():
+    """Returns the processor time of the commands that have ended, without workers, in seconds."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def cores_of(text):
+    """Returns the numbers of cores of a list such as `0-3,8`."""
+    cores = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cores += [str(core) for core in range(int(first), int(last or first) + 1)]
+    return cores
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tadoc", default="target/debug/tadoc", help="the command, with blanks between its words")
-    parser.add_argument("--cores", default="0,1", help="of the first worker, the second one, the command")
+    parser.add_argument("--cores", default="0,1", help="of the command, and of the workers in turn")
+    parser.add_argument("--workers", default="1,2,4,8", help="numbers of workers")
     parser.add_argument("--block-size", default="32MiB", help="text of a segment")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--divide", default="auto", help="auto: what is faster in one process stays there; or always")
+    parser.add_argument("--only", default="", help="a part of the names of the statements to measure")
+    parser.add_argument("--parquet", action="store_true", help="ask plain text in Parquet, too")
     parser.add_argument("texts", help="a folder of documents, or a corpus file")
     arguments = parser.parse_args()
-    tadoc = arguments.tadoc.split()
-    first, second, *others = arguments.cores.split(",")
-    here = ",".join(others or [first, second])
+    cores = cores_of(arguments.cores)
     with tempfile.TemporaryDirectory() as temp:
         file = os.path.join(temp, "texts.tadoc")
-        options = ["--block-size", arguments.block_size, "--quiet"]
+        tadoc = arguments.tadoc.split()
         if os.path.isdir(arguments.texts):
+            options = ["--block-size", arguments.block_size, "--quiet"]
             subprocess.run([*tadoc, "ingest", arguments.texts, "-o", file, *options], check=True)
         else:
             file = os.path.abspath(arguments.texts)
-        workers = [Worker(tadoc, core) for core in (first, second)]
-        try:
-            alone, coordinator = Command(tadoc, first, arguments.runs), Command(tadoc, here, arguments.runs)
-            compare(alone, coordinator, workers, file)
-        finally:
-            for worker in workers:
-                worker.stop()
+        statements = {name: sql.format(f=file) for name, sql in STATEMENTS.items() if arguments.only in name}
+        compare(arguments, cores, statements, [])
+        overhead(arguments, cores, file)
+        if arguments.parquet:
+            plain = os.path.join(temp, "texts.parquet")
+            copy = f"COPY (SELECT doc_id, text FROM documents('{file}')) TO '{plain}' STORED AS PARQUET " \
+                "OPTIONS (compression 'uncompressed')"
+            subprocess.run([*tadoc, "sql", "-q", "-c", copy], check=True)
+            print("\nPlain text in Parquet:\n")
+            table = f"CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{plain}'"
+            compare(arguments, cores, {name: sql for name, sql in PLAIN.items() if arguments.only in name}, [table])
 
 
-def compare(alone, coordinator, workers, file):
-    print("| statement | one core, s | processor | two workers, s | processor | one / two | processor |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, sql in STATEMENTS.items():
-        sql = sql.format(f=file)
-        one, of_one, used_one = alone.asked(sql, [])
-        two, of_two, used_two = coordinator.asked(sql, workers)
-        if one != two:
-            raise SystemExit(f"answers differ: {sql}: {one}, {two}")
-        ratios = f"{of_one / of_two:.2f} | {used_one / used_two:.2f}"
-        print(f"| {name} | {of_one:.2f} | {used_one:.2f} | {of_two:.2f} | {used_two:.2f} | {ratios} |", flush=True)
-    _, of_one, _ = alone.asked(NO_WORK.format(f=file), [])
-    _, of_two, _ = coordinator.asked(NO_WORK.format(f=file), workers)
-    print(f"\nA statement without work takes {of_one * 1e3:.1f} ms alone and {of_two * 1e3:.1f} ms with two workers.")
+def compare(arguments, cores, statements, setup):
+    print("| statement | workers | cold, s | warm, s | one / warm | command, s | most of a worker, s | all, s | packed, MB |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
+    for name, sql in statements.items():
+        with Session(arguments, cores, 0) as alone:
+            one = alone.measured(sql, setup)
+        print(f"| {name} | none | {one.cold:.2f} | {one.warm:.3f} | | {one.command:.2f} | | | |", flush=True)
+        for num_workers in map(int, arguments.workers.split(",")):
+            with Session(arguments, cores, num_workers) as session:
+                divide = [f"SET tadoc.divide = '{arguments.divide}'"]
+                some = session.measured(sql, setup + divide)
+                packed = session.bytes_packed(sql, setup + divide) / 1e6
+            if some.rows != one.rows:
+                raise SystemExit(f"answers differ: {sql}: {one.rows}, {some.rows}")
+            ratio = one.warm / some.warm
+            print(
+                f"| | {num_workers} | {some.cold:.2f} | {some.warm:.3f} | {ratio:.2f} | {some.command:.2f} | {some.most:.2f} "
+                f"| {some.all:.2f} | {packed:.0f} |",
+                flush=True,
+            )
 
 
-class Command:
-    def __init__(self, tadoc, cores, runs):
-        self.command, self.runs = ["taskset", "-c", cores, *tadoc, "sql", "--format", "csv"], runs
-
-    def asked(self, sql, workers):
-        """Returns the rows of a statement, the seconds of its shortest run on an open corpus, and the mean processor time."""
-        _, _, opening = self.run(sql, 1, workers)
-        lines, times, used = self.run(sql, self.runs + 1, workers)
-        # The workers have opened the corpus before.
-        runs = self.runs + 1 if workers else self.runs
-        return lines[: len(lines) // (self.runs + 1)], min(times[1:]), (used if workers else used - opening) / runs
-
-    def run(self, sql, times, workers):
-        """Returns the lines of a statement, the seconds of each run, and the processor time of all."""
-        command = [*self.command, *(["--workers", ",".join(worker.url for worker in workers)] if workers else [])]
-        before = [worker.computed() for worker in workers]
-        used = processor_time()
-        command += ["-c", sql] * times
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        used = processor_time() - used
-        used += max((worker.computed() - start for worker, start in zip(workers, before)), default=0)
-        seconds = [float(number) * UNITS[unit] for number, unit in re.findall(r"rows?, ([\d.]+) (s|ms|µs)", done.stderr)]
-        return done.stdout.splitlines(), seconds, used
-
-
-def processor_time():
-    """Returns the processor time of the processes that have ended, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def overhead(arguments, cores, file):
+    sql = NO_WORK.format(f=file)
+    with Session(arguments, cores, 0) as alone:
+        one = alone.measured(sql)
+    num_workers = int(arguments.workers.split(",")[0])
+    with Session(arguments, cores, num_workers) as session:
+        some = session.measured(sql)
+    print(
+        f"\nA statement without work takes {one.warm * 1e3:.1f} ms in one process and {some.warm * 1e3:.1f} ms with "
+        f"{num_workers} workers: it adds {(some.warm - one.warm) * 1e3:.1f} ms."
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@
 //!
 //! A chain without a chosen path is left out before its dictionary is read. Memory: that of one chain.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tadoc::Corpus;
 use tadoc::query::{MatchingLineCounter, TextPattern, documents_for_demands, has_line_ends};
 use tadoc_session::{CorpusFile, Outcome};
@@ -21,15 +23,22 @@ pub struct Wanted<'a> {
     /// Conditions on the path, if there are some.
     pub selection: Option<&'a Selection>,
     /// Counts the lines, if that tells all that is shown, or documents without a line.
-    pub counter: Option<Counter<'a>>,
+    pub counter: Option<&'a Counter>,
 }
 
 /// Counts the lines of documents, without their text.
-#[derive(Clone, Copy)]
-pub struct Counter<'a> {
-    pub lines: &'a MatchingLineCounter,
+pub struct Counter {
+    pub lines: MatchingLineCounter,
     /// True if nothing of the lines is shown but their number, or if there is one.
     pub suffices: bool,
+    /// False if most documents that were counted have a line, so that others are read at once.
+    leaves_out_many: AtomicBool,
+}
+
+impl Counter {
+    pub fn new(lines: MatchingLineCounter, suffices: bool) -> Self {
+        Self { lines, suffices, leaves_out_many: AtomicBool::new(true) }
+    }
 }
 
 impl Wanted<'_> {
@@ -41,9 +50,14 @@ impl Wanted<'_> {
 
     /// Counts the lines of `docs`, if that is worth it. Returns those that have some, and the numbers if they suffice.
     pub fn counted(&self, corpus: &Corpus, docs: Vec<u64>) -> (Vec<u64>, Option<Vec<u64>>) {
-        let Some(counter) = self.counter else { return (docs, None) };
+        let is_worth = |counter: &&Counter| counter.suffices || counter.leaves_out_many.load(Ordering::Relaxed);
+        let Some(counter) = self.counter.filter(is_worth) else { return (docs, None) };
         let Some(counts) = counter.lines.count(corpus, &docs) else { return (docs, None) };
-        let (docs, counts) = docs.into_iter().zip(counts).filter(|&(_, count)| count > 0).unzip();
+        let num_counted = docs.len();
+        let (docs, counts): (Vec<u64>, Vec<u64>) = docs.into_iter().zip(counts).filter(|&(_, count)| count > 0).unzip();
+        if 3 * docs.len() > 2 * num_counted {
+            counter.leaves_out_many.store(false, Ordering::Relaxed);
+        }
         (docs, Some(counts).filter(|_| counter.suffices))
     }
 

@@ -26,7 +26,7 @@ pub(super) const LINE_START: u8 = 0;
 /// State of a line in which a match was found.
 pub(super) const MATCHED: u8 = 1;
 /// Stands for a state that is not known yet.
-const UNKNOWN: u8 = u8::MAX;
+pub(super) const UNKNOWN: u8 = u8::MAX;
 /// Most bytes of the states of the lazy automaton.
 const CACHE_BYTES: usize = 8 << 20;
 
@@ -96,7 +96,7 @@ impl<'p> LineAutomaton<'p> {
         }
     }
 
-    /// Returns the state behind `byte` in `state`, or a number that is no state if it is not known.
+    /// Returns the state behind `byte` in `state`, or [`UNKNOWN`].
     #[inline]
     pub fn known_next(&self, state: u8, byte: u8) -> u8 {
         self.next[usize::from(state)][usize::from(byte)]

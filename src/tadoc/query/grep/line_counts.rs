@@ -15,7 +15,7 @@
 //!
 //! Cost: O(elements of the grammar) and O(bytes of its tokens), and once more for each state that matters. Memory:
 //! 4 bytes for each element and each of the first states, and more where many begin in others. A pattern with more
-//! than 254 states is not counted so ([`LineAutomaton`]), nor a rule of 2^20 such lines.
+//! than 254 states is not counted so ([`LineAutomaton`]), nor a rule of 2^19 such lines.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use rustc_hash::FxHashMap;
 use crate::ids::DocId;
 use crate::segment::{Corpus, Segment};
 
-use super::line_automaton::{LINE_START, LineAutomaton, MATCHED, TooLarge, compiled};
+use super::line_automaton::{LINE_START, LineAutomaton, MATCHED, TooLarge, UNKNOWN, compiled};
 use super::line_pattern::{LinePattern, MAX_COMPILED_BYTES};
 
 /// Number of states whose effects have a place for each element. Those of others are in a hash table, but those behind a
 /// match follow from those at the begin of a line.
-const NUM_DENSE: usize = 4;
+const NUM_DENSE: usize = 12;
 
 /// Counts the lines that a pattern selects.
 ///
@@ -110,7 +110,8 @@ const IS_KNOWN: u32 = 1 << 9;
 /// Flag of an expansion in which a line ends, and one if the first of these has a match.
 const HAS_LINE_END: u32 = 1 << 10;
 const FIRST_MATCHES: u32 = 1 << 11;
-const COUNT_SHIFT: u32 = 12;
+const BEGINS_WITH_WORD: u32 = 1 << 12;
+const COUNT_SHIFT: u32 = 13;
 
 impl Effect {
     #[inline]
@@ -163,7 +164,7 @@ impl Passed {
     #[inline]
     fn pass(&mut self, effect: Effect) {
         let first = if self.flags & HAS_LINE_END == 0 { effect.0 & (HAS_LINE_END | FIRST_MATCHES) } else { 0 };
-        self.flags = self.flags & (HAS_LINE_END | FIRST_MATCHES) | first | effect.0 & ENDS_WITH_WORD;
+        self.flags = self.flags & !ENDS_WITH_WORD | first | effect.0 & ENDS_WITH_WORD;
         self.state = effect.state();
         self.num_lines += effect.num_lines();
     }
@@ -173,6 +174,17 @@ impl Passed {
         let num_lines = u32::try_from(self.num_lines).ok().filter(|&count| count < u32::MAX >> COUNT_SHIFT);
         Ok(Effect(u32::from(self.state) | self.flags | IS_KNOWN | num_lines.ok_or(TooLarge)? << COUNT_SHIFT))
     }
+}
+
+/// Returns the state in which an element begins behind what was passed. `at_start` is its effect at the begin of a line.
+#[inline]
+fn state_behind_blank(automaton: &LineAutomaton<'_>, passed: Passed, at_start: Effect) -> u8 {
+    if !passed.after_word() {
+        return passed.state;
+    }
+    let behind = automaton.known_next(passed.state, b' ');
+    let has_blank = behind != passed.state && at_start.0 & BEGINS_WITH_WORD != 0;
+    if has_blank { behind } else { passed.state }
 }
 
 /// A rule, or a document, of which some elements are passed.
@@ -216,8 +228,11 @@ impl<'s> Effects<'s> {
         // A rule refers to rules behind it. The root is no element of any.
         for rule in (dag.num_terminals() + 1..dag.num_elements() as u32).rev() {
             let Some(rule_id) = dag.rule_of(rule) else { continue };
-            let end = effects.pass_all(automaton, Frame::new(rule, LINE_START, dag.rule_range(rule_id)))?;
-            effects.keep(rule, LINE_START, end.effect()?);
+            let range = dag.rule_range(rule_id);
+            let first = dag.grammar().symbols[range.start];
+            let mut effect = effects.pass_all(automaton, Frame::new(rule, LINE_START, range))?.effect()?;
+            effect.0 |= effects.known(first, LINE_START).0 & BEGINS_WITH_WORD;
+            effects.keep(rule, LINE_START, effect);
         }
         Ok(effects)
     }
@@ -241,9 +256,10 @@ impl<'s> Effects<'s> {
                 continue;
             }
             let element = dag.grammar().symbols[frame.next];
-            let follows_blank = frame.passed.after_word() && dag.begins_with_word(element);
-            let state = frame.passed.state;
-            let from = if follows_blank { automaton.next(state, b' ')? } else { state };
+            let mut from = state_behind_blank(automaton, frame.passed, self.known(element, LINE_START));
+            if from == UNKNOWN {
+                from = automaton.next(frame.passed.state, b' ')?;
+            }
             let Some(rule_id) = dag.rule_of(element) else {
                 self.follow(automaton, element, from)?;
                 continue;
@@ -264,18 +280,18 @@ impl<'s> Effects<'s> {
 
     /// Passes the elements of `frame` whose effects are known. Returns true if these are all.
     fn pass_known(&self, automaton: &LineAutomaton<'_>, frame: &mut Frame) -> bool {
-        let dag = &self.segment.dag;
-        let symbols = &dag.grammar().symbols[frame.next..frame.end];
+        let symbols = &self.segment.dag.grammar().symbols[frame.next..frame.end];
         let mut passed = frame.passed;
         let mut num_passed = 0;
         for &element in symbols {
-            let mut from = passed.state;
-            if passed.after_word() {
-                let behind = automaton.known_next(from, b' ');
-                let follows_blank = behind != from && dag.begins_with_word(element);
-                from = if follows_blank { behind } else { from };
-            }
-            let effect = self.known(element, from);
+            // Most begin in this state. A load that does not wait for the state hides the memory behind the others.
+            let at_start = Effect(self.dense[element as usize]);
+            let from = state_behind_blank(automaton, passed, at_start);
+            let effect = match from {
+                LINE_START => at_start,
+                MATCHED => at_start.behind_match(),
+                _ => self.known(element, from),
+            };
             if !effect.is_known() {
                 break;
             }
@@ -310,7 +326,8 @@ impl<'s> Effects<'s> {
             rest = &rest[at + 1..];
         }
         passed.state = automaton.follow(passed.state, rest)?;
-        passed.flags |= if token < self.segment.dag.num_words() { ENDS_WITH_WORD } else { 0 };
+        let is_word = token < self.segment.dag.num_words();
+        passed.flags |= if is_word { BEGINS_WITH_WORD | ENDS_WITH_WORD } else { 0 };
         self.keep(token, from, passed.effect()?);
         Ok(())
     }

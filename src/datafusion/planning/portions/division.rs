@@ -8,7 +8,9 @@
 //! The work is that of the cheapest traversal, from the counts of footers ([`tadoc::analytics::traversal_costs`]).
 //! A grammar has about one element for each distinct pair or triple of words that a text has (0.6 to 1.0 for
 //! sources and their windows of 2 to 5 words). Segments that are not open here are decoded first, in both cases.
-//! Workers are taken to have as many cores as this machine.
+//! Workers are taken to have as many cores as this machine. The rates of rows are those of a build of the profile dev
+//! with two to eight workers (`benches/results/2026-11-30-h200.md`); a build of the profile release has not been
+//! measured, so it may stay in one process where workers would win.
 //!
 //! A function whose rows are put behind one another is divided, whatever it costs, and so is a corpus that one
 //! process has no room for. A function that adds up rows and cannot pack them runs in one process: adding up
@@ -20,19 +22,20 @@ use crate::planning::ScanSpec;
 use crate::planning::function::{Facts, Merge, ParcelRows};
 use tadoc::analytics::{SegmentShape, TraversalTask, traversal_costs, traversal_statistics};
 
-/// Nanoseconds for a row that is packed, sent and merged.
-const ROW_NS: f64 = 60.0;
+/// Nanoseconds for a row that is packed, sent and merged, and the more for each worker: the more there are, the more rows
+/// and words are sent several times.
+const ROW_NS: [f64; 2] = [300.0, 90.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
-/// Nanoseconds for a document of a list that is packed, sent and merged.
-const ID_NS: f64 = 8.0;
+/// The same for a document of a list.
+const ID_NS: [f64; 2] = [60.0, 40.0];
 /// Nanoseconds for a document of a list that is made of the words that segments keep.
 const KEPT_ID_NS: f64 = 5.0;
 /// Nanoseconds to decode an element of a grammar, and a word of a dictionary, of a segment that is not open.
 const ELEMENT_NS: f64 = 25.0;
 const WORD_NS: f64 = 60.0;
 /// Nanoseconds that stages of a statement take before the first row, and after the last one.
-const START_NS: f64 = 6e6;
+const START_NS: f64 = 14e6;
 /// The largest share of a worker, in equal shares.
 const LARGEST_SHARE: f64 = 1.0625;
 
@@ -105,16 +108,18 @@ impl Times {
             return Self { alone_ns: 0.0, divided_ns: START_NS };
         };
         let [.., listed, _] = traversal_statistics((task, way), shape, window);
-        let words_ns = shape.vocabulary_len as f64 * ROW_NS;
+        let workers = machines.num_workers.max(1) as f64;
+        let row_ns = ROW_NS[0] + ROW_NS[1] * workers;
+        let listed_ns = listed * (ID_NS[0] + ID_NS[1] * workers) + shape.vocabulary_len as f64 * row_ns;
         let (cost, rows_ns) = match task {
-            TraversalTask::InvertedIndex if machines.are_words_kept => (listed * KEPT_ID_NS, listed * ID_NS + words_ns),
-            TraversalTask::InvertedIndex => (cost, listed * ID_NS + words_ns),
-            TraversalTask::SequenceCount => (cost, shape.num_elements as f64 * ROW_NS * window as f64 / 3.0),
-            _ => (cost, shape.num_elements as f64 * ROW_NS),
+            TraversalTask::InvertedIndex if machines.are_words_kept => (listed * KEPT_ID_NS, listed_ns),
+            TraversalTask::InvertedIndex => (cost, listed_ns),
+            TraversalTask::SequenceCount => (cost, shape.num_elements as f64 * row_ns * window as f64 / 3.0),
+            _ => (cost, shape.num_elements as f64 * row_ns),
         };
         let opening_ns = shape.num_elements as f64 * ELEMENT_NS + shape.vocabulary_len as f64 * WORD_NS;
         let work_ns = if machines.is_loaded { cost } else { cost + opening_ns };
-        let (workers, cores) = (machines.num_workers.max(1) as f64, machines.num_partitions.max(1) as f64);
+        let cores = machines.num_partitions.max(1) as f64;
         let share = (LARGEST_SHARE / workers).min(1.0);
         Self { alone_ns: work_ns / cores, divided_ns: (work_ns * share + rows_ns / workers) / cores + START_NS }
     }

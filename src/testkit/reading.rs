@@ -153,9 +153,9 @@ pub fn fits_in_any_case(pattern: &str) -> Fits {
         Box::new(move |word| regex.is_match(word))
     } else if is_wildcard(pattern) {
         let regex = wildcard(&folded);
-        Box::new(move |word| regex.is_match(&word.to_lowercase().replace('ς', "σ")))
+        Box::new(move |word| regex.is_match(&folded_word(word).replace('ς', "σ")))
     } else {
-        Box::new(move |word| word.to_lowercase() == folded)
+        Box::new(move |word| folded_word(word) == folded)
     }
 }
 
@@ -168,9 +168,18 @@ pub fn in_any_case(pattern: &str) -> String {
         regex if source_of(regex).is_some() => regex.to_owned(),
         wildcard if is_wildcard(wildcard) => {
             let folded: String = wildcard.chars().flat_map(char::to_lowercase).collect();
-            folded.replace('ς', "σ")
+            folded.replace('ς', "σ").trim_matches('_').to_owned()
         }
-        word => word.to_lowercase(),
+        word => folded_word(word),
+    }
+}
+
+/// Returns `word` in lower case, without the underscores around it if there is more than these.
+fn folded_word(word: &str) -> String {
+    let lower = word.to_lowercase();
+    match lower.trim_matches('_') {
+        "" => lower,
+        bare => bare.to_owned(),
     }
 }
 

@@ -181,10 +181,28 @@ pub enum Measure {
     TScore,
     /// Log-likelihood ratio with sign.
     LogLikelihood,
+    /// Mutual information with the cube of the count (Daille 1994): favours rare words less.
+    CubedInformation,
+    /// Dice's coefficient (Dice 1945): at most 1 where the count exceeds neither the hits nor the word's.
+    Dice,
+    /// Log ratio (Hardie 2014): how often the word's share doubles near the hits. An effect size: it does not grow with
+    /// the corpus.
+    LogRatio,
+    /// Delta P (Gries 2013): how much larger the word's share is near the hits. An effect size from -1 to 1.
+    DeltaP,
 }
 
 impl Measure {
-    const ALL: [Self; 4] = [Self::LogDice, Self::MutualInformation, Self::TScore, Self::LogLikelihood];
+    const ALL: [Self; 8] = [
+        Self::LogDice,
+        Self::MutualInformation,
+        Self::TScore,
+        Self::LogLikelihood,
+        Self::CubedInformation,
+        Self::Dice,
+        Self::LogRatio,
+        Self::DeltaP,
+    ];
 
     /// Returns the name used in SQL.
     pub fn as_str(self) -> &'static str {
@@ -193,6 +211,10 @@ impl Measure {
             Self::MutualInformation => "mi",
             Self::TScore => "t",
             Self::LogLikelihood => "ll",
+            Self::CubedInformation => "mi3",
+            Self::Dice => "dice",
+            Self::LogRatio => "logratio",
+            Self::DeltaP => "deltap",
         }
     }
 
@@ -210,19 +232,38 @@ impl Measure {
     pub fn score(self, company: &Company) -> f64 {
         let observed = company.together as f64;
         let expected = company.near as f64 * company.word_count as f64 / (company.total.max(1)) as f64;
+        let dice = 2.0 * observed / (company.hits as f64 + company.word_count as f64);
         match self {
-            Self::LogDice => 14.0 + (2.0 * observed / (company.hits as f64 + company.word_count as f64)).log2(),
+            Self::LogDice => 14.0 + dice.log2(),
             Self::MutualInformation => (observed / expected).log2(),
             Self::TScore => (observed - expected) / observed.sqrt(),
-            Self::LogLikelihood => {
-                let elsewhere = company.total.saturating_sub(company.near) as f64;
-                signed_log_likelihood([
-                    [observed, (company.word_count as f64 - observed).max(0.0)],
-                    [company.near as f64, elsewhere],
-                ])
+            Self::LogLikelihood => signed_log_likelihood(company.divided()),
+            Self::CubedInformation => (observed.powi(3) / expected).log2(),
+            Self::Dice => dice,
+            Self::LogRatio => {
+                let [counts, sizes] = company.divided();
+                (share(counts[0], sizes[0]) / share(counts[1], sizes[1])).log2()
+            }
+            Self::DeltaP => {
+                let [counts, sizes] = company.divided();
+                counts[0] / sizes[0].max(1.0) - counts[1] / sizes[1].max(1.0)
             }
         }
     }
+}
+
+impl Company {
+    /// Returns the counts of the word, and the numbers of words: near the hits, and elsewhere.
+    fn divided(&self) -> [[f64; 2]; 2] {
+        let observed = self.together as f64;
+        let elsewhere = self.total.saturating_sub(self.near) as f64;
+        [[observed, (self.word_count as f64 - observed).max(0.0)], [self.near as f64, elsewhere]]
+    }
+}
+
+/// Returns the share of `count` among `size` words, 1 at least. A count of 0 is taken as a half.
+fn share(count: f64, size: f64) -> f64 {
+    (if count == 0.0 { 0.5 } else { count }) / size.max(1.0)
 }
 
 impl FromStr for Measure {
@@ -233,7 +274,7 @@ impl FromStr for Measure {
         Self::ALL.into_iter().find(is_named).ok_or_else(|| Error::InvalidArgument {
             name: "measure",
             got: name.to_owned(),
-            allowed: "one of logdice, mi, t, ll".to_owned(),
+            allowed: format!("one of {}", Self::ALL.map(Self::as_str).join(", ")),
         })
     }
 }
@@ -248,11 +289,10 @@ pub fn keyness(counts: [u64; 2], sizes: [u64; 2]) -> (f64, f64) {
     if size == 0.0 || reference_size == 0.0 {
         return (0.0, 0.0);
     }
-    let share = (count + reference) / (size + reference_size);
-    let ratio = cell(count, size * share) + cell(reference, reference_size * share);
-    let score = 2.0 * ratio.max(0.0) * if count < size * share { -1.0 } else { 1.0 };
-    let rate = |count: f64, size: f64| if count == 0.0 { 0.5 / size } else { count / size };
-    (score, (rate(count, size) / rate(reference, reference_size)).log2())
+    let both = (count + reference) / (size + reference_size);
+    let ratio = cell(count, size * both) + cell(reference, reference_size * both);
+    let score = 2.0 * ratio.max(0.0) * if count < size * both { -1.0 } else { 1.0 };
+    (score, (share(count, size) / share(reference, reference_size)).log2())
 }
 
 /// Returns the log-likelihood ratio of a word that occurs `counts[i]` times among `sizes[i]` words.

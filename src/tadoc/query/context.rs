@@ -193,25 +193,47 @@ pub fn kwic_segments(
     visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
 ) -> Result<()> {
     let form = form.into();
-    let mut batch = ContextBatch::default();
-    let mut tokens = Vec::new();
     let mut outcome = Ok(());
     search_segments(corpus, query, segments, options, &mut |hits| {
-        for hit in hits {
-            let pushed = batch.push(corpus, *hit, form, max_output_bytes, &mut tokens);
-            let is_full = batch.len() == BATCH_ROWS || batch.bytes.len() >= BATCH_BYTES;
-            outcome = match pushed {
-                Ok(()) if is_full && (options.is_cancelled)() => Err(Error::Cancelled),
-                other => other,
-            };
-            if outcome.is_err() || is_full && batch.hand_on(visit).is_break() {
-                return ControlFlow::Break(());
-            }
-        }
+        let mut is_done = false;
         // Hits come in batches of thousands. Rows are not kept for the next batch.
-        batch.hand_on(visit)
+        outcome = kwic_hits(corpus, hits, form, max_output_bytes, options.is_cancelled, &mut |batch| {
+            let flow = visit(batch);
+            is_done = flow.is_break();
+            flow
+        });
+        if outcome.is_err() || is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     outcome
+}
+
+/// Calls `visit` with the contexts of `hits`, in their order, in batches as [`kwic`] does.
+///
+/// # Errors
+/// [`Error::Capacity`] for a hit of more than `max_output_bytes`; [`Error::Cancelled`].
+pub fn kwic_hits(
+    corpus: &Corpus,
+    hits: &[Hit],
+    form: impl Into<ContextForm>,
+    max_output_bytes: u64,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
+    visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
+) -> Result<()> {
+    let form = form.into();
+    let mut batch = ContextBatch::default();
+    let mut tokens = Vec::new();
+    for hit in hits {
+        batch.push(corpus, *hit, form, max_output_bytes, &mut tokens)?;
+        let is_full = batch.len() == BATCH_ROWS || batch.bytes.len() >= BATCH_BYTES;
+        if is_full && is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if is_full && batch.hand_on(visit).is_break() {
+            return Ok(());
+        }
+    }
+    let _ = batch.hand_on(visit);
+    Ok(())
 }
 
 impl ContextBatch {

@@ -67,7 +67,7 @@ use matching::resolved::{ResolvedQuery, doc_cut_after};
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use context::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, NeighbourCounts, Window,
-    count_neighbours, kwic, kwic_segments,
+    count_neighbours, kwic, kwic_hits, kwic_segments,
 };
 pub use grep::{
     GrepLine, GrepOptions, LineExpression, LinePattern, MatchingLineCounter, PathTexts, SegmentPaths, TextLead,

@@ -470,7 +470,7 @@ impl<'w, W: Fn(u32) -> &'w str + Sync> Words<W> {
 /// Returns true if `word` after `fold` is `folded`.
 pub(crate) fn is_folded_to(fold: &Fold, word: &str, folded: &str) -> bool {
     if *fold == Fold::CASE && word.is_ascii() {
-        return folded.eq_ignore_ascii_case(word);
+        return folded.eq_ignore_ascii_case(Fold::bare(word));
     }
     fold.text(word) == folded
 }

@@ -3,17 +3,18 @@
 //!
 //! ```text
 //!                      Häuser     _Straße    ΣΑΣ     mangées
-//! case                 häuser     _straße    σας     mangées      Unicode lower case
+//! case                 häuser     straße     σας     mangées      Unicode lower case, no underscores around
 //! accents              Hauser     Strasse    ΣΑΣ     mangees      base letters, no underscores around
 //! case,accents         hauser     strasse    σας     mangees
-//! stem:german          haus       _strass    σας     mangé        Snowball's stem of the lower case
+//! stem:german          haus       strass     σας     mangé        Snowball's stem of the lower case
 //! accents,stem:french  haus       strass     σας     mang         the stem, then its base letters
 //! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
 //! Each word is folded alone. Every fold also joins the spellings of a word: composed
 //! and decomposed letters, apostrophes, soft hyphens. Lower case is that of [`str::to_lowercase`]:
-//! `İ` becomes `i` and a dot above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is
+//! `İ` becomes `i` and a dot above, `ß` is unchanged. Underscores around a word mark italics in plain texts, such as
+//! `_word_`; `case` and `accents` drop them, unless nothing would be left. `accents` has the rules for base letters. The text of a [`Fold`] is
 //! a list of its parts in normal form, such as `accents,stem:german`.
 //!
 //! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed
@@ -90,9 +91,9 @@ impl Fold {
         self.case
     }
 
-    /// Returns true if words are compared without accents.
-    pub(crate) const fn ignores_accents(&self) -> bool {
-        self.accents
+    /// Returns true if words are compared without the underscores around them.
+    pub(crate) const fn drops_underscores(&self) -> bool {
+        self.case || self.accents
     }
 
     /// Returns the same fold without its stem and its synonyms. It folds the characters of a word
@@ -173,6 +174,11 @@ impl Fold {
         usual_letters(&text)
     }
 
+    /// Returns `word` without the underscores around it, or as it is if nothing else is in it.
+    pub(crate) fn bare(word: &str) -> &str {
+        accents::without_underscores(word)
+    }
+
     /// Returns a part of a word in the usual spelling: composed, with the usual apostrophe, without marks that nobody
     /// sees.
     pub(crate) fn usual_spelling(part: &str) -> String {
@@ -191,13 +197,15 @@ fn then<'w>(text: Cow<'w, str>, step: impl for<'t> Fn(&'t str) -> Cow<'t, str>) 
     }
 }
 
-/// Returns `text` in lower case and in the usual spelling.
+/// Returns `text` in lower case and in the usual spelling, without the underscores around it.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        Cow::Borrowed(text)
-    } else {
-        then(Cow::Owned(text.to_lowercase()), usual_word)
+        return Cow::Borrowed(accents::without_underscores(text));
     }
+    // The usual spelling comes first, too, because underscores may stand behind a mark that nobody sees.
+    let seen = usual_word(text);
+    let bare = accents::without_underscores(&seen);
+    then(Cow::Owned(bare.to_lowercase()), usual_word)
 }
 
 impl fmt::Display for Fold {
@@ -416,8 +424,13 @@ mod tests {
             ("case,accents", "ΆΣ", "ας"),
             ("stem:english", "Connections", "connect"),
             ("stem:german", "Häuser", "haus"),
-            ("stem:german", "_Straße", "_strass"),
+            ("stem:german", "_Straße", "strass"),
             ("accents,stem:german", "_Straße", "strass"),
+            ("case", "_Straße_", "straße"),
+            ("case", "\u{ad}_É_\u{ad}", "é"),
+            ("case", "__init__", "init"),
+            ("case", "snake_Case", "snake_case"),
+            ("case", "__", "__"),
             ("stem:french", "CHÂTEAUX", "château"),
             ("accents,stem:french", "Cha\u{302}teaux", "chateau"),
             ("accents,stem:french", "mangées", "mang"),

@@ -214,10 +214,10 @@ fn open_sigma(character: char) -> char {
 }
 
 /// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one, after letters and marks in a
-/// row are composed. Without accents it also loses the underscores at its ends, as words do.
+/// row are composed. It also loses the underscores at its ends, as words do.
 fn folded_wildcard(wildcard: &Wildcard, fold: &Fold) -> Wildcard {
     let mut pieces: Vec<PatternChar> = usually_spelled(wildcard).flat_map(|piece| folded_piece(piece, fold)).collect();
-    if fold.ignores_accents() {
+    if fold.drops_underscores() {
         let is_kept = |piece: &PatternChar| *piece != PatternChar::Literal('_');
         pieces.truncate(pieces.iter().rposition(is_kept).map_or(0, |last| last + 1));
         pieces.drain(..pieces.iter().position(is_kept).unwrap_or(0));
@@ -523,7 +523,7 @@ mod tests {
             other => escape(&open(&fold.character(other), fold)),
         };
         let pieces: String = text.chars().map(piece).collect();
-        let pieces = if fold.ignores_accents() { pieces.trim_matches('_') } else { &pieces };
+        let pieces = if fold.drops_underscores() { pieces.trim_matches('_') } else { &pieces };
         Regex::new(&format!("^(?s:{pieces})$")).unwrap()
     }
 

@@ -97,7 +97,7 @@ static MARKS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_for(r"\p{Mn}"));
 /// Returns `word` in base letters.
 pub(super) fn base(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
-        return Cow::Borrowed(kept(word, trimmed(word)));
+        return Cow::Borrowed(without_underscores(word));
     }
     let letters = base_letters(word);
     match trimmed(&letters) {
@@ -110,7 +110,7 @@ pub(super) fn base(word: &str) -> Cow<'_, str> {
 /// Returns `word` with its accents, in the form that stemmers expect: composed (NFKC), without the
 /// underscores around it.
 pub(super) fn composed(word: &str) -> Cow<'_, str> {
-    let rest = kept(word, trimmed(word));
+    let rest = without_underscores(word);
     if rest.is_ascii() { Cow::Borrowed(rest) } else { Cow::Owned(rest.nfkc().collect()) }
 }
 
@@ -133,6 +133,11 @@ fn is_mark(character: char) -> bool {
 
 fn trimmed(word: &str) -> &str {
     word.trim_matches('_')
+}
+
+/// Returns `word` without the underscores around it, or as it is if nothing else is in it.
+pub(super) fn without_underscores(word: &str) -> &str {
+    kept(word, trimmed(word))
 }
 
 /// Returns `rest` of `word`, or `word` if nothing is left of it.

@@ -116,7 +116,15 @@ impl Listing {
     /// # Errors
     /// Nothing is at `location`, it cannot be read, or it is damaged.
     pub fn read(resolver: &BlockingResolver, location: &Path, version: Option<u64>) -> Outcome<Self> {
-        Ok(match resolver.corpora(location, version)? {
+        Self::from_corpora(resolver, resolver.corpora(location, version)?, version)
+    }
+
+    /// Reads the facts of the documents of `corpora`.
+    ///
+    /// # Errors
+    /// They cannot be read, or they are damaged.
+    pub fn from_corpora(resolver: &BlockingResolver, corpora: Corpora, version: Option<u64>) -> Outcome<Self> {
+        Ok(match corpora {
             Corpora::Living(store) => {
                 let living = Living { store, resolver: resolver.clone() };
                 Self::Living(Box::new(living.corpus(&living.version(version)?)?))

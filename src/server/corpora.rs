@@ -6,15 +6,13 @@
 //! ```
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use clap::Args;
-use datafusion::common::TableReference;
 use tadoc_documents::display;
-use tadoc_session::location::text_of;
-use tadoc_session::{Failure, Outcome, Session, sandbox_over};
+use tadoc_session::{Failure, NamedLocation, Outcome, Session, sandbox_over};
 
 use crate::statements::Limits;
 
@@ -40,17 +38,8 @@ impl Served {
     ///
     /// # Errors
     /// A location gives no name, or two give the same.
-    pub fn named(&self) -> Outcome<Vec<(String, String)>> {
-        let corpora = self.corpora.iter().map(|corpus| named(corpus));
-        let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
-        for (at, (name, location)) in corpora.iter().enumerate() {
-            if corpora[..at].iter().any(|(other, _)| other == name) {
-                return Err(Failure::new(format!(
-                    "{location}: another corpus is the table {name} already; write NAME={location}"
-                )));
-            }
-        }
-        Ok(corpora)
+    pub fn named(&self) -> Outcome<Vec<NamedLocation>> {
+        NamedLocation::from_arguments(self.corpora.iter().map(PathBuf::as_path))
     }
 
     /// Opens a session in safe mode, with a table for each corpus. Statements read these corpora and
@@ -61,25 +50,13 @@ impl Served {
     pub async fn open(&self, memory_limit: Option<u64>) -> Outcome<Session> {
         let corpora = self.named()?;
         let mut sandbox = sandbox_over(&self.allow, self.allow_private)?;
-        for (_, location) in &corpora {
-            let allowed = sandbox.allow(root_of(location));
-            sandbox = allowed.map_err(|error| Failure::from(error).about(location))?;
+        for corpus in &corpora {
+            let allowed = sandbox.allow(corpus.root());
+            sandbox = allowed.map_err(|error| Failure::from(error).about(&corpus.location))?;
         }
         let session = Session::for_strangers(memory_limit, sandbox).await?;
-        let context = session.context();
-        for (name, location) in corpora {
-            let create = format!(
-                "CREATE EXTERNAL TABLE {MADE_TABLE} STORED AS TADOC LOCATION '{}'",
-                location.replace('\'', "''")
-            );
-            // The sandbox refuses it in statements of clients.
-            let opened = context.sql(&create).await;
-            opened.map_err(|error| Failure::from(error).about(&location))?;
-            // A statement would take a name with a dot for that of a file.
-            if let Some(table) = context.deregister_table(MADE_TABLE)? {
-                let renamed = context.register_table(TableReference::bare(name), table);
-                renamed.map_err(|error| Failure::from(error).about(&location))?;
-            }
+        for corpus in corpora {
+            session.add_table(corpus).await?;
         }
         Ok(session)
     }
@@ -120,40 +97,6 @@ impl StatementLimits {
     }
 }
 
-/// Name of a table until it has that of its corpus.
-const MADE_TABLE: &str = "tadoc_corpus";
-
-/// Returns the name of the table of a corpus, and its location.
-fn named(corpus: &Path) -> Outcome<(String, String)> {
-    let text = text_of(corpus);
-    if let Some((name, location)) = text.split_once('=')
-        && !name.is_empty()
-        && !name.contains(['/', '\\', ':'])
-        && !corpus.exists()
-    {
-        return Ok((name.to_owned(), location.to_owned()));
-    }
-    let last = text.trim_end_matches(['/', '\\']);
-    let last = last.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = last.strip_suffix(".tadoc").unwrap_or(last);
-    if name.is_empty() || name.contains(['*', '?']) {
-        Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}")))
-    } else {
-        Ok((name.to_owned(), text.into_owned()))
-    }
-}
-
-/// Returns the part of a location before its first wildcard, up to a slash.
-fn root_of(location: &str) -> &str {
-    match location.find(['*', '?', '[']) {
-        Some(wildcard) => match location[..wildcard].rfind('/') {
-            Some(slash) => &location[..=slash],
-            None => ".",
-        },
-        None => location,
-    }
-}
-
 /// Returns three quarters of the memory of the machine, or `None` if the system does not say.
 pub fn usual_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
@@ -178,28 +121,5 @@ mod tests {
     fn limits_of_time_are_above_zero() {
         assert!(parse_limit("0").is_err() && parse_limit("0s").is_err());
         assert_eq!(parse_limit("2m"), Ok(Duration::from_secs(120)));
-    }
-
-    #[test]
-    fn tables_have_the_names_of_files() {
-        let named = |text: &str| named(Path::new(text)).map(|(name, _)| name).ok();
-        for (corpus, name) in [
-            ("notes.tadoc", "notes"),
-            ("a/b/notes.v2.tadoc", "notes.v2"),
-            ("living/", "living"),
-            ("s3://bucket/tickets/", "tickets"),
-            ("s3://bucket/a=b.tadoc", "a=b"),
-            ("law=a/b.tadoc", "law"),
-            ("law=s3://x/*.tadoc", "law"),
-        ] {
-            assert_eq!(named(corpus).as_deref(), Some(name), "{corpus}");
-        }
-        assert_eq!(named("a/*.tadoc"), None);
-        for (location, root) in
-            [("a/b.tadoc", "a/b.tadoc"), ("a/b/*.tadoc", "a/b/"), ("*.tadoc", "."), ("s3://b/x?/", "s3://b/")]
-        {
-            assert_eq!(root_of(location), root);
-        }
-        assert_eq!(named("/"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! statements   parsed one by one, planned with parameters, started ─▶ rows
 //!     │
 //! session      DataFusion with all table functions, and the procedures that CALL runs
+//!     ├─ tables      tables that the arguments of a program name
 //!     ├─ memory      the limit of the process, and freed memory that goes back to the system (heap)
 //!     ├─ remote      the stores that statements name (stores)
 //!     └─ leave       the end of a process that is opening a GPU
@@ -44,6 +45,7 @@ mod session;
 mod statements;
 #[cfg(feature = "stores")]
 mod stores;
+mod tables;
 
 pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
@@ -52,4 +54,5 @@ pub use self::parameters::{Parameters, parameter_names};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};
+pub use self::tables::NamedLocation;
 pub use crate::session::{CallArgument, CallValue, Procedure};

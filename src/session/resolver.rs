@@ -33,6 +33,7 @@ pub struct BlockingResolver {
 }
 
 /// The corpora at a location.
+#[derive(Debug, Clone)]
 pub enum Corpora {
     /// A living corpus.
     Living(LivingStore),

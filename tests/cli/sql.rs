@@ -342,8 +342,8 @@ fn errors_name_the_way_out() {
     folder.write("a.jsonl", "{\"text\": \"x\", \"ts\": 1}\n");
     folder.ok(&["ingest", "a.jsonl", "-o", "t.tadoc"]);
     let cases = [
-        ("SELECT ts FROM documents('t.tadoc')", "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION"),
-        ("SELECT d.ts FROM documents('t.tadoc') AS d", "CREATE EXTERNAL TABLE d STORED AS TADOC"),
+        ("SELECT ts FROM documents('t.tadoc')", "FROM 'notes.tadoc' instead of FROM documents('notes.tadoc')"),
+        ("SELECT d.ts FROM documents('t.tadoc') AS d", "FROM 'notes.tadoc' instead of FROM documents("),
         ("SELECT extract('c.tadoc', 0, 0, 2)", "or extract_text(corpus, doc_id, byte_offset, byte_len)"),
         ("SELECT Word_Count('c.tadoc')", "'; word_count is a table function: write SELECT … FROM word_count(…)"),
         (

@@ -9,6 +9,8 @@
 //! A line has the number that it has in the text of its path: documents of one path are its lines and records,
 //! in order. So the output is that of ripgrep on the files from which the corpus was made.
 //!
+//! Of several corpora, each path has the location of its corpus in front.
+//!
 //! Only the segments and documents that may match are opened and decoded. With `-c` and `-l` lines are counted on the
 //! grammar and nothing is decoded, and so are those of a phrase, to leave out documents without a line. Memory is that of as many
 //! segments as there are cores, and of the text of their tasks. A document that is longer than
@@ -35,7 +37,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use tadoc::query::{LineExpression, LinePattern, MatchingLineCounter, TextPattern, is_any_case_by_smart_case};
-use tadoc_session::{BlockingResolver, Failure, Outcome};
+use tadoc_session::{BlockingResolver, Corpora, Failure, Outcome, StoredFile};
 
 pub use self::arguments::Arguments;
 use self::locations::CorpusSearch;
@@ -80,19 +82,36 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
     let mut output = Output::new(&style, arguments.quiet);
     let resolver = BlockingResolver::new()?;
     let mut statistics = Statistics::default();
-    for location in &locations {
-        let prefix = match locations.len() {
-            1 => String::new(),
-            _ => format!("{}/", location.to_string_lossy().trim_end_matches('/')),
-        };
-        let place = Place { resolver: &resolver, location, prefix: &prefix };
-        let flow = command.location(&way, place, &mut output, &mut statistics);
-        if flow.map_err(|failure| plain_files::explained(failure, location))?.is_break() {
-            break;
+    'locations: for location in &locations {
+        let explained = |failure| plain_files::explained(failure, location);
+        let corpora = resolver.corpora(location, arguments.version).map_err(explained)?;
+        for (name, corpora) in divided(location, corpora, locations.len()) {
+            let prefix = name.map_or_else(String::new, |name| format!("{}/", name.trim_end_matches('/')));
+            let place = Place { resolver: &resolver, corpora, prefix: &prefix };
+            let flow = command.place(&way, place, &mut output, &mut statistics);
+            if flow.map_err(explained)?.is_break() {
+                break 'locations;
+            }
         }
     }
     let shows_summary = style.format == Format::Json && !matches!(way, Way::None);
     output.finish(shows_summary.then(|| statistics.summary(begun_at.elapsed())))
+}
+
+/// Divides `corpora`, those at one of `num_locations` locations, into those whose paths are searched together, each with
+/// the name in front of its paths. If there are several files, each has its own name: equal paths in them are different
+/// texts.
+fn divided(location: &Path, corpora: Corpora, num_locations: usize) -> Vec<(Option<String>, Corpora)> {
+    match corpora {
+        Corpora::Files(files) if files.len() > 1 => {
+            let named = |file: StoredFile| (Some(file.file.name().to_owned()), Corpora::Files(vec![file]));
+            files.into_iter().map(named).collect()
+        }
+        corpora => {
+            let name = (num_locations > 1).then(|| location.to_string_lossy().into_owned());
+            vec![(name, corpora)]
+        }
+    }
 }
 
 /// The way in which the lines are found.
@@ -103,11 +122,10 @@ enum Way<'a> {
     WholeTexts(Box<Engine<'a>>),
 }
 
-/// A location of corpora.
-#[derive(Clone, Copy)]
+/// Corpora whose paths are searched together.
 struct Place<'a> {
     resolver: &'a BlockingResolver,
-    location: &'a Path,
+    corpora: Corpora,
     /// Text in front of each path.
     prefix: &'a str,
 }
@@ -131,8 +149,8 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Writes what is asked for of a location. Breaks when the output needs no more.
-    fn location(
+    /// Writes what is asked for of a place. Breaks when the output needs no more.
+    fn place(
         &self,
         way: &Way<'a>,
         place: Place<'_>,
@@ -143,24 +161,19 @@ impl<'a> Command<'a> {
         let version = arguments.version;
         let found = arguments.shows_others().then(HashMap::new);
         let (flow, found) = match way {
-            Way::None if !arguments.files => {
-                // A location that does not exist is an error all the same.
-                place.resolver.corpora(place.location, version)?;
-                return Ok(ControlFlow::Continue(()));
-            }
+            Way::None if !arguments.files => return Ok(ControlFlow::Continue(())),
             Way::None => (ControlFlow::Continue(()), Some(HashMap::new())),
             Way::Lines(pattern) => {
                 let prefix = place.prefix.to_owned();
                 let suffices = arguments.shows_only_counts();
                 let is_worth = suffices || arguments.shows_all_lines() && is_phrase(pattern.demands());
-                let lines = is_worth.then(|| MatchingLineCounter::new(pattern)).flatten();
-                let counter = lines.map(|lines| Counter::new(lines, suffices));
-                let options = arguments.options();
-                let asked = Asked { pattern, style, options, selection, prefix, counter: counter.as_ref() };
+                let counted = is_worth.then(|| MatchingLineCounter::new(pattern)).flatten();
+                let counter = counted.as_ref().map(|lines| Counter { lines, suffices });
+                let asked = Asked { pattern, style, options: arguments.options(), selection, prefix, counter };
                 let mut printer = Printer::new(style, pattern);
                 printer.found = found;
                 let mut search = Search::new(asked, printer, output);
-                let flow = search.location(place.resolver, place.location, version)?;
+                let flow = search.corpora(place.resolver, place.corpora.clone(), version)?;
                 *statistics += search.statistics();
                 (flow, search.into_found())
             }
@@ -169,13 +182,13 @@ impl<'a> Command<'a> {
                 let prefix = place.prefix;
                 let mut search =
                     WholeSearch { engine, selection, prefix, output: &mut *output, found, statistics: nothing };
-                let flow = search.location(place.resolver, place.location, version)?;
+                let flow = search.corpora(place.resolver, place.corpora.clone(), version)?;
                 *statistics += search.statistics;
                 (flow, search.found)
             }
         };
         let Some(found) = found else { return Ok(flow) };
-        let paths = Paths::read(place.resolver, place.location, version, selection, place.prefix)?;
+        let paths = Paths::read(place.resolver, place.corpora, version, selection, place.prefix)?;
         paths.write(style, arguments.files, &found, output)?;
         Ok(if output.is_complete() { ControlFlow::Break(()) } else { flow })
     }

@@ -3,16 +3,15 @@
 //! Each path comes once, in order of its first document. No grammar is read. Memory: O(paths).
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
-use tadoc_session::{BlockingResolver, Outcome};
+use tadoc_session::{BlockingResolver, Corpora, Outcome};
 
 use super::output::Output;
 use super::printer::{Format, Style};
 use super::selection::Selection;
 use crate::ls::Listing;
 
-/// The paths at a location.
+/// The paths of a corpus.
 pub struct Paths<'a> {
     listing: Listing,
     selection: Option<&'a Selection>,
@@ -21,18 +20,18 @@ pub struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    /// Reads the paths at `location`.
+    /// Reads the paths of `corpora`.
     ///
     /// # Errors
-    /// Nothing is at `location`, it cannot be read, or it is damaged.
+    /// They cannot be read, or they are damaged.
     pub fn read(
         resolver: &BlockingResolver,
-        location: &Path,
+        corpora: Corpora,
         version: Option<u64>,
         selection: Option<&'a Selection>,
         prefix: &'a str,
     ) -> Outcome<Self> {
-        Ok(Self { listing: Listing::read(resolver, location, version)?, selection, prefix })
+        Ok(Self { listing: Listing::from_corpora(resolver, corpora, version)?, selection, prefix })
     }
 
     /// Writes the paths of texts without a line, all paths if `is_listing`, or counts of all texts. The output for

@@ -56,10 +56,10 @@ pub struct Asked<'a> {
     /// Text in front of each path.
     pub prefix: String,
     /// Counts the lines of a chain, if that saves their text.
-    pub counter: Option<&'a Counter>,
+    pub counter: Option<Counter<'a>>,
 }
 
-/// A search at one location.
+/// A search through one corpus.
 pub struct Search<'a> {
     asked: Asked<'a>,
     printer: Printer<'a>,

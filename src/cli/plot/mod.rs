@@ -37,7 +37,7 @@ use crate::output::{check_file, write_file};
 use crate::plot::drawing::{Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, Strips, draw_lines};
 use crate::sql::Console;
 use tadoc_documents::display;
-use tadoc_session::{Failure, Outcome, interrupt, runtime};
+use tadoc_session::{Failure, NamedLocation, Outcome, interrupt, runtime};
 
 /// Maximum number of rows. More do not fit into a picture.
 const MAX_ROWS: usize = 100_000;
@@ -75,6 +75,11 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
+    /// Give a corpus, or a file of rows, the name of a table (may be given several times); a location alone gives its
+    /// own name
+    #[arg(short = 't', long = "table", value_name = "NAME=LOCATION")]
+    tables: Vec<PathBuf>,
+
     #[command(flatten)]
     workers: crate::workers::Named,
 }
@@ -87,10 +92,10 @@ const EXAMPLES: &str = "\
 Examples:
   tadoc plot \"SELECT word, count FROM word_count('notes.tadoc')
               ORDER BY count DESC LIMIT 20\" -o words.svg
-  tadoc plot \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'laws.tadoc';
-              SELECT d.year, s.sequence, sum(s.count)
-              FROM sequence_count('d', n => 2, by_doc => true) AS s JOIN d USING (doc_id)
-              WHERE s.sequence IN ('data protection', 'climate change')
+  tadoc plot \"SELECT date_trunc('hour', ts), count(*) FROM 'app.tadoc' GROUP BY 1\" -o hours.svg
+  tadoc plot --table d=laws.tadoc \"SELECT year, sequence, sum(count)
+              FROM sequence_count('d', n => 2, by_doc => true) JOIN d USING (doc_id)
+              WHERE sequence IN ('data protection', 'climate change')
               GROUP BY 1, 2\" -o years.svg
   tadoc plot --dispersion notes.tadoc deadlock 'NEAR(lock wait)' -o places.svg";
 
@@ -131,7 +136,7 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
 
 async fn draw(arguments: &Arguments) -> Outcome<String> {
     let console = Console::for_tables()?.on_workers(&arguments.workers)?;
-    console.session.prepare().await?;
+    console.prepare(NamedLocation::from_arguments(arguments.tables.iter().map(PathBuf::as_path))?).await?;
     let title = arguments.title.as_deref();
     if let Some(corpus) = &arguments.dispersion {
         return dispersion_svg(&console, corpus, &arguments.texts, title).await;

@@ -32,8 +32,8 @@ use datafusion_tadoc::safety::{Permission, Sandbox};
 use datafusion_tadoc::{contain_panics_of, mask_secrets, notices};
 use tadoc_documents::display;
 use tadoc_session::{
-    Failure, MaxWidth, Outcome, Procedure, Session, Statements, interrupt, is_shown_whole, note, remember_secrets,
-    runtime, sandbox_over,
+    Failure, MaxWidth, NamedLocation, Outcome, Procedure, Session, Statements, interrupt, is_shown_whole, note,
+    remember_secrets, runtime, sandbox_over,
 };
 
 /// Ask questions in SQL
@@ -52,6 +52,11 @@ pub struct Arguments {
     /// Run the statements of this file, after those of -c; - reads standard input
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Give a corpus, or a file of rows, the name of a table (may be given several times); a location alone gives its
+    /// own name
+    #[arg(short, long = "table", value_name = "NAME=LOCATION")]
+    tables: Vec<PathBuf>,
 
     /// Output format of rows: table, csv, tsv, json, ndjson; automatic means table
     #[arg(long, value_enum, default_value = "automatic", hide_possible_values = true)]
@@ -94,8 +99,8 @@ Examples:
   tadoc sql                                   a prompt; \\q leaves it, \\? helps
   tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
   tadoc sql -c \"SELECT path, byte_offset FROM search('notes.tadoc', '\\\"to do\\\"')\"
-  tadoc sql -c \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'notes.tadoc'\" \\
-            -c \"SELECT path FROM d WHERE text LIKE '%deadline%'\"
+  tadoc sql -c \"SELECT ts, author, path FROM 'notes.tadoc' WHERE text LIKE '%deadline%'\"
+  tadoc sql --table notes=s3://bucket/notes.tadoc -c 'SELECT author, count(*) FROM notes GROUP BY author'
   tadoc sql --safe --allow corpora/ -f of-a-stranger.sql
   tadoc sql -f report.sql --format csv > report.csv
 
@@ -119,12 +124,13 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let runtime = runtime()?;
     let scripts = scripts(&arguments)?;
-    let console = Console::new(&arguments)?;
+    let tables = NamedLocation::from_arguments(arguments.tables.iter().map(PathBuf::as_path))?;
+    let console = Console::new(&arguments, &tables)?;
     let outcome = match scripts {
-        Some(scripts) => runtime.block_on(run_scripts(console, scripts)),
+        Some(scripts) => runtime.block_on(run_scripts(console, tables, scripts)),
         None => {
             let first = first_scripts(&arguments.rc)?;
-            runtime.block_on(console.prompt(&first))
+            runtime.block_on(console.prompt(tables, &first))
         }
     };
     // Dropping the runtime would wait for queries that never end.
@@ -133,10 +139,10 @@ pub fn run(arguments: Arguments) -> Outcome {
 }
 
 /// Runs scripts in order until one fails or the user interrupts.
-async fn run_scripts(console: Console, scripts: Vec<String>) -> Outcome {
+async fn run_scripts(console: Console, tables: Vec<NamedLocation>, scripts: Vec<String>) -> Outcome {
     let interrupted = interrupt::watch();
     let run = async {
-        console.session.prepare().await?;
+        console.prepare(tables).await?;
         for (at, script) in scripts.iter().enumerate() {
             console.run_script(script, at + 1 == scripts.len()).await?;
         }
@@ -189,17 +195,17 @@ fn read_script(path: &Path) -> Outcome<String> {
 }
 
 impl Console {
-    fn new(arguments: &Arguments) -> Outcome<Self> {
+    fn new(arguments: &Arguments, tables: &[NamedLocation]) -> Outcome<Self> {
         let options = PrintOptions { format: arguments.format, max_rows: arguments.maxrows, quiet: arguments.quiet };
-        let session = Session::new(arguments.memory_limit, arguments.safe.sandbox()?)?;
+        let session = Session::new(arguments.memory_limit, arguments.safe.sandbox(tables)?)?;
         let session = session.with_procedures(&PROCEDURES);
         let console = Self { session, options, max_width: arguments.maxwidth };
         console.on_workers(&arguments.workers)
     }
 
     /// Opens the prompt after the statements of the scripts `first`. One that fails ends its script, not the prompt.
-    async fn prompt(self, first: &[String]) -> Outcome {
-        self.session.prepare().await?;
+    async fn prompt(self, tables: Vec<NamedLocation>, first: &[String]) -> Outcome {
+        self.prepare(tables).await?;
         if !self.options.quiet {
             note(BANNER);
         }
@@ -237,15 +243,17 @@ pub struct SafeArguments {
 }
 
 impl SafeArguments {
-    /// Returns the sandbox; `None` without `--safe`.
+    /// Returns the sandbox, in which the places of `tables` may be read; `None` without `--safe`.
     ///
     /// # Errors
     /// A place that is allowed does not exist, or it is no valid URL.
-    pub fn sandbox(&self) -> Outcome<Option<Sandbox>> {
+    fn sandbox(&self, tables: &[NamedLocation]) -> Outcome<Option<Sandbox>> {
         if !self.safe {
             return Ok(None);
         }
-        let sandbox = sandbox_over(&self.allow, self.allow_private)?;
+        let of_tables = tables.iter().map(|table| table.root().to_owned());
+        let places: Vec<String> = self.allow.iter().cloned().chain(of_tables).collect();
+        let sandbox = sandbox_over(&places, self.allow_private)?;
         Ok(Some(self.permit.iter().copied().fold(sandbox, Sandbox::permit)))
     }
 }
@@ -273,6 +281,18 @@ impl Console {
             options: PrintOptions::whole_tables(),
             max_width: MaxWidth::default(),
         })
+    }
+
+    /// Registers catalogs and functions, and makes `tables`.
+    ///
+    /// # Errors
+    /// A table cannot be opened.
+    pub async fn prepare(&self, tables: Vec<NamedLocation>) -> Outcome {
+        self.session.prepare().await?;
+        for table in tables {
+            self.session.add_table(table).await?;
+        }
+        Ok(())
     }
 
     /// Lets statements run on the workers that `arguments` name, if they name any. Call it before the session is

@@ -78,7 +78,7 @@ Exit status: 0 at the end of the input, or stopped by Ctrl-C or SIGTERM; 1 faile
 /// A corpus cannot be opened, or the client does not speak the protocol.
 pub fn run(arguments: &Arguments) -> Outcome {
     let corpora = arguments.served.named()?;
-    let names: Vec<String> = corpora.into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = corpora.into_iter().map(|corpus| corpus.name).collect();
     let threads = threads_of_statements()?;
     let session = threads.block_on(arguments.served.open(arguments.limits.memory_of_process()))?;
     let limits = arguments.limits.for_statements(MAX_STATEMENTS);

@@ -39,12 +39,13 @@
 //! | `fields` | patterns that say where the fields of a text are |
 //! | [`user_columns`] | columns that users add to documents |
 //! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
+//! | `statement_depth` | the depth of statements and conditions, before they are parsed |
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
 //! | `functions` | one file for each table function, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
-//! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
-//! | `session` | registration with a session |
+//! | `planner` | named arguments, notices, hints for errors |
+//! | `session`, [`TadocExtension`] | registration with a session |
 //! | `declared_orders` | the check of the order that a table declares |
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `outer_joins` | constants of outer joins, of which DataFusion promises too much |
@@ -57,6 +58,7 @@ mod corpora;
 mod declared_orders;
 mod disk_paths;
 mod errors;
+mod extension;
 mod fields;
 mod file_scans;
 pub mod functions;
@@ -72,6 +74,7 @@ mod planning;
 pub mod recipes;
 pub mod safety;
 mod session;
+mod statement_depth;
 mod stop;
 mod text_files;
 pub mod throughput;
@@ -82,20 +85,21 @@ mod write;
 
 pub use self::corpora::{FileAt, Found, Resolver, is_memory_of_corpora, made_store, with_stores};
 pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets, quiet_readers};
+pub use self::extension::{Parts, TadocExtension};
 pub use self::functions::{bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::multiplied::asking;
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{
-    TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth, explain_missing_table, notices,
-    plan_statement, way_out,
+    TadocRelationPlanner, check_clauses, check_parameters, explain_missing_table, notices, plan_statement, way_out,
 };
 pub use self::planning::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, Spreading, TadocExec, TadocTable, enough_memory,
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
 
+pub use self::statement_depth::check_statement_depth;
 pub use self::stop::{Stop, cooperative, stoppable};
 pub use self::type_depth::check_type_depth;
 pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};

@@ -34,13 +34,17 @@ pub const GSST_FILE_TYPE: &str = "GSST";
 
 /// Registers the table functions, the scalar functions, the file type `TADOC`, named arguments, the
 /// `tadoc.` options and the tables of living corpora (`"d$history"`) with `ctx`. The registration
-/// caches the corpora that queries open.
+/// caches the corpora that queries open. A session that has them stays as it is.
 ///
 /// # Errors
 /// Never fails today. The result matches DataFusion's own registrations.
 pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
+    let is_there = |name| state.table_functions().contains_key(name);
+    if TadocFunction::all(&Arc::default()).all(|(name, _)| is_there(name)) {
+        return Ok(());
+    }
     let session_id = state.session_id().to_owned();
     *state = SessionStateBuilder::new_from_existing(state.clone()).with_session_id(session_id).with_tadoc().build();
     Ok(())

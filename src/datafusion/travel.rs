@@ -15,11 +15,11 @@
 //! assert_eq!(texts.iter().next(), Some(("to be", "first".to_owned())));
 //! ```
 
-pub use crate::corpora::living::{FoundCorpus, open_view};
+pub use crate::corpora::living::{FoundCorpus, Narrowed, open_view};
 pub use crate::corpora::location::{SourceFile, object_store, store_of};
 pub use crate::corpora::{CorpusCache, OpenFile, Source};
 pub use crate::errors::{datafusion_error, shown};
-pub use crate::functions::{AtWorker, CorpusFunction, bound_again};
+pub use crate::functions::{AtWorker, CorpusFunction, bound_again, with_condition};
 pub use crate::gsst::{ColumnFacts, FileFacts, PlannedFiles, gsst_format, gsst_options};
 pub use crate::outer_joins::NullableRowsExec;
 pub use crate::parquet_files::{NameParquetFiles, parquet_format, parquet_options};

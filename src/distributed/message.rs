@@ -174,6 +174,12 @@ pub(super) struct TableMessage {
     /// True if the columns behind those of the function are user columns of a table.
     #[prost(bool, tag = "6")]
     pub(super) has_user_columns: bool,
+    /// True if columns with the files of documents stand behind those of the function.
+    #[prost(bool, tag = "7")]
+    pub(super) has_files: bool,
+    /// The condition that documents meet, if not all are asked about.
+    #[prost(string, optional, tag = "8")]
+    pub(super) condition: Option<String>,
 }
 
 /// A place that means the same on all machines.
@@ -304,6 +310,23 @@ pub(super) struct SourceMessage {
     pub(super) files: Vec<FileMessage>,
     #[prost(message, optional, tag = "3")]
     pub(super) living: Option<LivingMessage>,
+    /// The part of the corpora that is read, if not all is.
+    #[prost(message, optional, tag = "4")]
+    pub(super) part: Option<PartMessage>,
+}
+
+/// A part of corpora.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PartMessage {
+    /// The condition that its documents meet, as it is shown.
+    #[prost(string, tag = "1")]
+    pub(super) condition: String,
+    /// Starts of the ranges of its documents, ascending.
+    #[prost(uint64, repeated, tag = "2")]
+    pub(super) starts: Vec<u64>,
+    /// Ends of the ranges.
+    #[prost(uint64, repeated, tag = "3")]
+    pub(super) ends: Vec<u64>,
 }
 
 /// The way in which a scan reads its files.

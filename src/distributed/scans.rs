@@ -13,6 +13,7 @@
 //! decides anew between cores and devices.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::compute::SortOptions;
@@ -50,12 +51,12 @@ use url::Url;
 use crate::files::{Found, NamedFiles, check_no_user, message_of, message_of_open, message_of_parts};
 use crate::message::{
     CallMessage, ColumnsMessage, DemandMessage, FactsMessage, FileMessage, LivingMessage, OrderMessage, PairMessage,
-    ParcelsMessage, PatternMessage, ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage,
+    ParcelsMessage, PartMessage, PatternMessage, ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage,
     TextsMessage,
 };
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
-    BoundFunction, ColumnFacts, CorpusCache, FileFacts, Filters, FoundCorpus, Parcels, ScanSpec, Source, Stage, Texts,
+    BoundFunction, ColumnFacts, CorpusCache, FileFacts, Filters, FoundCorpus, Narrowed, Parcels, ScanSpec, Source, Stage, Texts,
     bound_again, leaf_methods, open_view,
 };
 use datafusion_tadoc::{GsstSource, TadocExec, TadocOptions, mask_secrets};
@@ -390,14 +391,38 @@ fn source(source: &Source) -> Result<SourceMessage> {
             SourceMessage { files, ..message(SourceKind::Files) }
         }
         Source::Living(view) => {
-            let living = living(&view.url, &view.version)?;
-            SourceMessage { living: Some(living), ..message(SourceKind::Living) }
+            let part = view.narrowed.as_ref();
+            let is_of_files = part.is_some_and(|part| part.is_of_files);
+            let whole = if is_of_files {
+                let files = view.files().iter().map(message_of_open).collect::<Result<_>>()?;
+                SourceMessage { files, ..message(SourceKind::Corpora) }
+            } else {
+                let living = living(&view.url, &view.version)?;
+                SourceMessage { living: Some(living), ..message(SourceKind::Living) }
+            };
+            SourceMessage { part: part.map(message_of_part), ..whole }
         }
         Source::Unchecked(found, version) => {
             let living = living(&found.url(), version)?;
             SourceMessage { living: Some(living), ..message(SourceKind::Unchecked) }
         }
     })
+}
+
+fn message_of_part(part: &Narrowed) -> PartMessage {
+    let (starts, ends) = part.kept.iter().map(|ids| (ids.start, ids.end)).unzip();
+    PartMessage { condition: part.condition.clone(), starts, ends }
+}
+
+/// Returns the ranges of documents of `message`.
+fn ranges_of_message(message: &PartMessage) -> Result<Vec<Range<u64>>> {
+    let ranges: Vec<Range<u64>> = message.starts.iter().zip(&message.ends).map(|(&start, &end)| start..end).collect();
+    let ascend = ranges.windows(2).all(|pair| pair[0].end < pair[1].start);
+    if message.starts.len() == message.ends.len() && ascend && ranges.iter().all(|range| range.start < range.end) {
+        Ok(ranges)
+    } else {
+        refused("expected ascending ranges of documents")
+    }
 }
 
 /// Returns the message of a version of the living corpus at `url`.
@@ -574,6 +599,14 @@ impl Arrived {
     }
 
     async fn source(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
+        let whole = self.whole(context, cache).await?;
+        match &self.spec.source.part {
+            Some(part) => cache.narrowed(&context.runtime_env(), whole, &part.condition, ranges_of_message(part)?),
+            None => Ok(whole),
+        }
+    }
+
+    async fn whole(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
         let (runtime, files) = (context.runtime_env(), &self.spec.source.files);
         let limits = self.spec.options.open_limits();
         match (self.spec.source.kind(), &self.spec.source.living) {

@@ -48,7 +48,7 @@ use crate::scans::{
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
     CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, object_store,
-    parquet_format, parquet_options,
+    parquet_format, parquet_options, with_condition,
 };
 use datafusion_tadoc::{TadocTable, mask_secrets};
 use tadoc::text::{Fold, Synonyms};
@@ -202,7 +202,12 @@ struct PlannedTable {
 
 impl PlannedTable {
     fn new(resolved: ResolvedTable, living: Option<LivingMessage>) -> Self {
-        Self { table: resolved.to_table(), resolved, living }
+        let table = resolved.to_table();
+        let table = match &resolved.condition {
+            Some(condition) => with_condition(table, condition),
+            None => table,
+        };
+        Self { table, resolved, living }
     }
 
     fn message(&self) -> Result<TableMessage> {
@@ -229,6 +234,8 @@ impl PlannedTable {
             version: table.version,
             options,
             has_user_columns: !table.user_columns.is_empty(),
+            has_files: table.has_files,
+            condition: table.condition.clone(),
         })
     }
 
@@ -256,6 +263,8 @@ impl PlannedTable {
             user_columns,
             synonyms: synonyms.transpose().map_err(datafusion_error)?.map(Arc::new),
             texts: texts_of(call),
+            has_files: message.has_files,
+            condition: message.condition.clone(),
             cache,
         };
         if !resolved.has_place() {

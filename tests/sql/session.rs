@@ -8,6 +8,7 @@ mod denials;
 mod digits;
 mod document_facts;
 mod every_function;
+mod extension;
 mod fields;
 mod heads;
 mod listed;
@@ -15,8 +16,10 @@ mod long_rows;
 mod portions;
 mod races;
 mod skipping;
+mod subcorpora;
 mod threads;
 mod units;
+mod user_columns;
 mod whole_files;
 mod word_counts;
 

@@ -38,6 +38,7 @@ const ROOMS: &[&str] = &[
     "plan_methods",
     "file_scans",
     "stop",
+    "statement_depth",
     "type_depth",
     "fields",
     "recipes",
@@ -58,6 +59,7 @@ const ROOMS: &[&str] = &[
     "multiplied",
     "outer_joins",
     "session",
+    "extension",
     "travel",
 ];
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! footers   file version ──▶ FileFooter                      one small read, while planning a scan
+//! columns   file version ──▶ schema of user columns          while planning a scan of a table
 //! files     file version ──▶ segments, memory reservation    the whole file, on first execution
 //!                            some segments                   if a statement looks for words
 //!           commit ──▶ segments of a living corpus           what its edits changed, once
@@ -21,6 +22,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -29,7 +31,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::OnceCell;
 
 use crate::corpora::footer::read_footer;
-use crate::corpora::living::{FoundCorpus, LivingCache};
+use crate::corpora::living::{FoundCorpus, LivingCache, LivingView};
 use crate::corpora::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{SourceFile, store_of};
 use crate::corpora::open_file::OpenFile;
@@ -46,12 +48,16 @@ pub(super) const FILES_AT_ONCE: usize = 16;
 pub struct CorpusCache {
     state: Mutex<State>,
     pub(crate) living: LivingCache,
+    /// Parts of corpora, the one that was used last at the end.
+    parts: Mutex<Vec<Arc<LivingView>>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) clock: u64,
     pub(super) footers: HashMap<String, (u64, Arc<FileFooter>)>,
+    /// Schemas of user columns, by file version.
+    columns: HashMap<String, SchemaRef>,
     pub(super) files: HashMap<String, Slot>,
     pub(super) corpora: HashMap<Vec<String>, (u64, Arc<LoadedCorpus>)>,
 }
@@ -146,6 +152,20 @@ impl CorpusCache {
         Ok(footer)
     }
 
+    /// Returns the schema of the user columns of the file version `key`, if it was read.
+    pub(super) fn known_columns(&self, key: &str) -> Option<SchemaRef> {
+        self.lock().columns.get(key).cloned()
+    }
+
+    /// Keeps the schema of the user columns of the file version `key`.
+    pub(super) fn keep_columns(&self, key: String, schema: SchemaRef) {
+        let mut state = self.lock();
+        if state.columns.len() >= MAX_FOOTERS {
+            state.columns.clear();
+        }
+        state.columns.insert(key, schema);
+    }
+
     /// Reserves `len_bytes` of the session's memory. If the memory does not suffice, everything
     /// that is not in `keep` is dropped from the cache.
     pub(crate) fn reserve(
@@ -174,6 +194,11 @@ impl CorpusCache {
     pub(crate) fn evict_but(&self, keep: &[String]) {
         self.lock().evict(0, keep);
         self.living.evict_but(keep);
+        self.parts().retain(|part| keep.contains(&part.key));
+    }
+
+    pub(super) fn parts(&self) -> MutexGuard<'_, Vec<Arc<LivingView>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

@@ -29,6 +29,7 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 use datafusion::parquet::arrow::{ArrowWriter, ProjectionMask};
 
+use crate::corpora::CorpusCache;
 use crate::corpora::living::LivingView;
 use crate::corpora::location::{read_range, store_of};
 use crate::corpora::open_file::{OpenFile, RowSource};
@@ -77,7 +78,7 @@ fn is_readable(field: &FieldRef, stored: &DataType) -> bool {
 }
 
 /// Returns true if the column has names of files.
-fn is_file_name(field: &FieldRef) -> bool {
+pub(crate) fn is_file_name(field: &FieldRef) -> bool {
     field.metadata().contains_key(IS_FILE_NAME)
 }
 
@@ -105,15 +106,14 @@ pub(crate) fn sql_type(data_type: &DataType) -> DataType {
 
 /// Returns the user columns of all `files` and those that `edits` set, as fields of a table.
 pub(crate) async fn user_fields(
+    cache: &CorpusCache,
     runtime: &RuntimeEnv,
     files: &[OpenFile],
     edits: &[Arc<VersionEdits>],
 ) -> Result<Vec<FieldRef>> {
     let mut fields = Vec::new();
     for open in files {
-        let Some(bytes) = columns_bytes(runtime, open).await? else { continue };
-        let read_schema = move || Ok(Arc::clone(open_parquet(bytes)?.schema()));
-        let schema: SchemaRef = blocking(&open.file.path, read_schema).await?;
+        let Some(schema) = columns_schema(cache, runtime, open).await? else { continue };
         add_fields(&mut fields, &schema, &open.file.path, "query them one by one")?;
     }
     for edits in edits {
@@ -125,6 +125,19 @@ pub(crate) async fn user_fields(
         }
     }
     Ok(fields.into_iter().map(|(field, _)| field).collect())
+}
+
+/// Returns the schema of the user columns of `open`, if it has any. It is read unless `cache` knows it.
+async fn columns_schema(cache: &CorpusCache, runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<SchemaRef>> {
+    let key = open.file.version_key();
+    if let Some(schema) = cache.known_columns(&key) {
+        return Ok(Some(schema));
+    }
+    let Some(bytes) = columns_bytes(runtime, open).await? else { return Ok(None) };
+    let read_schema = move || Ok(Arc::clone(open_parquet(bytes)?.schema()));
+    let schema: SchemaRef = blocking(&open.file.path, read_schema).await?;
+    cache.keep_columns(key, Arc::clone(&schema));
+    Ok(Some(schema))
 }
 
 /// Adds the columns of `schema`, the schema of `place`, to `fields`. Each field is stored with the

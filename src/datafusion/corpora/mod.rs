@@ -11,11 +11,12 @@
 //! (files with footers), `decoding`, `sections` and `memory` (parts of a file and the memory they take),
 //! `word_ids` and `stored_file` (exact words of a segment that is not read), `loaded`, `loading`,
 //! `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
-//! `columns` (user columns), `living` (versions of living corpora), `resolver`.
+//! `columns` and `described` (user columns), `living` (versions of living corpora), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
 mod decoding;
+mod described;
 mod facts;
 mod footer;
 pub(crate) mod glob;
@@ -36,6 +37,7 @@ mod units;
 mod word_ids;
 
 pub use cache::CorpusCache;
+pub(crate) use described::FoundColumns;
 pub(crate) use facts::FactTable;
 pub(crate) use listed::CountedCorpus;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};

@@ -48,6 +48,7 @@ pub(super) static DEFINITION: Definition = Definition {
                  word2",
             ),
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::text("word1", "the word that is less in byte order, or the given one"),

@@ -54,6 +54,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
             signature::QUERY_FOLD,
             signature::EXACT,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::integer("count", "how often the query matches"),
@@ -117,9 +118,10 @@ struct CalledCorpus<'a> {
 impl CalledCorpus<'_> {
     fn scan(&self, name: &str) -> Result<LogicalPlanBuilder> {
         let table = table_named(name, self.arguments, self.session, self.cache)?;
-        // Scans of one name are taken for equal, and these are.
+        // Scans of one name are taken for equal, so the name has all that tells calls apart.
         let location = mask_secrets(table.location());
-        let shown = TableReference::bare(format!("{name}({location:?})"));
+        let (query, condition) = (self.arguments.text("query"), self.arguments.text("where"));
+        let shown = TableReference::bare(format!("{name}({location:?}, {query:?}, {condition:?})"));
         LogicalPlanBuilder::scan(shown, provider_as_source(Arc::new(table)), None)
     }
 

@@ -28,7 +28,7 @@ use tadoc::analytics::Fold;
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "doc_term_matrix",
-        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),

@@ -51,7 +51,7 @@ const PARTITION_BYTES: u64 = 4 << 20;
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "documents",
-        arguments: &[signature::CORPUS, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::VERSION, signature::WHERE],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::PATH.claimed(),

@@ -56,6 +56,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::optional("context", ArgumentKind::Integer, "0", "lines before and after each line"),
             signature::optional("fold", ArgumentKind::CaseFold, "false", "match upper and lower case alike"),
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::DOC_ID.claimed(),

@@ -35,7 +35,7 @@ const MAX_IDS: usize = 1 << 22;
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "inverted_index",
-        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::WORD.claimed(),
             signature::integer("doc_count", "number of documents that hold it").claimed(),

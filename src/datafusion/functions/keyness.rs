@@ -1,5 +1,5 @@
-//! The function `keyness(corpus, reference [, min_count] [, fold])`: the words that tell a corpus from
-//! another.
+//! The function `keyness(corpus, reference [, min_count] [, fold] [, where] [, reference_where])`: the words that tell a
+//! corpus, or a part of it, from another.
 //!
 //! ```text
 //! word_count(corpus) ──┐                    sum of counts ─┐
@@ -24,8 +24,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, JoinType, LogicalPlanBuilder, ScalarUDF, Volatility, col, create_udf, lit,
 };
 
-use super::PlannedFunction;
 use super::word_count::WordCount;
+use super::{PlannedFunction, with_condition};
 use crate::corpora::CorpusCache;
 use crate::errors::mask_secrets;
 use crate::planning::TadocTable;
@@ -33,6 +33,9 @@ use crate::planning::arguments::Arguments;
 use crate::planning::function::Bind;
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use tadoc::analytics::{self, Fold};
+
+/// The argument with the condition of the reference.
+const REFERENCE_WHERE: &str = "reference_where";
 
 /// The function `keyness` in SQL.
 pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
@@ -48,6 +51,13 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
                 "leave out words that are rarer in both together",
             ),
             signature::FOLD,
+            signature::WHERE,
+            signature::optional(
+                REFERENCE_WHERE,
+                ArgumentKind::Condition,
+                "NULL",
+                "the same for the reference, which may be another part of the corpus",
+            ),
         ],
         columns: &[
             signature::text("word", "the word, folded if it is asked for"),
@@ -64,14 +74,18 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 /// Returns the view for a call.
 fn plan(arguments: &Arguments, session: &dyn Session, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
+        let condition = if argument == "reference" { REFERENCE_WHERE } else { signature::WHERE.name };
+        let condition = arguments.text(condition);
         let bind: Bind = |arguments, _| Arc::new(WordCount::new(arguments.fold("fold")));
         let location = arguments.text(argument).to_owned();
         let table = TadocTable::new(bind(arguments, session), location.clone(), Arc::clone(cache))
             .with_synonyms_of(arguments, bind);
+        let table = with_condition(table, condition);
         let source = provider_as_source(Arc::new(table));
-        // Scans of one name are taken for equal, so the name has the location and the fold.
+        // Scans of one name are taken for equal, so the name has the location, the fold and the condition.
         let (location, fold) = (mask_secrets(&location), shown_fold(arguments));
-        let shown = TableReference::bare(format!("word_count({location:?}{fold})"));
+        let condition = if condition.is_empty() { String::new() } else { format!(", where => {condition:?}") };
+        let shown = TableReference::bare(format!("word_count({location:?}{fold}{condition})"));
         let scan = LogicalPlanBuilder::scan(shown, source, None)?;
         scan.project([col("word").alias(format!("{name}_word")), col("count").alias(name)])
     };

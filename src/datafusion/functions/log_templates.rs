@@ -67,6 +67,7 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::integer("doc_id", "number of the document; with by_doc only").claimed(),

@@ -65,11 +65,15 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Documentation, ScalarUDF};
 
 use crate::corpora::CorpusCache;
+use crate::corpora::columns::is_file_name;
+use crate::corpora::glob::is_glob;
 use crate::planning::TadocTable;
 use crate::planning::arguments::Arguments;
+use crate::planning::file_names;
 use crate::planning::function::BoundFunction;
-use crate::planning::function::Definition;
-use crate::planning::signature::Signature;
+use crate::planning::function::{Definition, Reads};
+use crate::planning::signature::{self, Signature};
+use crate::planning::table::registered_now;
 
 pub(crate) use calls::planned_call;
 pub use calls::*;
@@ -221,7 +225,8 @@ pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
     let of_views = keyness::functions().into_iter().chain(dispersion::functions());
     let room = ScalarUDF::from(scalar::Room::new(None));
     let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new()), room];
-    of_views.chain(log_templates::functions()).chain(of_operators).map(Arc::new).collect()
+    let of_scans = [file_names::function()];
+    of_views.chain(log_templates::functions()).chain(of_operators).chain(of_scans).map(Arc::new).collect()
 }
 
 /// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and
@@ -258,9 +263,31 @@ fn table_of(
     cache: &Arc<CorpusCache>,
 ) -> TadocTable {
     let function = (definition.bind)(arguments, session);
-    TadocTable::new(function, arguments.shown_first(), Arc::clone(cache))
+    let reads_corpora = matches!(function.reads(), Reads::Corpora);
+    let location = arguments.shown_first();
+    let table = TadocTable::new(function, location.clone(), Arc::clone(cache))
         .with_version(arguments.version())
         .with_synonyms_of(arguments, definition.bind)
+        .with_condition(arguments.text(signature::WHERE.name), documents_with);
+    if reads_corpora && has_files(session, &location) { table.with_files() } else { table }
+}
+
+/// Returns the function of documents with `user_columns`.
+fn documents_with(user_columns: Vec<FieldRef>) -> BoundFunction {
+    Arc::new(Documents::new(user_columns))
+}
+
+/// Returns `table`, restricted to the documents that meet `condition`.
+pub fn with_condition(table: TadocTable, condition: &str) -> TadocTable {
+    table.with_condition(condition, documents_with)
+}
+
+/// Returns true if the documents at `location`, or those of the table of this name, have the column with their files.
+fn has_files(session: &dyn Session, location: &str) -> bool {
+    match registered_now(session, location) {
+        Some(table) => table.user_columns().iter().any(is_file_name),
+        None => is_glob(location),
+    }
 }
 
 #[cfg(test)]
@@ -272,7 +299,7 @@ mod tests {
         let signature = find_signature("SEARCH").unwrap();
         assert_eq!(
             signature.to_string(),
-            "search(corpus, query, doc_id => NULL, fold => false, exact => false, version => NULL)"
+            "search(corpus, query, doc_id => NULL, fold => false, exact => false, version => NULL, where => NULL)"
         );
     }
 

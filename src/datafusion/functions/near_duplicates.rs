@@ -43,6 +43,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::optional("n", ArgumentKind::Integer, "5", "words of an n-gram"),
             signature::FOLD,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::integer("doc_id_a", "number of the first document of the pair"),

@@ -39,6 +39,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::optional("n", ArgumentKind::Integer, "13", "words of a sequence"),
             signature::FOLD,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::text("text_id", "its id, or its number from 0"),

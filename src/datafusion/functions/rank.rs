@@ -36,6 +36,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::QUERY_FOLD,
             signature::EXACT,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[signature::DOC_ID, signature::PATH, signature::number("score", "BM25 score, above 0")],
         summary: "the best documents for a query by BM25, best first",

@@ -36,7 +36,7 @@ use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "ranked_inverted_index",
-        arguments: &[signature::CORPUS, signature::NUM_WORDS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::NUM_WORDS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::SEQUENCE,
             signature::DOC_ID.claimed(),

@@ -36,6 +36,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::FOLD,
             signature::optional("max_words", ArgumentKind::Integer, "256", "cut the text of longer phrases"),
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::text("phrase", "its words, joined by one blank; after max_words or 64 KiB an ellipsis"),

@@ -39,6 +39,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::CORPUS,
             signature::optional("min_words", ArgumentKind::Integer, "50", "leave out what is repeated for fewer words"),
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::DOC_ID,

@@ -38,6 +38,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::QUERY_FOLD,
             signature::EXACT,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::DOC_ID.claimed(),

@@ -53,6 +53,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
             signature::FOLD,
             signature::VERSION,
+            signature::WHERE,
         ],
         columns: &[
             signature::integer("doc_id", "number of the document; with by_doc only").claimed(),

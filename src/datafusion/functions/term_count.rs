@@ -25,7 +25,14 @@ use tadoc::query::{DocumentCount, Query, SearchOptions};
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "term_count",
-        arguments: &[signature::CORPUS, signature::QUERY, signature::QUERY_FOLD, signature::EXACT, signature::VERSION],
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::QUERY_FOLD,
+            signature::EXACT,
+            signature::VERSION,
+            signature::WHERE,
+        ],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::PATH,

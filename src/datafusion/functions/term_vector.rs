@@ -22,7 +22,7 @@ use tadoc::analytics::Fold;
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "term_vector",
-        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::WORD,

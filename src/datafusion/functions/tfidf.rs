@@ -29,7 +29,7 @@ use tadoc::analytics::{self, Fold};
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "tfidf",
-        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::WORD,

@@ -27,7 +27,7 @@ use tadoc::analytics::{Fold, TokenCursor};
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "tokens",
-        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::DOC_ID.claimed(),
             signature::integer("word_index", "words before it in the document"),

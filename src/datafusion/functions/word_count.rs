@@ -34,7 +34,7 @@ const WORDS_COUNTED: &str = "the vocabulary has counted words";
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "word_count",
-        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[
             signature::text("word", "the word, in lower case where folded").claimed(),
             signature::integer("count", "how often it occurs").claimed(),
@@ -48,7 +48,7 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(super) static SORTED: Definition = Definition {
     signature: Signature {
         name: "word_sort",
-        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
         columns: &[signature::WORD.claimed(), signature::integer("count", "how often it occurs").claimed()],
         summary: "how often each word occurs, in byte order of word",
     },

@@ -1,5 +1,4 @@
-//! Statements before planning: named arguments, descriptions of functions, limits of depth and of texts that are
-//! cast to decimals, clauses that would be ignored; notices about planned ones, and hints for errors. Here are plans
+//! Statements before planning: named arguments, descriptions of functions, limits of texts that are cast to decimals, clauses that would be ignored; notices about planned ones, and hints for errors. Here are plans
 //! of statements all of whose clauses are executed.
 //!
 //! ```text
@@ -14,14 +13,12 @@
 mod clauses;
 mod decimal_texts;
 mod relation;
-mod statement_depth;
 mod way_out;
 
 pub use clauses::check_clauses;
 pub use decimal_texts::check_parameters;
 pub(crate) use decimal_texts::{DecimalText, DecimalTexts, has_type};
 pub use relation::TadocRelationPlanner;
-pub use statement_depth::check_statement_depth;
 pub(crate) use way_out::MisspelledFunctions;
 pub use way_out::{explain_missing_table, notices, way_out};
 

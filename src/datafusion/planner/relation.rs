@@ -9,7 +9,8 @@
 //! ```text
 //! routines ── left join on name and type ── names, types, summaries, signatures, types of answers
 //!                        └─▶ the columns of routines
-//! parameters ── union all ── arguments and answers of functions that coerce their arguments
+//! parameters ── union all ── arguments and answers of functions that coerce their arguments,
+//!                            and arguments of table functions
 //! ```
 //!
 //! DataFusion lists table functions without a place for what they say of themselves, and no arguments of functions
@@ -28,7 +29,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::functions::{find_signature, listed_functions, planned_call, signatures};
 use crate::planner::decimal_texts::bounded_casts;
-use crate::planning::signature::Signature;
+use crate::planning::signature::{ArgumentKind, Signature};
 
 /// Planner for calls of this crate's table functions; see the module's description.
 #[derive(Debug, Default)]
@@ -160,6 +161,12 @@ fn constant(
 ) -> Result<Expr> {
     let argument = &signature.arguments[position];
     let refuse = |got: String| signature.error(format!("{}: got {got}, expected {}", argument.name, argument.kind));
+    if argument.kind == ArgumentKind::Condition
+        && let FunctionArgExpr::Expr(SqlExpr::Identifier(Ident { value, quote_style: Some('"'), .. })) = value
+    {
+        // In double quotes the texts of a condition need no quotes of their own.
+        return Ok(lit(value.clone()));
+    }
     match value {
         FunctionArgExpr::Expr(SqlExpr::Identifier(ident)) => Err(refuse(format!("column {}", ident.value))),
         FunctionArgExpr::Expr(SqlExpr::CompoundIdentifier(parts)) => {
@@ -285,6 +292,12 @@ fn parameters(name: &ObjectName, context: &dyn RelationPlannerContext) -> Result
             rows.push(row(function.name, at, "IN", name, data_type, default));
         }
         rows.push(row(function.name, 1, "OUT", no_text(), function.answer, no_text()));
+    }
+    for signature in signatures() {
+        for (argument, at) in signature.arguments.iter().zip(1..) {
+            let default = argument.default.map_or_else(no_text, text);
+            rows.push(row(signature.name, at, "IN", text(argument.name), argument.kind.data_type(), default));
+        }
     }
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     LogicalPlanBuilder::scan(relation.clone(), source, None)?.union(values(rows, &names)?)?.alias(relation)?.build()

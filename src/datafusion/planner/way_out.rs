@@ -78,13 +78,32 @@ pub fn way_out(text: &str) -> Option<String> {
              'src/**'"
         ));
     }
-    // Only for a corpus without user columns in its schema, as when its path names it.
-    let is_unknown_column = text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
-    is_unknown_column.then(|| {
-        "columns that came with the documents are those of a table: CREATE EXTERNAL TABLE d STORED AS \
-         TADOC LOCATION '…'"
-            .to_owned()
-    })
+    way_to_column(text).map(str::to_owned)
+}
+
+/// Returns a hint for a column that DataFusion did not find, or found twice, where it may be one of documents.
+fn way_to_column(text: &str) -> Option<&'static str> {
+    let is_of_documents = ["path", "corpus", "doc_id"].iter().any(|name| text.contains(&format!(" field {name}")));
+    if text.contains("Ambiguous reference to unqualified field") && is_of_documents {
+        return Some(
+            "name its table, or join tables of documents by all columns that they share: USING (doc_id, path)",
+        );
+    }
+    if !text.contains("No field named") {
+        return None;
+    }
+    // Only for documents without user columns in their schema.
+    if text.trim_end_matches('.').ends_with(".content") {
+        return Some(
+            "columns that came with the documents are those of a table, and of a location in quotes: FROM \
+             'notes.tadoc' instead of FROM documents('notes.tadoc')",
+        );
+    }
+    let has_documents = text.contains(".doc_id") && !text.contains(".content");
+    has_documents.then_some(
+        "columns that came with the documents are joined by number: FROM kwic('notes.tadoc', 'storm') AS k JOIN \
+         'notes.tadoc' AS d USING (doc_id)",
+    )
 }
 
 /// Returns the name of the table that DataFusion did not find, without catalog and schema.

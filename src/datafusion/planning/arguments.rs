@@ -182,7 +182,7 @@ impl Arguments {
 /// Returns the literal that a plan shows as `value`.
 fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Expr> {
     let scalar = match argument.kind {
-        ArgumentKind::Text | ArgumentKind::Fold => Some(ScalarValue::from(value)),
+        ArgumentKind::Text | ArgumentKind::Fold | ArgumentKind::Condition => Some(ScalarValue::from(value)),
         ArgumentKind::Integer => value.parse().ok().map(|number: u64| ScalarValue::from(number)),
         ArgumentKind::Number => value.parse().ok().map(|number: f64| ScalarValue::from(number)),
         ArgumentKind::Boolean | ArgumentKind::CaseFold => value.parse().ok().map(|flag: bool| ScalarValue::from(flag)),
@@ -226,7 +226,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
         _ => shown(&literal.to_string()).into_owned(),
     };
     let value = match argument.kind {
-        ArgumentKind::Text => match literal.try_as_str().flatten() {
+        ArgumentKind::Text | ArgumentKind::Condition => match literal.try_as_str().flatten() {
             Some("") => {
                 let fault = format!("{}: got '', expected text that is not empty", argument.name);
                 return Err(signature.error(fault));

@@ -41,9 +41,11 @@ use datafusion::physical_plan::{
 };
 use datafusion::prelude::SessionConfig;
 use futures::FutureExt;
+use tracing::Instrument;
 
 use crate::corpora::memory::MemoryWhenUsed;
 use crate::corpora::{CorpusCache, OpenFile, Source};
+use crate::errors::mask_secrets;
 use crate::placement::DeviceSession;
 use crate::plan_methods::leaf_methods;
 use crate::planning::filter::Stage;
@@ -301,10 +303,13 @@ impl ExecutionPlan for TadocExec {
             loaded: OnceLock::new(),
         };
         let function = Arc::clone(&self.plan.spec.function);
+        let corpus = mask_secrets(&self.plan.spec.location);
+        let name = function.signature().name;
         // The task starts when the first rows are requested: the build side of a join above has
         // been read by then, and its dynamic filter is known.
         let started = async move {
-            builder.spawn(function.run(run));
+            let span = tracing::info_span!("tadoc_scan", function = name, %corpus, partition);
+            builder.spawn(function.run(run).instrument(span));
             builder.build()
         };
         let schema = Arc::clone(&self.schema);

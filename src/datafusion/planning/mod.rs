@@ -12,12 +12,13 @@
 //! under execution.
 //!
 //! Reading order: `signature` and `arguments` (of a function), `function` (its trait), `filter` and `side_tables`
-//! (parts of a spec), `table` and `resolved` (from a statement to a spec), `portions` (corpora larger than memory),
+//! (parts of a spec), `file_names`, `subcorpus`, `table` and `resolved` (from a statement to a spec), `portions` (corpora larger than memory),
 //! `plan` (decisions of this machine), `exec`, `output` and `answers` (rows), `long_rows` (plans around scans).
 
 pub(crate) mod answers;
 pub(crate) mod arguments;
 pub(crate) mod exec;
+pub(crate) mod file_names;
 pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod long_rows;
@@ -28,6 +29,7 @@ pub(crate) mod portions;
 pub(crate) mod resolved;
 mod side_tables;
 pub(crate) mod signature;
+pub(crate) mod subcorpus;
 pub(crate) mod table;
 
 pub(crate) use exec::SpreadRows;
@@ -55,6 +57,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
+use tracing::Instrument;
 
 use crate::corpora::living::LivingView;
 use crate::corpora::location::SourceFile;
@@ -356,7 +359,7 @@ impl Execution {
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        let loaded = self.cache.load(&self.load_context(), &self.scan.source).await?;
+        let loaded = self.cache.load(&self.load_context(), &self.scan.source).instrument(load_span()).await?;
         Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
     }
 
@@ -372,7 +375,8 @@ impl Execution {
             Some(loaded) => loaded,
             None => {
                 let context = self.load_context();
-                let (loaded, num_units) = self.cache.load_sought(&context, &self.scan.source, sought).await?;
+                let (loaded, num_units) =
+                    self.cache.load_sought(&context, &self.scan.source, sought).instrument(load_span()).await?;
                 if num_units > 0 {
                     self.counter("units_decoded").add(num_units);
                 }
@@ -393,7 +397,7 @@ impl Execution {
         let time = self.time("time_loading");
         let counted = {
             let _timer = time.timer();
-            self.cache.load_counted(&self.load_context(), &self.scan.source, &sought).await?
+            self.cache.load_counted(&self.load_context(), &self.scan.source, &sought).instrument(load_span()).await?
         };
         let Some(CountedCorpus { corpus, tally }) = counted else {
             return Ok((self.load_sought(sought).await?, query.clone()));
@@ -435,14 +439,14 @@ impl Execution {
     pub(crate) async fn load_words(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        self.cache.load_words(&self.load_context(), &self.scan.source).await
+        self.cache.load_words(&self.load_context(), &self.scan.source).instrument(load_span()).await
     }
 
     /// Loads the paths and lengths of documents of the files at `places`, or of all files.
     pub(crate) async fn load_facts(&self, places: Option<&[usize]>) -> Result<FactTable> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        self.cache.load_facts(&self.load_context(), &self.scan.source, places).await
+        self.cache.load_facts(&self.load_context(), &self.scan.source, places).instrument(load_span()).await
     }
 
     /// Returns the state that the function prepared.
@@ -467,7 +471,10 @@ impl Execution {
 
     /// Runs CPU-bound work on a blocking thread.
     pub(crate) async fn blocking(mut self, work: impl FnOnce(Execution) -> Result<()> + Send + 'static) -> Result<()> {
+        // Threads for blocking work know no spans of the task.
+        let span = tracing::info_span!("tadoc_compute");
         let timed = move || {
+            let _entered = span.entered();
             self.output.start_computing();
             let (start, note) = (Instant::now(), self.note_time());
             work(self)?;
@@ -509,6 +516,11 @@ impl Execution {
         let columns = self.scan.projected().map(column).collect::<Result<_>>()?;
         self.output.send_columns_async(columns, num_rows).await
     }
+}
+
+/// Returns the span of loading what a scan needs.
+fn load_span() -> tracing::Span {
+    tracing::info_span!("tadoc_load")
 }
 
 /// Returns the error of a function that is asked for a column `name` which is not in its signature.

@@ -206,9 +206,13 @@ impl ScanSpec {
         if let Some(first) = signature.arguments.first() {
             facts.push((first.name, mask_secrets(&self.location)));
         }
-        if let Some(view) = self.living() {
+        if let Some(view) = self.living().filter(|view| !view.narrowed.as_ref().is_some_and(|part| part.is_of_files)) {
             facts.push(("version", view.version.number.to_string()));
             facts.push(("edits", view.num_edits().to_string()));
+        }
+        if let Some(part) = self.living().and_then(|view| view.narrowed.as_ref()) {
+            facts.push(("where", part.condition.clone()));
+            facts.push(("documents", self.num_docs().to_string()));
         }
         facts.extend(self.function.arguments());
         match (self.corpora(), self.living()) {

@@ -45,6 +45,10 @@ pub struct ResolvedTable {
     pub synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that the function compares with the corpus, if it does.
     pub texts: Option<Arc<Texts>>,
+    /// True if columns with the files of documents stand behind those of the function.
+    pub has_files: bool,
+    /// The condition that documents meet, if not all are asked about.
+    pub condition: Option<String>,
     /// Corpora that are open where the table is scanned.
     pub cache: Arc<CorpusCache>,
 }
@@ -85,6 +89,8 @@ impl ResolvedTable {
             user_columns: table.user_columns.clone(),
             synonyms: table.synonyms.clone(),
             texts: table.read_texts(session).await?,
+            has_files: !table.file_columns.is_empty(),
+            condition: table.condition.as_ref().map(|condition| condition.text.clone()),
             cache: Arc::clone(&table.cache),
         };
         Ok((resolved, living))
@@ -101,7 +107,8 @@ impl ResolvedTable {
             .with_version(self.version)
             .with_definition(self.options.clone(), None, self.user_columns.clone());
         let (place, synonyms, texts) = (self.place.clone(), self.synonyms.clone(), self.texts.clone());
-        TadocTable { place, synonyms, texts, ..table }
+        let table = TadocTable { place, synonyms, texts, ..table };
+        if self.has_files { table.with_files() } else { table }
     }
 }
 

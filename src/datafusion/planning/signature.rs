@@ -28,6 +28,20 @@ pub enum ArgumentKind {
     Fold,
     /// A fold of case at most: `true`, `false` or `'case'`.
     CaseFold,
+    /// A condition of SQL on columns of documents, as a text.
+    Condition,
+}
+
+impl ArgumentKind {
+    /// Returns the Arrow type of its values, by name. Folds are also `true` and `false`.
+    pub(crate) fn data_type(self) -> &'static str {
+        match self {
+            Self::Text | Self::Fold | Self::CaseFold | Self::Condition => "String",
+            Self::Integer => "Int64",
+            Self::Number => "Float64",
+            Self::Boolean => "Boolean",
+        }
+    }
 }
 
 impl fmt::Display for ArgumentKind {
@@ -39,6 +53,7 @@ impl fmt::Display for ArgumentKind {
             Self::Boolean => "true or false",
             Self::Fold => "true, false or text such as 'case,accents' or 'stem:english'",
             Self::CaseFold => "true, false or 'case'",
+            Self::Condition => "a condition in quotes, such as 'year < 1850'",
         })
     }
 }
@@ -173,6 +188,12 @@ impl Columns {
         claims.resize(claims.len() + fields.len(), Claim::Early);
         let all = self.schema.fields().iter().cloned().chain(fields);
         Self { schema: Arc::new(Schema::new(all.collect::<Vec<_>>())), claims }
+    }
+
+    /// Returns the same columns, without filters in the scan.
+    pub(crate) fn unclaimed(mut self) -> Self {
+        self.claims.fill(Claim::Above);
+        self
     }
 
     /// Returns the same columns, with filters in the scan only on the column `name`.
@@ -346,6 +367,14 @@ pub(crate) const EXACT: Argument = optional(
 /// Argument for the version of a living corpus.
 pub(crate) const VERSION: Argument =
     optional("version", ArgumentKind::Integer, "NULL", "a version of a living corpus; the latest one where left out");
+
+/// Argument for a sub-corpus.
+pub(crate) const WHERE: Argument = optional(
+    "where",
+    ArgumentKind::Condition,
+    "NULL",
+    "a condition on columns of documents; only those that meet it are asked about",
+);
 
 /// Column with a word.
 pub(crate) const WORD: Column = text("word", "the word");

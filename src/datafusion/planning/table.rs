@@ -32,8 +32,9 @@ use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
 use crate::planning::arguments::Arguments;
 use crate::planning::exec::TadocExec;
+use crate::planning::file_names::{FileColumn, WantedColumns};
 use crate::planning::filter::{Filters, is_claimable};
-use crate::planning::function::{Bind, Facts, Merge, Prepared, Reads, TableFunction};
+use crate::planning::function::{Bind, BoundFunction, Facts, Merge, Prepared, Reads, TableFunction};
 use crate::planning::plan::used;
 use crate::planning::portions::{Planner, Portions, growing_portions, portions_of, runs_of, spreading_of};
 use crate::planning::side_tables::{self, TEXTS, Texts};
@@ -67,6 +68,13 @@ pub(crate) type InsertInto = for<'a> fn(
     InsertOp,
 ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>;
 
+/// The condition of a call, and the function of the documents with their user columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Condition {
+    pub(super) text: String,
+    pub(super) documents: fn(Vec<FieldRef>) -> BoundFunction,
+}
+
 /// A bound function over a location. See the module's description.
 #[derive(Debug, Clone)]
 pub struct TadocTable {
@@ -90,6 +98,10 @@ pub struct TadocTable {
     /// Signature of the function that the user called, if its plan made this table.
     pub(super) called: Option<&'static Signature>,
     pub(super) place: Option<ResolvedLocation>,
+    /// Columns with files, behind those of the function.
+    pub(super) file_columns: Vec<FileColumn>,
+    /// The condition that documents meet, if not all are asked about.
+    pub(super) condition: Option<Condition>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -117,7 +129,15 @@ impl TadocTable {
             texts: None,
             called: None,
             place: None,
+            file_columns: Vec::new(),
+            condition: None,
         }
+    }
+
+    /// Adds columns with the files of documents, of a location with several.
+    pub(crate) fn with_files(self) -> Self {
+        let file_columns = FileColumn::all(&self.function.columns().schema);
+        Self { file_columns, ..self }
     }
 
     /// Lets each scan bind the function again, with the rows that the table of synonyms of `arguments`
@@ -125,6 +145,13 @@ impl TadocTable {
     pub(crate) fn with_synonyms_of(self, arguments: &Arguments, bind: Bind) -> Self {
         let call = arguments.unread_synonyms().map(|_| (arguments.clone(), bind));
         Self { call, ..self }
+    }
+
+    /// Restricts the table to the documents that meet `text`, if it is not empty. `documents` builds the function of
+    /// documents with user columns.
+    pub(crate) fn with_condition(self, text: &str, documents: fn(Vec<FieldRef>) -> BoundFunction) -> Self {
+        let condition = (!text.is_empty()).then(|| Condition { text: text.to_owned(), documents });
+        Self { condition, ..self }
     }
 
     /// Gives errors of the arguments the name of the function that the user called.
@@ -439,6 +466,55 @@ impl TadocTable {
         self.user_columns.iter().any(|field| spec.uses(field.name()))
     }
 
+    /// Plans the scan of `source`, which was opened, with `options`.
+    ///
+    /// # Errors
+    /// The errors of preparing the function, and of planning.
+    pub(super) async fn scan_of(
+        &self,
+        session: &dyn Session,
+        (options, source): (TadocOptions, Source),
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = self.function.columns();
+        let filters: Vec<Expr> = filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
+        let num_own = columns.schema.fields().len();
+        let all = || (0..num_own + self.file_columns.len()).collect();
+        let wanted = WantedColumns::new(projection.cloned().unwrap_or_else(all), num_own, &self.file_columns);
+        let spec = ScanSpec {
+            function: Arc::clone(&self.function),
+            location: self.location.clone(),
+            source: source.clone(),
+            projection: wanted.own.clone(),
+            filters: Filters::compile(session, &columns, &filters)?,
+            schema: columns.schema,
+            limit,
+            options,
+            parcels: None,
+            synonyms: self.synonyms.clone(),
+            texts: self.read_texts(session).await?,
+        };
+        let prepared = spec.function.prepare(&spec).map_err(|error| self.named(error))?;
+        let mut facts = spec.function.facts(&spec, &prepared);
+        let plan = match self.portions(session, &spec, &mut facts) {
+            None => {
+                let most_partitions = session.config().target_partitions();
+                self.exec(session, spec, (prepared, facts), most_partitions)?
+            }
+            Some(portions) => {
+                let plan = |spec: ScanSpec, prepared: Prepared| {
+                    let facts = spec.function.facts(&spec, &prepared);
+                    self.exec(session, spec, (prepared, facts), 1)
+                };
+                let planner = Planner { session, spec, prepared, facts, filters, plan: &plan };
+                planner.plan(&portions).await?
+            }
+        };
+        wanted.over(session, &source, plan)
+    }
+
     /// Returns the node of `spec`, in at most `most_partitions` partitions.
     fn exec(
         &self,
@@ -459,7 +535,7 @@ impl TadocTable {
 #[async_trait]
 impl TableProvider for TadocTable {
     fn schema(&self) -> SchemaRef {
-        self.function.columns().schema
+        FileColumn::behind(&self.function.columns().schema, &self.file_columns)
     }
 
     fn table_type(&self) -> TableType {
@@ -493,34 +569,8 @@ impl TableProvider for TadocTable {
         let table = read.as_ref().unwrap_or(self);
         let target = table.target(session).await?;
         let source = table.source(session, &target).await?;
-        let columns = table.function.columns();
-        let filters: Vec<Expr> = filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
-        let all = || (0..columns.schema.fields().len()).collect();
-        let spec = ScanSpec {
-            function: Arc::clone(&table.function),
-            location: table.location.clone(),
-            source,
-            projection: projection.cloned().unwrap_or_else(all),
-            filters: Filters::compile(session, &columns, &filters)?,
-            schema: columns.schema,
-            limit,
-            options: target.options,
-            parcels: None,
-            synonyms: table.synonyms.clone(),
-            texts: table.read_texts(session).await?,
-        };
-        let prepared = spec.function.prepare(&spec).map_err(|error| table.named(error))?;
-        let mut facts = spec.function.facts(&spec, &prepared);
-        let Some(portions) = table.portions(session, &spec, &mut facts) else {
-            let most_partitions = session.config().target_partitions();
-            return table.exec(session, spec, (prepared, facts), most_partitions);
-        };
-        let plan = |spec: ScanSpec, prepared: Prepared| {
-            let facts = spec.function.facts(&spec, &prepared);
-            table.exec(session, spec, (prepared, facts), 1)
-        };
-        let planner = Planner { session, spec, prepared, facts, filters, plan: &plan };
-        planner.plan(&portions).await
+        let source = table.narrowed(session, &target.options, source).await?;
+        table.scan_of(session, (target.options, source), projection, filters, limit).await
     }
 
     async fn insert_into(

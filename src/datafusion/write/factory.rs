@@ -22,18 +22,17 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
 use futures::TryStreamExt;
 
-use crate::corpora::columns::{RESERVED, sql_type, user_fields, with_file_names};
-use crate::corpora::glob::is_glob;
-use crate::corpora::living::{LivingCache, LivingLocation, no_versions, open_columns};
-use crate::corpora::location::{CORPUS_EXTENSION, Wanted, object_store, resolve_files};
-use crate::corpora::{CorpusCache, OpenFile};
+use crate::corpora::columns::{RESERVED, sql_type};
+use crate::corpora::living::{LivingCache, LivingLocation};
+use crate::corpora::location::{CORPUS_EXTENSION, object_store};
+use crate::corpora::{CorpusCache, FoundColumns};
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::functions::Documents;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::living::insert_into;
 use tadoc::text::TokenizerProfile;
-use tadoc_store::{LivingStore, StoreOptions, VersionEdits};
+use tadoc_store::{LivingStore, StoreOptions};
 
 /// Factory of tables `STORED AS TADOC`.
 #[derive(Debug)]
@@ -65,61 +64,21 @@ impl TableProviderFactory for TadocTableFactory {
         let runtime = session.runtime_env();
         let declared = command.schema.as_arrow();
         begin_if_asked(&self.cache.living, runtime, location, &options, declared).await?;
-        let Found { files, edits, is_living } = self.find(session, location, &options, version).await?;
+        let explain = |error| with_hint(error, location);
+        let found = self.cache.columns_at(runtime, &options, location, version, explain).await?;
+        let FoundColumns { fields, is_living } = found;
         if !is_living && !declared.fields().is_empty() {
             return plan_err!(
                 "STORED AS TADOC does not take a column list: columns come from the corpus; only \
                  those of a living corpus are declared"
             );
         }
-        let stored = user_fields(runtime, &files, &edits).await?;
-        let user_columns = if !is_living && (files.len() > 1 || is_glob(location)) {
-            with_file_names(stored)
-        } else {
-            with_declared(stored, declared)?
-        };
+        let user_columns = with_declared(fields, declared)?;
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.as_deref().map(mask_secrets);
         let table = table.with_version(version).with_insert(insert_into);
         Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
-    }
-}
-
-/// Files and edits at a location.
-struct Found {
-    files: Vec<OpenFile>,
-    /// Edits that may set user columns.
-    edits: Vec<Arc<VersionEdits>>,
-    /// True for a living corpus.
-    is_living: bool,
-}
-
-impl TadocTableFactory {
-    /// Returns the files and edits that exist at `location` now.
-    async fn find(
-        &self,
-        session: &dyn Session,
-        location: &str,
-        options: &TadocOptions,
-        version: Option<u64>,
-    ) -> Result<Found> {
-        let runtime = session.runtime_env();
-        if let Some(found) = self.cache.living.find(runtime, location).await? {
-            let version = found.version(version).await?;
-            let opened = open_columns(&self.cache, runtime, options, &found, version).await?;
-            let (files, edits) = opened;
-            return Ok(Found { files, edits, is_living: true });
-        }
-        let files = resolve_files(runtime, location, Wanted::Corpora).await;
-        let files = files.map_err(|error| with_hint(error, location))?;
-        match version {
-            Some(version) => Err(no_versions(location, version, files.len())),
-            None => {
-                let files = self.cache.open(runtime, &options.open_limits(), files).await?;
-                Ok(Found { files, edits: Vec::new(), is_living: false })
-            }
-        }
     }
 }
 

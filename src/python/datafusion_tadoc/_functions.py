@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Location = str | os.PathLike[str]
 #: A fold of words: True is ``'case'``, or a text such as ``'accents,stem:german'``.
 Fold = bool | str
-Measure = Literal["logdice", "mi", "t", "ll"]
+Measure = Literal["logdice", "mi", "t", "ll", "mi3", "dice", "logratio", "deltap"]
 Blanks = Literal["collapse", "keep"]
 
 
@@ -40,23 +40,25 @@ class Functions(ABC):
         places += [f"{name} => ${at + len(arguments) + 1}" for at, name in enumerate(options)]
         return self._sql(f"SELECT * FROM {function}({', '.join(places)})", [*arguments, *options.values()])
 
-    def documents(self, corpus: Location, *, version: int | None = None) -> Result:
+    def documents(self, corpus: Location, *, version: int | None = None, where: str | None = None) -> Result:
         """Returns the documents of a corpus: doc_id, path, bytes, words, text, content.
 
         >>> _ = ingest([("a.txt", "to be"), ("b.txt", "to do")], "all.tadoc", overwrite=True)
         >>> [row[:5] for row in connect().documents("all.tadoc")]
         [(0, 'a.txt', 5, 2, 'to be'), (1, 'b.txt', 5, 2, 'to do')]
         """
-        return self._call("documents", corpus, version=version)
+        return self._call("documents", corpus, version=version, where=where)
 
-    def word_count(self, corpus: Location, *, fold: Fold = False, version: int | None = None) -> Result:
+    def word_count(
+        self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns how often each word occurs.
 
         >>> _ = ingest([("a", "To be or not to be")], "words.tadoc", overwrite=True)
         >>> connect().word_count("words.tadoc", fold=True).rows()
         [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
         """
-        return self._call("word_count", corpus, fold=fold, version=version)
+        return self._call("word_count", corpus, fold=fold, version=version, where=where)
 
     def search(
         self,
@@ -67,6 +69,7 @@ class Functions(ABC):
         fold: Fold = False,
         exact: bool = False,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the places of a query, such as ``'"power loss" NOT test'``.
 
@@ -77,10 +80,17 @@ class Functions(ABC):
         >>> places.rows()
         [(0, 'a.txt', 0, 5, 0, 1, 1), (0, 'a.txt', 13, 5, 4, 1, 14)]
         """
-        return self._call("search", corpus, query, doc_id=doc_id, fold=fold, exact=exact, version=version)
+        return self._call("search", corpus, query, doc_id=doc_id, fold=fold, exact=exact, version=version, where=where)
 
     def term_count(
-        self, corpus: Location, query: str, *, fold: Fold = False, exact: bool = False, version: int | None = None
+        self,
+        corpus: Location,
+        query: str,
+        *,
+        fold: Fold = False,
+        exact: bool = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns how often a query occurs in each document.
 
@@ -88,7 +98,7 @@ class Functions(ABC):
         >>> connect().term_count("terms.tadoc", "to", fold=True).rows()
         [(0, 'a.txt', 2)]
         """
-        return self._call("term_count", corpus, query, fold=fold, exact=exact, version=version)
+        return self._call("term_count", corpus, query, fold=fold, exact=exact, version=version, where=where)
 
     def kwic(
         self,
@@ -100,6 +110,9 @@ class Functions(ABC):
         blanks: Blanks = "collapse",
         exact: bool = False,
         version: int | None = None,
+        where: str | None = None,
+        sample: int | None = None,
+        seed: int = 0,
     ) -> Result:
         """Returns the places of a query with the words around them.
 
@@ -107,7 +120,10 @@ class Functions(ABC):
         >>> [row[2:5] for row in connect().kwic("contexts.tadoc", "not", width=1)]
         [('or ', 'not', ' to')]
         """
-        return self._call("kwic", corpus, query, width=width, fold=fold, blanks=blanks, exact=exact, version=version)
+        return self._call(
+            "kwic", corpus, query, width=width, fold=fold, blanks=blanks, exact=exact, version=version, where=where,
+            sample=sample, seed=seed,
+        )  # fmt: skip
 
     def rank(
         self,
@@ -120,6 +136,7 @@ class Functions(ABC):
         fold: Fold = False,
         exact: bool = False,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the documents that fit a query best, by BM25.
 
@@ -128,10 +145,19 @@ class Functions(ABC):
         >>> [path for _, path, score in connect().rank("ranked.tadoc", "tea", top=2)]
         ['a.txt', 'b.txt']
         """
-        return self._call("rank", corpus, query, top=top, k1=k1, b=b, fold=fold, exact=exact, version=version)
+        return self._call(
+            "rank", corpus, query, top=top, k1=k1, b=b, fold=fold, exact=exact, version=version, where=where
+        )
 
     def grep(
-        self, corpus: Location, pattern: str, *, context: int = 0, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        pattern: str,
+        *,
+        context: int = 0,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the lines that match a regular expression.
 
@@ -140,7 +166,7 @@ class Functions(ABC):
         >>> [(row[lines.columns.index("line_number")], row[lines.columns.index("line")]) for row in lines]
         [(2, 'error 7')]
         """
-        return self._call("grep", corpus, pattern, context=context, fold=fold, version=version)
+        return self._call("grep", corpus, pattern, context=context, fold=fold, version=version, where=where)
 
     def extract(
         self,
@@ -193,6 +219,7 @@ class Functions(ABC):
         fold: Fold = False,
         exact: bool = False,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the words near the places of a query, with a measure of how much more often they are
         there than elsewhere.
@@ -204,10 +231,19 @@ class Functions(ABC):
         """
         return self._call(
             "collocates", corpus, query, left=left, right=right, measure=measure, min_count=min_count, fold=fold,
-            exact=exact, version=version,
+            exact=exact, version=version, where=where,
         )  # fmt: skip
 
-    def keyness(self, corpus: Location, reference: Location, *, min_count: int = 1, fold: Fold = False) -> Result:
+    def keyness(
+        self,
+        corpus: Location,
+        reference: Location,
+        *,
+        min_count: int = 1,
+        fold: Fold = False,
+        where: str | None = None,
+        reference_where: str | None = None,
+    ) -> Result:
         """Returns the words that tell a corpus from another, with log-likelihood and log ratio.
 
         >>> _ = ingest([("a", "tea tea tea cup")], "tea.tadoc", overwrite=True)
@@ -215,7 +251,9 @@ class Functions(ABC):
         >>> sorted(row[:3] for row in connect().keyness("tea.tadoc", "cups.tadoc"))
         [('cup', 1, 2), ('mug', 0, 1), ('tea', 3, 0)]
         """
-        return self._call("keyness", corpus, reference, min_count=min_count, fold=fold)
+        return self._call(
+            "keyness", corpus, reference, min_count=min_count, fold=fold, where=where, reference_where=reference_where
+        )
 
     def dispersion(
         self,
@@ -226,6 +264,7 @@ class Functions(ABC):
         fold: Fold = False,
         exact: bool = False,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns how evenly a query is spread over the documents.
 
@@ -234,10 +273,19 @@ class Functions(ABC):
         >>> [row[spread.columns.index("range")] for row in spread]
         [2]
         """
-        return self._call("dispersion", corpus, query, parts=parts, fold=fold, exact=exact, version=version)
+        return self._call(
+            "dispersion", corpus, query, parts=parts, fold=fold, exact=exact, version=version, where=where
+        )
 
     def sequence_count(
-        self, corpus: Location, n: int = 3, *, by_doc: bool = False, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        n: int = 3,
+        *,
+        by_doc: bool = False,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns how often each sequence of `n` words occurs.
 
@@ -245,7 +293,7 @@ class Functions(ABC):
         >>> connect().sequence_count("sequences.tadoc", 2).rows()
         [('be or', 1), ('not to', 1), ('or not', 1), ('to be', 2)]
         """
-        return self._call("sequence_count", corpus, n=n, by_doc=by_doc, fold=fold, version=version)
+        return self._call("sequence_count", corpus, n=n, by_doc=by_doc, fold=fold, version=version, where=where)
 
     def cooccurrence(
         self,
@@ -256,6 +304,7 @@ class Functions(ABC):
         fold: Fold = False,
         word: str | None = None,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns how often pairs of words stand near each other.
 
@@ -264,8 +313,9 @@ class Functions(ABC):
         [('strong', 'tea', 3)]
         """
         return self._call(
-            "cooccurrence", corpus, window=window, min_count=min_count, fold=fold, word=word, version=version
-        )
+            "cooccurrence", corpus, window=window, min_count=min_count, fold=fold, word=word, version=version,
+            where=where,
+        )  # fmt: skip
 
     def repeated_phrases(
         self,
@@ -276,6 +326,7 @@ class Functions(ABC):
         fold: Fold = False,
         max_words: int = 256,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the longest phrases that occur more than once.
 
@@ -285,11 +336,18 @@ class Functions(ABC):
         """
         return self._call(
             "repeated_phrases", corpus, min_words=min_words, min_count=min_count, fold=fold, max_words=max_words,
-            version=version,
+            version=version, where=where,
         )  # fmt: skip
 
     def near_duplicates(
-        self, corpus: Location, *, threshold: float = 0.8, n: int = 5, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        *,
+        threshold: float = 0.8,
+        n: int = 5,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns pairs of documents that have most of their sequences in common.
 
@@ -298,7 +356,7 @@ class Functions(ABC):
         >>> [(row[1], row[3]) for row in connect().near_duplicates("alike.tadoc", threshold=0.5, n=2)]
         [('a', 'b')]
         """
-        return self._call("near_duplicates", corpus, threshold=threshold, n=n, fold=fold, version=version)
+        return self._call("near_duplicates", corpus, threshold=threshold, n=n, fold=fold, version=version, where=where)
 
     def log_templates(
         self,
@@ -308,6 +366,7 @@ class Functions(ABC):
         depth: int = 4,
         by_doc: bool = False,
         version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns lines that differ only in their variable parts, counted together.
 
@@ -316,19 +375,30 @@ class Functions(ABC):
         >>> [row[:2] for row in connect().log_templates("jobs.tadoc")]
         [('job <*> took <*> ms', 2)]
         """
-        return self._call("log_templates", corpus, similarity=similarity, depth=depth, by_doc=by_doc, version=version)
+        return self._call(
+            "log_templates", corpus, similarity=similarity, depth=depth, by_doc=by_doc, version=version, where=where
+        )
 
-    def repeated_spans(self, corpus: Location, *, min_words: int = 50, version: int | None = None) -> Result:
+    def repeated_spans(
+        self, corpus: Location, *, min_words: int = 50, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns the places of text that stands at an earlier place, too.
 
         >>> _ = ingest([("a", "to be or not"), ("b", "so, to be or so")], "spans.tadoc", overwrite=True)
         >>> [row[1:4] for row in connect().repeated_spans("spans.tadoc", min_words=3)]
         [('a', 0, 8), ('b', 4, 8)]
         """
-        return self._call("repeated_spans", corpus, min_words=min_words, version=version)
+        return self._call("repeated_spans", corpus, min_words=min_words, version=version, where=where)
 
     def overlap(
-        self, corpus: Location, texts: Location, *, n: int = 13, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        texts: Location,
+        *,
+        n: int = 13,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns how much of each text of a table, a file or a corpus another corpus has.
 
@@ -337,19 +407,27 @@ class Functions(ABC):
         >>> [row[1:4] for row in connect().overlap("train.tadoc", "test.tadoc", n=2)]
         [(3, 2, 0.6666666666666666)]
         """
-        return self._call("overlap", corpus, texts, n=n, fold=fold, version=version)
+        return self._call("overlap", corpus, texts, n=n, fold=fold, version=version, where=where)
 
-    def inverted_index(self, corpus: Location, *, fold: Fold = False, version: int | None = None) -> Result:
+    def inverted_index(
+        self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns the documents of each word.
 
         >>> _ = ingest([("a", "to be"), ("b", "to do")], "index.tadoc", overwrite=True)
         >>> connect().inverted_index("index.tadoc").rows()
         [('be', 1, [0]), ('do', 1, [1]), ('to', 2, [0, 1])]
         """
-        return self._call("inverted_index", corpus, fold=fold, version=version)
+        return self._call("inverted_index", corpus, fold=fold, version=version, where=where)
 
     def term_vector(
-        self, corpus: Location, *, top: int | None = None, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        *,
+        top: int | None = None,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the counts of the words of each document.
 
@@ -357,10 +435,16 @@ class Functions(ABC):
         >>> sorted(connect().term_vector("vectors.tadoc"))
         [(0, 'be', 2), (0, 'not', 1), (0, 'or', 1), (0, 'to', 2)]
         """
-        return self._call("term_vector", corpus, top=top, fold=fold, version=version)
+        return self._call("term_vector", corpus, top=top, fold=fold, version=version, where=where)
 
     def tfidf(
-        self, corpus: Location, *, top: int | None = None, fold: Fold = False, version: int | None = None
+        self,
+        corpus: Location,
+        *,
+        top: int | None = None,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
     ) -> Result:
         """Returns the words of each document, weighted by how rare they are elsewhere.
 
@@ -368,9 +452,11 @@ class Functions(ABC):
         >>> sorted(row[:2] for row in connect().tfidf("weights.tadoc", top=1))
         [(0, 'be'), (1, 'do')]
         """
-        return self._call("tfidf", corpus, top=top, fold=fold, version=version)
+        return self._call("tfidf", corpus, top=top, fold=fold, version=version, where=where)
 
-    def tokens(self, corpus: Location, *, fold: Fold = False, version: int | None = None) -> Result:
+    def tokens(
+        self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns the words of each document in order.
 
         >>> _ = ingest([("a", "to be")], "tokens.tadoc", overwrite=True)
@@ -380,7 +466,7 @@ class Functions(ABC):
         >>> tokens.rows()
         [(0, 0, 1, 'to'), (0, 1, 0, 'be')]
         """
-        return self._call("tokens", corpus, fold=fold, version=version)
+        return self._call("tokens", corpus, fold=fold, version=version, where=where)
 
     def corpus_info(self, corpus: Location, *, version: int | None = None) -> Result:
         """Returns facts about the files of a corpus.
@@ -392,26 +478,30 @@ class Functions(ABC):
         """
         return self._call("corpus_info", corpus, version=version)
 
-    def word_sort(self, corpus: Location, *, fold: Fold = False, version: int | None = None) -> Result:
+    def word_sort(
+        self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns how often each word occurs, in byte order of the words.
 
         >>> _ = ingest([("a", "to be or not to be")], "sorted.tadoc", overwrite=True)
         >>> connect().word_sort("sorted.tadoc").rows()
         [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
         """
-        return self._call("word_sort", corpus, fold=fold, version=version)
+        return self._call("word_sort", corpus, fold=fold, version=version, where=where)
 
-    def doc_term_matrix(self, corpus: Location, *, fold: Fold = False, version: int | None = None) -> Result:
+    def doc_term_matrix(
+        self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
+    ) -> Result:
         """Returns a sparse matrix of documents and words, one row for each document.
 
         >>> _ = ingest([("a", "to be"), ("b", "to do")], "matrix.tadoc", overwrite=True)
         >>> len(connect().doc_term_matrix("matrix.tadoc"))
         2
         """
-        return self._call("doc_term_matrix", corpus, fold=fold, version=version)
+        return self._call("doc_term_matrix", corpus, fold=fold, version=version, where=where)
 
     def ranked_inverted_index(
-        self, corpus: Location, n: int = 3, *, fold: Fold = False, version: int | None = None
+        self, corpus: Location, n: int = 3, *, fold: Fold = False, version: int | None = None, where: str | None = None
     ) -> Result:
         """Returns the documents of each sequence of `n` words, those that repeat it most first.
 
@@ -419,7 +509,7 @@ class Functions(ABC):
         >>> len(connect().ranked_inverted_index("ranked_index.tadoc", 2))
         4
         """
-        return self._call("ranked_inverted_index", corpus, n=n, fold=fold, version=version)
+        return self._call("ranked_inverted_index", corpus, n=n, fold=fold, version=version, where=where)
 
     def corpus_verify(self, corpus: Location, *, version: int | None = None) -> Result:
         """Checks every checksum of a corpus, and decodes every document.

@@ -43,7 +43,8 @@ pub async fn open_view(
         reservation.try_grow(held)?;
     }
     let url = found.location.url();
-    let view = LivingView { key, location, url, version, edits, dropped, files, fresh_bytes, reservation };
+    let narrowed = None;
+    let view = LivingView { key, location, url, version, edits, dropped, files, fresh_bytes, narrowed, reservation };
     let view = Arc::new(view);
     corpora.living.keep(Arc::clone(&view), options.max_memory_bytes);
     Ok(view)

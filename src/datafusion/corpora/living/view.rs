@@ -20,7 +20,18 @@ use tadoc::edits::{Edit, column_tables};
 use tadoc::error::Error;
 use tadoc_store::{Part, Version, VersionEdits};
 
-/// One version of a living corpus; see the module's description.
+/// The condition of a part of a corpus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowed {
+    /// The condition as the user wrote it.
+    pub condition: String,
+    /// Ids of the documents that are kept, as ascending ranges.
+    pub kept: Vec<Range<u64>>,
+    /// True if the whole corpus is plain files, which have no versions.
+    pub is_of_files: bool,
+}
+
+/// One version of a living corpus, or a part of a corpus; see the module's description.
 #[derive(Debug)]
 pub struct LivingView {
     /// Key of the view. Views with equal keys have equal documents.
@@ -38,10 +49,17 @@ pub struct LivingView {
     pub(crate) files: Vec<OpenFile>,
     /// Bytes of text in the edits.
     pub(crate) fresh_bytes: u64,
+    /// The condition by which documents were left out, if this is a part of a corpus.
+    pub narrowed: Option<Narrowed>,
     pub(super) reservation: MemoryReservation,
 }
 
 impl LivingView {
+    /// Returns the open files of the parts that are files, in order.
+    pub fn files(&self) -> &[OpenFile] {
+        &self.files
+    }
+
     /// Returns the number of edits that apply to the parts.
     pub(crate) fn num_edits(&self) -> usize {
         self.edits.iter().map(|edits| edits.batch.edits.len()).sum()
@@ -175,7 +193,7 @@ pub(crate) fn no_versions(location: &str, version: u64, num_files: usize) -> Dat
 pub(crate) fn read_only(location: &str) -> DataFusionError {
     plan_datafusion_err!(
         "{location} is read-only: only a living corpus can be changed; make one with CREATE EXTERNAL \
-         TABLE d STORED AS TADOC LOCATION 'folder/' OPTIONS ('tadoc.create' 'true') and INSERT INTO d \
-         (path, text) SELECT path, text FROM documents('{location}')"
+         TABLE d STORED AS TADOC LOCATION 'folder/' OPTIONS ('tadoc.create' 'true') and COPY (SELECT * \
+         FROM '{location}') TO 'folder/' STORED AS TADOC, which keeps all columns"
     )
 }

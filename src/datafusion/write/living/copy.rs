@@ -71,7 +71,7 @@ pub(crate) async fn copy_into(
     let roles = Roles::find(&schema)?;
     let version = found.latest.clone();
     let (files, edits) = open_columns(&cache, runtime, options, &found, version).await?;
-    let known = user_fields(runtime, &files, &edits).await?;
+    let known = user_fields(&cache, runtime, &files, &edits).await?;
     with_declared(known, &schema.project(&roles.user())?)?;
     let is_divided = order.is_none() && input.output_partitioning().partition_count() > 1;
     if options.workers_write && is_divided {

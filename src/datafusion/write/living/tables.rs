@@ -14,11 +14,13 @@
 //! is first looked up in the catalog. If it is not found, it is split at the `$`. So `"d$history"`
 //! exists exactly as long as `d` does, however `d` was registered, and lists of tables stay short.
 //!
-//! A name that is no table can be a location: `FROM 'notes.tadoc'` is `FROM documents('notes.tadoc')`.
+//! A name that is no table can be a location: `FROM 'notes.tadoc'` has the columns of a table over it, and
+//! `FROM 'notes/$history'` the versions of a living corpus.
 //! A name with the ending `.tadoc` is one, also a glob or URL. A folder that is written with a slash,
 //! or a URL that ends with one, is one if a living corpus or a `.tadoc` file is there. All other names
 //! are left to the catalog below, which may know Parquet files by name.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,6 +50,7 @@ use crate::corpora::living::{FoundCorpus, LivingView, Reading};
 use crate::corpora::location::{CORPUS_EXTENSION, Wanted, check_location, resolve_files};
 use crate::errors::datafusion_error;
 use crate::functions::{Documents, find_signature};
+use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
 use crate::write::living::insert::insert_into;
 use tadoc::edits::Edit;
@@ -473,10 +476,16 @@ impl CorpusOpener {
         Ok(is_living || resolve_files(&self.runtime, name, Wanted::CorpusFiles).await.is_ok())
     }
 
-    /// Returns the table of the documents at `location`.
-    fn documents(&self, location: &str) -> TadocTable {
-        let function = Arc::new(Documents::from_location(location));
-        TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache)).with_insert(insert_into)
+    /// Returns the table of the documents at `location`, with their user columns.
+    ///
+    /// # Errors
+    /// Nothing is at `location`, or it cannot be opened.
+    async fn documents(&self, location: &str) -> Result<TadocTable> {
+        let options = TadocOptions::default();
+        let found = self.cache.columns_at(&self.runtime, &options, location, None, |error| error).await?;
+        let function = Arc::new(Documents::new(found.fields.clone()));
+        let table = TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache)).with_insert(insert_into);
+        Ok(table.with_definition(HashMap::new(), None, found.fields))
     }
 }
 
@@ -534,12 +543,16 @@ impl SchemaProvider for LivingSchema {
         }
         self.check_place(name)?;
         if !self.0.table_exist(name) && self.1.is_corpus(name).await? {
-            return Ok(Some(Arc::new(self.1.documents(name))));
+            return Ok(Some(Arc::new(self.1.documents(name).await?)));
         }
         if let Some(table) = self.0.table(name).await? {
             return Ok(Some(table));
         }
         let Some((documents, kind)) = LivingTableKind::from_name(name) else { return Ok(None) };
+        if !self.0.table_exist(documents) && self.1.is_corpus(documents).await? {
+            let table = Arc::new(self.1.documents(documents).await?);
+            return Ok(Some(Arc::new(LivingTable::new(kind, documents, table))));
+        }
         let Some(table) = self.0.table(documents).await? else { return Ok(None) };
         let table: Arc<dyn std::any::Any + Send + Sync> = table;
         let Ok(table) = table.downcast::<TadocTable>() else { return Ok(None) };

@@ -40,6 +40,7 @@
 //! known of rows of several tasks), `connections` (to workers) and `session` (also stages in plans); then `tables` (of logical plans) and `home`. `scale.md` says
 //! what 10 TB on 100 workers would take.
 
+mod arrived;
 mod codec;
 mod connections;
 mod exchanges;

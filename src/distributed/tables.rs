@@ -38,13 +38,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use url::Url;
 
+use crate::arrived::find_version;
 use crate::files::check_no_user;
 use crate::message::{
     self, FormatKind, ListingMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage, TableMessage,
 };
-use crate::scans::{
-    bound_call, call, find_version, living, options_of, schema_bytes, schema_of, synonyms_of, texts_of,
-};
+use crate::scans::{bound_call, call, living, options_of, schema_bytes, schema_of, synonyms_of, texts_of};
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
     CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, object_store,

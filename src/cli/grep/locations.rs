@@ -1,7 +1,6 @@
-//! The corpora at a location, searched one after the other.
+//! The corpora of a place, searched one after the other.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use tadoc::Corpus;
 use tadoc::query::PathTexts;
@@ -20,20 +19,20 @@ pub trait CorpusSearch {
     /// Writes the lines of a file.
     ///
     /// # Errors
-    /// As [`location`](Self::location).
+    /// As [`corpora`](Self::corpora).
     fn file(&mut self, file: &CorpusFile) -> Outcome<ControlFlow<()>>;
 
-    /// Writes the lines at `location`.
+    /// Writes the lines of `corpora`.
     ///
     /// # Errors
-    /// Nothing is at `location`, it cannot be read, or it is damaged.
-    fn location(
+    /// They cannot be read, or they are damaged.
+    fn corpora(
         &mut self,
         resolver: &BlockingResolver,
-        location: &Path,
+        corpora: Corpora,
         version: Option<u64>,
     ) -> Outcome<ControlFlow<()>> {
-        match resolver.corpora(location, version)? {
+        match corpora {
             Corpora::Living(store) => {
                 let living = Living { store, resolver: resolver.clone() };
                 let living = living.corpus(&living.version(version)?)?;

@@ -22,13 +22,13 @@ use crate::planning::ScanSpec;
 use crate::planning::function::{Facts, Merge, ParcelRows};
 use tadoc::analytics::{SegmentShape, TraversalTask, traversal_costs, traversal_statistics};
 
-/// Nanoseconds for a row that is packed, sent and merged, and the more for each worker: the more there are, the more rows
-/// and words are sent several times.
-const ROW_NS: [f64; 2] = [300.0, 90.0];
+/// Nanoseconds to pack, send and merge the rows of an element of the grammar, and the more for each worker: the more there
+/// are, the more rows and words are sent several times.
+const ROW_NS: [f64; 2] = [150.0, 45.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
 /// The same for a document of a list.
-const ID_NS: [f64; 2] = [60.0, 40.0];
+const ID_NS: [f64; 2] = [0.0, 75.0];
 /// Nanoseconds for a document of a list that is made of the words that segments keep.
 const KEPT_ID_NS: f64 = 5.0;
 /// Nanoseconds to decode an element of a grammar, and a word of a dictionary, of a segment that is not open.

@@ -150,6 +150,6 @@ mod tests {
     fn names_differ() {
         let both = ["a/x.tadoc", "b/x.tadoc"].map(Path::new);
         let failure = NamedLocation::from_arguments(both).unwrap_err();
-        assert!(failure.to_string().contains("b/x.tadoc: another corpus is the table x already"), "{failure}");
+        assert!(format!("{failure:?}").contains("b/x.tadoc: another corpus is the table x already"), "{failure:?}");
     }
 }

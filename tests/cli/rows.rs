@@ -282,7 +282,7 @@ fn a_header_of_one_column_names_the_way_out() {
     let folder = new_folder();
     for (name, text, reason) in [
         ("a.csv", &b"id;text\n1;one\n"[..], "the only column is `id;text`; pass --delimiter ';' if it separates"),
-        ("b.csv", b"id\ttext\n1\tone\n", "`id\ttext`; pass --delimiter '\\t' if tabs separate its cells"),
+        ("b.csv", b"id\ttext\n1\tone\n", "`id\\ttext`; pass --delimiter '\\t' if tabs separate its cells"),
         ("c.tsv", b"id|text\n1|one\n", "the only column is `id|text`; pass --delimiter '|' if it separates its cells"),
         ("d.csv", b"# made by hand\nid,text\n", "`# made by hand`; pass --comment '#' if this line is none of"),
         (

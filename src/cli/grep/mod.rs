@@ -167,9 +167,10 @@ impl<'a> Command<'a> {
                 let prefix = place.prefix.to_owned();
                 let suffices = arguments.shows_only_counts();
                 let is_worth = suffices || arguments.shows_all_lines() && is_phrase(pattern.demands());
-                let counted = is_worth.then(|| MatchingLineCounter::new(pattern)).flatten();
-                let counter = counted.as_ref().map(|lines| Counter { lines, suffices });
-                let asked = Asked { pattern, style, options: arguments.options(), selection, prefix, counter };
+                let lines = is_worth.then(|| MatchingLineCounter::new(pattern)).flatten();
+                let counter = lines.map(|lines| Counter::new(lines, suffices));
+                let options = arguments.options();
+                let asked = Asked { pattern, style, options, selection, prefix, counter: counter.as_ref() };
                 let mut printer = Printer::new(style, pattern);
                 printer.found = found;
                 let mut search = Search::new(asked, printer, output);

@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     /// Text in front of each path.
     pub prefix: String,
     /// Counts the lines of a chain, if that saves their text.
-    pub counter: Option<Counter<'a>>,
+    pub counter: Option<&'a Counter>,
 }
 
 /// A search through one corpus.

@@ -368,8 +368,8 @@ mod tests {
         assert!(error("documents", &[lit(1i64)]).contains("got 1, expected text"));
         assert!(error("documents", &[lit("")]).contains("got '', expected text"));
         assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
-        let three = [lit("a"), lit(1i64), lit("b")];
-        assert!(error("documents", &three).contains("got 3 arguments"));
+        let four = [lit("a"), lit(1i64), lit("b"), lit(2i64)];
+        assert!(error("documents", &four).contains("got 4 arguments"));
         assert!(error("word_count", &[lit("a"), lit(1i64)]).contains("got 1, expected true, false"));
         for other in [lit("fast"), lit(-1i64), lit(f64::NAN)] {
             let text = error("ingestion_model", &[other]);

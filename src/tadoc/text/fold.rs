@@ -535,15 +535,15 @@ mod tests {
     fn plainly(fold: &Fold, word: &str) -> String {
         let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
         let usual = |text: &str| usual_word(text).into_owned();
+        let lower = |text: &str| usual(&Fold::bare(&usual(text)).to_lowercase());
         match fold.stem {
-            None if fold.case && fold.accents => usual(&usual(&base(&usual(word))).to_lowercase()),
-            None if fold.case => usual(&word.to_lowercase()),
+            None if fold.case && fold.accents => lower(&usual(&base(&usual(word)))),
+            None if fold.case => lower(word),
             None if fold.accents => usual(&base(&usual(word))),
             None => word.to_owned(),
             Some(language) => {
-                let spelled = usual(word);
-                let spelled = if fold.accents { accents::composed(&spelled) } else { word.into() };
-                base(&language.stem(&usual(&spelled.to_lowercase())))
+                let spelled = if fold.accents { accents::composed(&usual(word)) } else { word.into() };
+                base(&language.stem(&lower(&spelled)))
             }
         }
     }

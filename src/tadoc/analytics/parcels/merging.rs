@@ -55,8 +55,10 @@ impl MergedRows {
     }
 }
 
-/// A chunk, and the name of its parcel and of the machine that packed it.
-pub type NamedChunk<'a> = ((i64, i64), &'a [u8]);
+/// The name of a parcel and of the machine that packed it.
+type ParcelName = (i64, i64);
+/// A chunk, and the name of its parcel.
+pub type NamedChunk<'a> = (ParcelName, &'a [u8]);
 
 impl<'a> MergedParcels<'a> {
     /// Reads the words of `chunks`. Rows have `num_words` words. Rows of several parcels ascend together.
@@ -64,9 +66,9 @@ impl<'a> MergedParcels<'a> {
     /// # Errors
     /// [`Error::Format`] if a chunk is none of such rows. The error may come later, with a row.
     pub fn new(num_words: usize, chunks: Vec<NamedChunk<'a>>) -> Result<Self> {
-        let mut machines: BTreeMap<(i64, i64), (Vec<&[u8]>, Vec<&[u8]>)> = BTreeMap::new();
+        let mut machines: BTreeMap<ParcelName, [Vec<&[u8]>; 2]> = BTreeMap::new();
         for (name, chunk) in chunks {
-            let (of_words, of_rows) = machines.entry(name).or_default();
+            let [of_words, of_rows] = machines.entry(name).or_default();
             match chunk.first() {
                 Some(&WORDS) => of_words.push(chunk),
                 Some(&COUNTS | &LISTS) => of_rows.push(chunk),
@@ -74,12 +76,12 @@ impl<'a> MergedParcels<'a> {
             }
         }
         let mut texts = Vec::new();
-        for (source, (of_words, _)) in machines.values().enumerate() {
+        for (source, [of_words, _]) in machines.values().enumerate() {
             read_words(source as u32, of_words, &mut texts)?;
         }
         let (words, numbers) = merged_words(texts, machines.len())?;
         let sources = machines.into_values().zip(numbers);
-        let sources = sources.map(|((_, chunks), numbers)| Source::new(num_words, chunks, numbers));
+        let sources = sources.map(|([_, chunks], numbers)| Source::new(num_words, chunks, numbers));
         let sources = sources.collect::<Result<Vec<_>>>()?;
         let mut merged = Self { num_words, words, sources, heap: Vec::new() };
         for source in 0..merged.sources.len() {

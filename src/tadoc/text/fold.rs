@@ -542,7 +542,8 @@ mod tests {
             None if fold.accents => usual(&base(&usual(word))),
             None => word.to_owned(),
             Some(language) => {
-                let spelled = if fold.accents { accents::composed(&usual(word)) } else { word.into() };
+                let spelled = usual(word);
+                let spelled = if fold.accents { accents::composed(&spelled) } else { word.into() };
                 base(&language.stem(&lower(&spelled)))
             }
         }

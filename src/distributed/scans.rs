@@ -13,18 +13,15 @@ use std::sync::Arc;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::stats::Precision;
-use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ExtensionOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::{Column, col};
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_proto::physical_plan::from_proto::{parse_protobuf_file_scan_config, parse_table_schema_from_proto};
 use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
 use datafusion_proto::physical_plan::{
@@ -43,8 +40,7 @@ use crate::message::{
 };
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
-    BoundFunction, ColumnFacts, CorpusCache, FileFacts, Filters, FoundCorpus, Narrowed, Parcels, ScanSpec, Source,
-    Stage, Texts, bound_again, leaf_methods, open_view,
+    BoundFunction, ColumnFacts, FileFacts, Filters, Narrowed, Parcels, ScanSpec, Source, Stage, Texts, bound_again,
 };
 use datafusion_tadoc::{GsstSource, TadocExec, TadocOptions, mask_secrets};
 use tadoc::query::TextPattern;

@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(dropped_beside(&kept, 10, &[]), [0, 3, 4, 6, 9]);
         assert_eq!(dropped_beside(&kept, 10, &[2, 3]), [0, 2, 3, 4, 6, 9]);
         assert_eq!(dropped_beside(&[], 3, &[1]), [0, 1, 2]);
-        assert_eq!(dropped_beside(&[0..3], 3, &[]), [0; 0]);
+        assert_eq!(dropped_beside(&ranges_of(&[0, 1, 2]), 3, &[]), [0; 0]);
         assert_eq!(beside(&[0, 1, 2], &[1]).collect::<Vec<_>>(), [0, 2]);
     }
 }

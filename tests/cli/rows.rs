@@ -280,21 +280,24 @@ fn parquet_rows_are_documents() {
 #[test]
 fn a_header_of_one_column_names_the_way_out() {
     let folder = new_folder();
+    let only = "there is no column `text`; the only column is";
+    let charset = "no valid CSV: the first row is no UTF-8; name its character set with --charset (auto for UTF-16 \
+                   with a byte order mark)";
     for (name, text, reason) in [
-        ("a.csv", &b"id;text\n1;one\n"[..], "the only column is `id;text`; pass --delimiter ';' if it separates"),
-        ("b.csv", b"id\ttext\n1\tone\n", "`id\\ttext`; pass --delimiter '\\t' if tabs separate its cells"),
-        ("c.tsv", b"id|text\n1|one\n", "the only column is `id|text`; pass --delimiter '|' if it separates its cells"),
-        ("d.csv", b"# made by hand\nid,text\n", "`# made by hand`; pass --comment '#' if this line is none of"),
         (
-            "e.csv",
-            b"\xff\xfei\0d\0,\0t\0\n\0",
-            "the first row is no UTF-8; name its character set with --charset (auto",
+            "a.csv",
+            &b"id;text\n1;one\n"[..],
+            format!("{only} `id;text`; pass --delimiter ';' if it separates its cells"),
         ),
-        ("f.csv", b"Gr\xf6\xdfe,text\n1,one\n", "the first row is no UTF-8; name its character set with --charset"),
+        ("b.csv", b"id\ttext\n", format!("{only} `id\\ttext`; pass --delimiter '\\t' if tabs separate its cells")),
+        ("c.tsv", b"id|text\n1|one\n", format!("{only} `id|text`; pass --delimiter '|' if it separates its cells")),
+        ("d.csv", b"# by hand\n", format!("{only} `# by hand`; pass --comment '#' if this line is none of the table")),
+        ("e.csv", b"\xff\xfei\0d\0,\0t\0\n\0", charset.to_owned()),
+        ("f.csv", b"Gr\xf6\xdfe,text\n1,one\n", charset.to_owned()),
     ] {
         folder.write(name, text);
         let kind = if name.ends_with(".tsv") { "tsv:text" } else { "csv:text" };
-        folder.fails(&["ingest", name, "--documents", kind, "-o", "x.tadoc"], reason);
+        folder.fails(&["ingest", name, "--documents", kind, "-o", "x.tadoc"], &format!("{name}: {reason}"));
     }
     folder.ok(&["ingest", "f.csv", "--documents", "csv:text", "--charset", "windows-1252", "-o", "f.tadoc"]);
     assert_eq!(folder.table_rows("f.tadoc", "SELECT \"Größe\" FROM d"), ["1"]);

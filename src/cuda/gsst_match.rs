@@ -152,7 +152,7 @@ impl GsstMatcher {
     ///
     /// # Errors
     ///
-    /// Those of [`GsstMatcher::select`].
+    /// The errors of [`GsstMatcher::select`].
     pub fn count(
         &self,
         rows: &DeviceRows,

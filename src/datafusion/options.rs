@@ -156,7 +156,7 @@ pub struct TadocOptions {
 /// Statements that the workers of a session answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Divide {
-    /// Those that they answer faster than one process, by estimated times.
+    /// The statements that they answer faster than one process, by estimated times.
     #[default]
     Auto,
     /// All that can be divided.

@@ -143,7 +143,7 @@ impl Effect {
     }
 }
 
-/// What is known behind some elements: a state, the flags of an effect, and the number of lines.
+/// Effect of the elements that are passed: a state, the flags of an effect, and the number of lines.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
     state: u8,

@@ -64,7 +64,7 @@ pub struct LineExpression<'a> {
 /// A compiled expression that selects lines.
 #[derive(Debug, Clone)]
 pub struct LinePattern {
-    /// What is compiled, no part of which matches a line end.
+    /// The expression that is compiled. No part of it matches a line end.
     expression: Arc<Hir>,
     regex: Regex,
     demands: Vec<Vec<TextPattern>>,

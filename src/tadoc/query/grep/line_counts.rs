@@ -259,6 +259,9 @@ impl<'s> Effects<'s> {
             let mut from = state_behind_blank(automaton, frame.passed, self.known(element, LINE_START));
             if from == UNKNOWN {
                 from = automaton.next(frame.passed.state, b' ')?;
+                if self.known(element, from).is_known() {
+                    continue;
+                }
             }
             let Some(rule_id) = dag.rule_of(element) else {
                 self.follow(automaton, element, from)?;
@@ -449,6 +452,14 @@ mod tests {
         let corpus = corpus_for(&[text.into_bytes()], TokenizerProfile::Word, 1 << 20);
         let counter = MatchingLineCounter::new(&pattern_for("a.{12}c")).unwrap();
         assert_eq!(counter.count(&corpus, &[0]), None);
+    }
+
+    #[test]
+    fn a_state_that_a_blank_reaches_first_keeps_what_is_known_of_it() {
+        let text = b"   a ,  b; c\xff".repeat(4);
+        let other = b"aa aaaa  ; aaa  c  a  aa\xff".repeat(4);
+        let corpus = corpus_for(&[text, other, b"aaaa".to_vec()], TokenizerProfile::Whitespace, 1 << 20);
+        check(&corpus, r"\pL,");
     }
 
     proptest! {

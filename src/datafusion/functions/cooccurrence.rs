@@ -5,7 +5,6 @@
 //! `word`, only the pairs of this word are counted, at its places: each has the words less than
 //! `window` away as partners. A pair of the word with itself is met from both of its places.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringViewArray};
@@ -14,20 +13,21 @@ use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::counted_rows::{CountedRows, CountedTask, send_counted};
 use super::doc_rows::words_at;
-use super::parcels::send_counts;
-use super::searching::{count_near, finished};
-use super::sequence_rows::{MadeRows, check_at_least, length, send_part, send_share, task_memory_bytes};
+use super::searching::count_near;
+use super::sequence_rows::{MadeRows, check_at_least, length};
 use super::strings::{int64, shown_fold, views};
 use crate::corpora::memory::Uses;
 use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
 use crate::placement::Task;
+use crate::planning::answers::{self, SequenceTable};
 use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Signature};
-use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{Cooccurrences, Fold, MergedRows, Pairing, TaskLimits, TraversalTask};
+use crate::planning::{Execution, ScanSpec, no_column};
+use tadoc::analytics::{Cooccurrences, Fold, MergedRows, Pairing, TaskLimits, Traversal, TraversalTask, Vocabulary};
 use tadoc::query::{Query, Window};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
@@ -78,6 +78,15 @@ impl Cooccurrence {
         let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
         Self { window, min_count, fold, word: word.map(str::to_owned) }
     }
+
+    /// Returns the function that a part of a corpus runs: a pair that is rare in each may be frequent in all.
+    fn with_rare_pairs(&self) -> Self {
+        Self { min_count: 1, ..self.clone() }
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing { window: self.window, min_count: self.min_count }
+    }
 }
 
 impl TableFunction for Cooccurrence {
@@ -125,9 +134,7 @@ impl TableFunction for Cooccurrence {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        // A pair that is rare in each portion may be frequent in all of them.
-        let pairs = Self { min_count: 1, ..self.clone() };
-        let pairs = added_up(rows.for_all(Arc::new(pairs), &["word1", "word2", "count"])?)?;
+        let pairs = added_up(rows.for_all(Arc::new(self.with_rare_pairs()), &["word1", "word2", "count"])?)?;
         match i64::try_from(self.min_count) {
             Ok(0 | 1) => Ok(pairs),
             Ok(min_count) => pairs.filter(col("count").gt_eq(lit(min_count))),
@@ -150,25 +157,15 @@ impl TableFunction for Cooccurrence {
         rows: &MergedRows,
         places: &[usize],
     ) -> Result<ArrayRef> {
-        match name {
-            "word1" | "word2" => {
-                let word = |&row: &usize| rows.words_of(row).nth(place(name));
-                words_at(words, &places.iter().filter_map(word).collect::<Vec<_>>())
-            }
-            "count" => int64(places.iter().map(|&row| rows.counts[row])),
-            other => no_column(other),
-        }
+        self.column(name, words, rows, places)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let Some(word) = self.word.clone() else {
                 let loaded = run.load().await?;
-                let work = move |run: Execution| match &run.scan.parcels {
-                    None => self.send_pairs(run, &loaded),
-                    Some(_) => self.send_parcels(run, &loaded),
-                };
-                return run.blocking(work).await;
+                let task = if run.scan.parcels.is_some() { self.with_rare_pairs() } else { Self::clone(&self) };
+                return run.blocking(move |run| send_counted(&task, run, &loaded)).await;
             };
             if run.partition > 0 {
                 return Ok(());
@@ -225,58 +222,50 @@ impl Cooccurrence {
         }
         Ok(())
     }
+}
 
-    /// Sends all pairs as packed rows. A pair that is rare in each part of a corpus may be frequent in all.
-    fn send_parcels(&self, run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary(&self.fold)?;
-        let (pairing, traversal) = (Pairing { window: self.window, min_count: 1 }, run.scan.options.traversal);
-        let table = run.shared.once(|| answers::cooccurrences(&run, &vocabulary, pairing))?;
-        send_counts(run, &vocabulary, table.as_ref().as_ref(), |pack, send, limits| {
-            let pack = |found: Cooccurrences| pack(found.pairs(), found.counts());
-            Cooccurrences::in_parts(Arc::clone(&vocabulary), pairing, traversal, limits, pack, send)
-        })
+impl CountedTask for Cooccurrence {
+    type Part = Cooccurrences;
+
+    const CONSUMER: &str = "Cooccurrence";
+
+    fn num_words(&self) -> usize {
+        2
     }
 
-    fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
-        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
-        let passing = |found: &Cooccurrences, rows: Range<usize>| {
-            MadeRows::passing(&scan, rows, |column, rows| match column {
-                "word1" | "word2" => {
-                    let word = |&row: &usize| found.pairs().words(row).nth(place(column));
-                    words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
-                }
-                "count" => int64(rows.iter().map(|&row| found.counts()[row])),
-                other => no_column(other),
-            })
-        };
-        let (window, min_count) = (self.window, self.min_count);
-        let pairing = Pairing { window, min_count };
-        let count = || answers::cooccurrences(&run, &vocabulary, pairing);
-        if let Some(table) = run.shared.once(count)?.as_ref() {
-            return send_share(&mut run, table.num_slices(), |at| {
-                let slice = table.slice(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
-                    "word1" | "word2" => {
-                        let word = |&row: &usize| slice.words(row).nth(place(column));
-                        words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
-                    }
-                    "count" => int64(rows.iter().map(|&row| slice.counts()[row])),
-                    other => no_column(other),
-                })
-            });
+    fn fold(&self) -> &Fold {
+        &self.fold
+    }
+
+    fn table(&self, run: &Execution, vocabulary: &Arc<Vocabulary>) -> Result<Option<SequenceTable>> {
+        answers::cooccurrences(run, vocabulary, self.pairing())
+    }
+
+    fn count<T: Send>(
+        &self,
+        vocabulary: Arc<Vocabulary>,
+        traversal: Traversal,
+        limits: TaskLimits<'_>,
+        make: impl Fn(Cooccurrences) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> tadoc::Result<bool>,
+    ) -> tadoc::Result<()> {
+        Cooccurrences::in_parts(vocabulary, self.pairing(), traversal, limits, make, take)
+    }
+
+    fn column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &impl CountedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "word1" | "word2" => {
+                let word = |&row: &usize| rows.words(row).nth(place(name));
+                words_at(words, &places.iter().filter_map(word).collect::<Vec<_>>())
+            }
+            "count" => int64(places.iter().map(|&row| rows.count(row))),
+            other => no_column(other),
         }
-        if run.partition > 0 {
-            return Ok(());
-        }
-        let reservation = run.reservation("Cooccurrence");
-        let make = |found: Cooccurrences| passing(&found, 0..found.len());
-        let reader = run.output.canceller();
-        let is_cancelled = || reader.is_closed();
-        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
-        let counted = Cooccurrences::in_parts(vocabulary, pairing, traversal, limits, make, send);
-        finished(Ok(()), counted)
     }
 }

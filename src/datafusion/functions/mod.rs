@@ -15,6 +15,7 @@ mod context;
 mod cooccurrence;
 mod corpus_info;
 mod corpus_verify;
+mod counted_rows;
 mod dispersion;
 mod doc_rows;
 mod doc_term_matrix;

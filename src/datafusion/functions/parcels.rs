@@ -11,13 +11,9 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::Count;
 
-use super::searching::finished;
-use super::sequence_rows::task_memory_bytes;
-use crate::errors::{core_error, datafusion_error};
-use crate::planning::answers::SequenceTable;
 use crate::planning::parcels::{MACHINE, PARCEL, ROWS};
 use crate::planning::{Execution, no_column};
-use tadoc::analytics::{Packed, ParcelPacker, Sequences, TaskLimits, Vocabulary, for_each_in_order};
+use tadoc::analytics::{Packed, ParcelPacker, Vocabulary};
 
 /// Sender of the rows of a scan to parcels.
 pub(super) struct ParcelSender {
@@ -72,44 +68,4 @@ impl ParcelSender {
         }
         Ok(())
     }
-}
-
-/// Packs rows of sequences and their counts.
-pub(super) type Pack<'a> = &'a (dyn Fn(&Sequences, &[u64]) -> Vec<Packed> + Sync);
-/// Sends chunks while a task holds some bytes. It returns false if the task should stop.
-pub(super) type SendChunks<'a> = &'a mut dyn FnMut(Vec<Packed>, usize) -> tadoc::Result<bool>;
-
-/// Sends the sequences of a scan and their counts: those of `table`, if a device counted them, or those that
-/// `count` passes on.
-///
-/// # Errors
-/// The errors of counting, and errors if memory is short.
-pub(super) fn send_counts(
-    mut run: Execution,
-    vocabulary: &Arc<Vocabulary>,
-    table: Option<&SequenceTable>,
-    count: impl FnOnce(Pack<'_>, SendChunks<'_>, TaskLimits<'_>) -> tadoc::Result<()>,
-) -> Result<()> {
-    let sender = ParcelSender::new(&run, vocabulary)?;
-    let memory_bytes = task_memory_bytes(&run);
-    let reader = run.output.canceller();
-    let is_cancelled = || reader.is_closed();
-    let mut send = |chunks: Vec<Packed>, held_bytes| sender.send(&mut run, &chunks, held_bytes).map_err(core_error);
-    match table {
-        Some(table) => {
-            let pack = |at: usize| {
-                let slice = table.slice(at)?;
-                let rows = (0..slice.len()).map(|row| (slice.words(row), slice.counts()[row]));
-                Ok(sender.packer().pack(rows))
-            };
-            let send = |chunks: tadoc::Result<Vec<Packed>>| send(chunks?, 0);
-            for_each_in_order(table.num_slices(), pack, send).map_err(datafusion_error)?;
-        }
-        None => {
-            let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-            let pack = |sequences: &Sequences, counts: &[u64]| sender.packer().pack_counts(sequences, counts);
-            finished(Ok(()), count(&pack, &mut send, limits))?;
-        }
-    }
-    sender.send_words(&mut run)
 }

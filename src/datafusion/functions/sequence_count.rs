@@ -14,13 +14,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
+use super::counted_rows::{CountedRows, CountedTask, send_counted};
 use super::doc_rows::{DOC_ID, selected_documents};
-use super::parcels::send_counts;
-use super::searching::finished;
-use super::sequence_rows::{
-    MadeRows, check_at_least, do_texts_ascend, length, rows_at_once, send_in_order, send_part, send_share,
-    task_memory_bytes,
-};
+use super::sequence_rows::{MadeRows, check_at_least, do_texts_ascend, length, send_in_order, task_memory_bytes};
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
 use super::word_rows::SWEEP;
@@ -28,11 +24,14 @@ use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
+use crate::planning::answers::{self, SequenceTable};
 use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
-use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{DocumentSequences, Fold, MergedRows, SequenceCounts, TaskLimits, Traversal, TraversalTask};
+use crate::planning::{Execution, ScanSpec, no_column};
+use tadoc::analytics::{
+    DocumentSequences, Fold, MergedRows, SequenceCounts, TaskLimits, Traversal, TraversalTask, Vocabulary,
+};
 use tadoc::read::document_num_words;
 
 /// Largest number of words in the documents that are counted at once, if memory has room for them.
@@ -159,96 +158,60 @@ impl TableFunction for SequenceCount {
         rows: &MergedRows,
         places: &[usize],
     ) -> Result<ArrayRef> {
-        match name {
-            "sequence" => texts_of_rows(words, self.num_words, places.iter().map(|&row| rows.words_of(row))),
-            "count" => int64(places.iter().map(|&row| rows.counts[row])),
-            other => no_column(other),
-        }
+        self.column(name, words, rows, places)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        run.with_corpus(move |run, loaded| match (self.by_doc, &run.scan.parcels) {
-            (true, _) => self.send_by_document(run, loaded),
-            (false, None) => self.send_counts(run, loaded),
-            (false, Some(_)) => self.send_parcels(run, loaded),
+        run.with_corpus(move |run, loaded| {
+            if self.by_doc { self.send_by_document(run, loaded) } else { send_counted(self.as_ref(), run, loaded) }
         })
     }
 }
 
-/// A part of the counted sequences.
-enum SequenceRange {
-    /// Sequences as finished rows.
-    Made(Result<MadeRows>),
-    /// Sequences that are too many or too long for all their rows to be held at once.
-    Counted(SequenceCounts),
+impl CountedTask for SequenceCount {
+    type Part = SequenceCounts;
+
+    const CONSUMER: &str = "SequenceCount";
+
+    fn num_words(&self) -> usize {
+        self.num_words
+    }
+
+    fn fold(&self) -> &Fold {
+        &self.fold
+    }
+
+    fn table(&self, run: &Execution, vocabulary: &Arc<Vocabulary>) -> Result<Option<SequenceTable>> {
+        answers::sequence_counts(run, vocabulary, self.num_words)
+    }
+
+    fn count<T: Send>(
+        &self,
+        vocabulary: Arc<Vocabulary>,
+        traversal: Traversal,
+        limits: TaskLimits<'_>,
+        make: impl Fn(SequenceCounts) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> tadoc::Result<bool>,
+    ) -> tadoc::Result<()> {
+        SequenceCounts::in_parts(vocabulary, self.num_words, traversal, limits, make, take)
+    }
+
+    fn column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &impl CountedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "sequence" => texts_of_rows(words, self.num_words, places.iter().map(|&row| rows.words(row))),
+            "count" => int64(places.iter().map(|&row| rows.count(row))),
+            other => no_column(other),
+        }
+    }
 }
 
 impl SequenceCount {
-    fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
-        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
-        let passing = |counts: &SequenceCounts, rows: Range<usize>| {
-            MadeRows::passing(&scan, rows, |column, rows| match column {
-                "sequence" => sequence_texts(counts.sequences(), words, rows),
-                "count" => int64(rows.iter().map(|&row| counts.counts()[row])),
-                other => no_column(other),
-            })
-        };
-        let count = || answers::sequence_counts(&run, &vocabulary, self.num_words);
-        if let Some(table) = run.shared.once(count)?.as_ref() {
-            return send_share(&mut run, table.num_slices(), |at| {
-                let slice = table.slice(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
-                    "sequence" => texts_of_rows(words, self.num_words, rows.iter().map(|&row| slice.words(row))),
-                    "count" => int64(rows.iter().map(|&row| slice.counts()[row])),
-                    other => no_column(other),
-                })
-            });
-        }
-        if run.partition > 0 {
-            return Ok(());
-        }
-        let reservation = run.reservation("SequenceCount");
-        let reader = run.output.canceller();
-        let is_cancelled = || reader.is_closed();
-        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-        let rows_at_once = rows_at_once(self.num_words);
-        let make = |counts: SequenceCounts| {
-            if counts.len() <= rows_at_once {
-                SequenceRange::Made(passing(&counts, 0..counts.len()))
-            } else {
-                SequenceRange::Counted(counts)
-            }
-        };
-        let send = |part: SequenceRange, held_bytes| match part {
-            SequenceRange::Made(rows) => send_part(&mut run, &reservation, rows, held_bytes),
-            SequenceRange::Counted(counts) => {
-                for start in (0..counts.len()).step_by(rows_at_once) {
-                    let range = start..counts.len().min(start + rows_at_once);
-                    let rows = passing(&counts, range);
-                    if !send_part(&mut run, &reservation, rows, held_bytes)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-        };
-        let counted = SequenceCounts::in_parts(vocabulary, self.num_words, traversal, limits, make, send);
-        finished(Ok(()), counted)
-    }
-
-    /// Sends the counts as packed rows.
-    fn send_parcels(&self, run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary(&self.fold)?;
-        let (num_words, traversal) = (self.num_words, run.scan.options.traversal);
-        let table = run.shared.once(|| answers::sequence_counts(&run, &vocabulary, num_words))?;
-        send_counts(run, &vocabulary, table.as_ref().as_ref(), |pack, send, limits| {
-            let pack = |counts: SequenceCounts| pack(counts.sequences(), counts.counts());
-            SequenceCounts::in_parts(Arc::clone(&vocabulary), num_words, traversal, limits, pack, send)
-        })
-    }
-
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);

@@ -44,7 +44,7 @@ use rayon::prelude::*;
 
 use self::ranked_table::RankedTable;
 use self::sequence_table::Counted;
-pub(crate) use self::sequence_table::SequenceTable;
+pub(crate) use self::sequence_table::{SequenceSlice, SequenceTable};
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::WORDS_KEPT;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use super::{CHUNK_BYTES, COUNTS, LISTS, MORE, WORDS};
-use crate::analytics::{Sequences, Vocabulary};
+use crate::analytics::Vocabulary;
 use crate::format::cursor::push_varint;
 
 /// Fewest words that a parallel task assigns to parcels.
@@ -48,11 +48,6 @@ impl ParcelPacker {
     /// Returns the memory of a writer in bytes.
     pub fn memory_bytes(&self) -> usize {
         4 * self.parcels.len() + self.num_parcels * self.vocabulary.len() / 8
-    }
-
-    /// Packs sequences of the vocabulary and their counts, as [`pack`](Self::pack) does.
-    pub fn pack_counts(&self, sequences: &Sequences, counts: &[u64]) -> Vec<Packed> {
-        self.pack((0..counts.len()).map(|row| (sequences.words(row), counts[row])))
     }
 
     /// Packs rows of words and counts. Rows ascend by their words, which are rows of the vocabulary. Several

@@ -24,7 +24,7 @@ mod programs;
 use chrono::{NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
-use self::programs::{chromium, hadoop, health_app, klog, labelled_epoch, logcat, node_state, proxifier};
+use self::programs::{audit, chromium, hadoop, health_app, klog, labelled_epoch, logcat, mysql, node_state, proxifier};
 use super::behind::{
     YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };
@@ -64,7 +64,7 @@ impl<'a> Found<'a> {
 type Form = for<'a> fn(Scan<'a>) -> Option<Stamp<'a>>;
 
 /// Forms that begin with a digit, with a name.
-const DIGIT_FORMS: [(&str, Form); 11] = [
+const DIGIT_FORMS: [(&str, Form); 12] = [
     // 20171223-22:15:29:606|Step_LSC
     ("health app", health_app),
     // 2024-05-06T07:08:09Z   2024/05/06 07:08:09   2024 May  6 07:08:09   2024-05-06
@@ -79,6 +79,8 @@ const DIGIT_FORMS: [(&str, Form); 11] = [
     ("chromium", chromium),
     // 240506 070809 148 INFO dfs   24/05/06 07:08:09 INFO Executor
     ("hadoop", hadoop),
+    // 240506  7:08:09 [Note] ready
+    ("mysql", mysql),
     // 05/06/2024 7:08:09 AM
     ("month/day/year with AM or PM", american),
     // 03-17 16:13:38.811  1702  2395 D WindowManager
@@ -148,7 +150,7 @@ pub fn find(line: &[u8]) -> Option<Moment> {
 pub fn find_named(line: &[u8], has_texts: &mut bool) -> Option<(Moment, &'static str)> {
     among_texts(line, has_texts, |line| {
         let start = behind_front(line);
-        let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line));
+        let stamp = stamp(start).or_else(|| audit(start)).or_else(|| prefixed(start)).or_else(|| common_log(line));
         let stamp = stamp.or_else(|| labelled_epoch(start)).or_else(|| behind_fields(start))?;
         Some(stamp.map(|Found { moment, rest, form }| ((moment, form), has_text(rest))))
     })

@@ -8,13 +8,17 @@
 //! 20171223-22:15:29:606|Step_LSC                        a health app
 //! 134681 node-246 unix.hw state 1077804742 1 text       a cluster
 //! - 1117838570 2005.06.03 R02-M1                        supercomputers
+//! type=LOGIN msg=audit(1714979289.123:24287): pid=1     the audit daemon of Linux
+//! 240506  7:08:09 [Note] ready                          MySQL up to 5.6
 //! I0506 07:08:09.123456   12 main.go:10]                glog, klog
 //! ```
 
 use chrono::{DateTime, NaiveDate};
 use memchr::memmem;
 
-use super::{Date, Found, MAX_FIELD_BYTES, Moment, Shown, Stamp, behind_level, epoch, rest_of};
+use super::{
+    Date, Found, MAX_FIELD_BYTES, MAX_STAMP_BYTES, Moment, Shown, Stamp, behind_level, epoch, instant, rest_of,
+};
 use crate::timestamps::scan::{DayTime, Scan};
 use crate::timestamps::told_by_lines::Short;
 use crate::timestamps::zones::Unclear;
@@ -165,6 +169,40 @@ pub(super) fn labelled_epoch(text: &[u8]) -> Option<Stamp<'_>> {
     let counted = DateTime::from_timestamp(seconds, 0)?.date_naive();
     let is_same = (stated - counted).num_days().abs() <= 1;
     is_same.then_some(stamp.map(|found| Found { form: "epoch and day", ..found }))
+}
+
+/// Reads the stamp of the audit daemon of Linux: seconds since 1970, with parts, and the number of an event.
+pub(super) fn audit(text: &[u8]) -> Option<Stamp<'_>> {
+    const BEFORE: &[u8] = b" msg=audit(";
+    if !text.starts_with(b"type=") && !text.starts_with(b"node=") {
+        return None;
+    }
+    let start = text.get(..MAX_STAMP_BYTES).unwrap_or(text);
+    let at = memmem::find(start, BEFORE)?;
+    let mut scan = Scan(text.get(at + BEFORE.len()..)?);
+    let seconds = scan.number()?;
+    scan.one_of(b".")?;
+    let nanos = scan.fraction_digits()?;
+    scan.one_of(b":")?;
+    scan.number()?;
+    scan.one_of(b")")?;
+    Some(Ok(Found { form: "audit", ..Found::new(instant(seconds, nanos)?, scan) }))
+}
+
+/// Reads the stamp of MySQL up to 5.6: two digits each for year, month and day, a time, and a level in brackets or the
+/// name of a part. An hour of one digit has a second blank before it.
+pub(super) fn mysql(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    const BEHIND: [&[u8]; 5] = [b"[Note]", b"[Warning]", b"[ERROR]", b"InnoDB:", b"mysqld"];
+    let numbers = [scan.digits(2)?, scan.digits(2)?, scan.digits(2)?];
+    scan.one_of(b" ")?;
+    scan.blanks();
+    let time = scan.day_time().filter(|time| time.has_seconds)?;
+    let mut behind = scan;
+    behind.blanks();
+    BEHIND.iter().find(|name| behind.0.starts_with(name))?;
+    // Any day, as the order of its parts is not known.
+    let stamp = rest_of(scan, Date::new(2000, 1, 1), time, false);
+    Some(stamp.map(|found| with_short_date(found, numbers)))
 }
 
 /// Reads the stamp of glog and klog: a letter for the level, month and day, also with the year before them.

@@ -36,6 +36,13 @@ fn shown(line: &str) -> String {
 fn forms_of_logs_are_found() {
     for (line, expected) in [
         ("2024-05-06T07:08:09Z x", "2024-05-06T07:08:09+0"),
+        ("type=SYSCALL msg=audit(1714979289.123:24287): arch=c000003e time=5", "2024-05-06T07:08:09.123Z"),
+        ("node=web type=LOGIN msg=audit(1714979289.000:7): pid=1", "2024-05-06T07:08:09Z"),
+        ("type=SYSCALL msg=audit(1714979289.123): no event", "none"),
+        ("240506  7:08:09 [Note] ready", "2024-05-06T07:08:09"),
+        ("240506 17:08:09  InnoDB: started", "2024-05-06T17:08:09"),
+        ("240506 17:08:09 mysqld_safe Starting", "2024-05-06T17:08:09"),
+        ("240506 17:08:09 requests", "none"),
         ("May 6, 2024, 7:08:09\u{202f}PM x", "2024-05-06T19:08:09"),
         ("2024-05-06 7:08:09 p.\u{a0}m. x", "2024-05-06T19:08:09"),
         ("2024-05-06 7:08:09 p.m x", "2024-05-06T19:08:09"),

@@ -21,25 +21,23 @@ use ballista_core::config::{BALLISTA_ADAPTIVE_PLANNER_ENABLED, BallistaConfig};
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
 use ballista_core::planner::BallistaQueryPlanner;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
+use datafusion::common::config_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{config_err, not_impl_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{
-    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableType, Union, WriteOp,
-};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, Union, WriteOp};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::logical_plan::AsLogicalPlan;
 use datafusion_proto::protobuf::LogicalPlanNode;
+use datafusion_tadoc::travel::PlannedRows;
 use datafusion_tadoc::{TadocSessionStateBuilderExt, mask_secrets};
 use datafusion_tadoc_distributed::{filters_windows, resolve_tables};
 use url::Url;
@@ -156,7 +154,7 @@ impl ClusterPlanner {
 
     /// Returns the rows of `query` as a table of this process, which the cluster computes if it can.
     async fn rows_of(&self, query: &LogicalPlan, session: &dyn Session) -> Result<LogicalPlan> {
-        let rows = ClusterRows(self.create_physical_plan(query, session).await?);
+        let rows = PlannedRows(self.create_physical_plan(query, session).await?);
         let scan = LogicalPlanBuilder::scan("cluster", provider_as_source(Arc::new(rows)), None)?;
         scan.build()
     }
@@ -243,36 +241,6 @@ impl QueryPlanner for ClusterPlanner {
         // What cannot travel is refused now, not when rows are asked for.
         self.encoded(&resolved)?;
         self.cluster.create_physical_plan(&resolved, session).await
-    }
-}
-
-/// A table of the rows of a plan.
-#[derive(Debug)]
-struct ClusterRows(Arc<dyn ExecutionPlan>);
-
-#[async_trait]
-impl TableProvider for ClusterRows {
-    fn schema(&self) -> SchemaRef {
-        self.0.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        _session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let num_columns = self.schema().fields().len();
-        if projection.is_none_or(|columns| columns.iter().copied().eq(0..num_columns)) {
-            Ok(Arc::clone(&self.0))
-        } else {
-            not_impl_err!("some columns of the rows of a cluster")
-        }
     }
 }
 

@@ -28,7 +28,9 @@ pub use crate::planning::filter::{Filters, Stage};
 pub use crate::planning::function::BoundFunction;
 pub use crate::planning::long_rows::BatchRowsExec;
 pub use crate::planning::parcels::Parcels;
-pub use crate::planning::portions::{JoinedLists, MergedRowsExec, PortionFacts, PortionsExec, Run, RunsExec};
+pub use crate::planning::portions::{
+    JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec,
+};
 pub use crate::planning::resolved::ResolvedTable;
 pub use crate::planning::table::ResolvedLocation;
 pub use crate::planning::{BatchRows, ScanSpec, Texts};

@@ -123,7 +123,7 @@ pub(super) async fn joined_lists(session: &dyn Session, rows: LogicalPlanBuilder
 
 /// A table over rows that are planned already.
 #[derive(Debug)]
-struct PlannedRows(Arc<dyn ExecutionPlan>);
+pub struct PlannedRows(pub Arc<dyn ExecutionPlan>);
 
 #[async_trait]
 impl TableProvider for PlannedRows {

@@ -59,8 +59,8 @@ use datafusion::physical_expr::expressions::col as column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-pub use self::combining::JoinedLists;
 use self::combining::{AllPortions, joined_lists};
+pub use self::combining::{JoinedLists, PlannedRows};
 pub(crate) use self::combining::{added_up, numbered};
 use self::division::{Division, Machines, division};
 use self::exec::{DOC_ID, DOC_IDS};

@@ -124,12 +124,15 @@ pub fn list(workers: &[Worker]) -> String {
     workers.iter().map(|worker| worker.url.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// Runs a statement, on workers if there are any. These answer all that can be divided: one process would be
-/// faster.
+/// Options by which workers answer all that can be divided, though one process would be faster.
+pub const DIVIDE: [&str; 2] = ["-c", "SET tadoc.divide = 'always'"];
+
+/// Runs a statement, on workers if there are any.
 pub fn sql(folder: &Folder, workers: &str, statement: &str) -> Ran {
     let mut arguments = vec!["sql", "--format", "ndjson", "--quiet"];
     if !workers.is_empty() {
-        arguments.extend(["--workers", workers, "-c", "SET tadoc.divide = 'always'"]);
+        arguments.extend(["--workers", workers]);
+        arguments.extend(DIVIDE);
     }
     arguments.extend(["-c", statement]);
     folder.run(&arguments)

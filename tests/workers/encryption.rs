@@ -1,6 +1,6 @@
 //! Workers behind TLS: they and the command trust certificates that are named, and no others.
 
-use super::cluster::{TOKEN, Worker, corpora, list, sorted, sql};
+use super::cluster::{DIVIDE, TOKEN, Worker, corpora, list, sorted, sql};
 use testkit::command::{Folder, Ran};
 
 const STATEMENTS: [&str; 3] = [
@@ -29,8 +29,8 @@ fn start(folder: &Folder) -> [Worker; 2] {
 }
 
 fn ask(folder: &Folder, workers: &str, statement: &str, more: &[&str]) -> Ran {
-    let command = ["sql", "--format", "ndjson", "-q", "-c", statement, "--workers", workers];
-    folder.run(&[&command[..], &["--workers-token-file", "token"], more].concat())
+    let command = ["sql", "--format", "ndjson", "-q", "--workers", workers, "--workers-token-file", "token"];
+    folder.run(&[&command[..], more, &DIVIDE, &["-c", statement]].concat())
 }
 
 #[test]

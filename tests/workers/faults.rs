@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::cluster::{TOKEN, Worker, corpora, list, sorted, sql, wait_until};
+use super::cluster::{DIVIDE, TOKEN, Worker, corpora, list, sorted, sql, wait_until};
 use testkit::command::Folder;
 
 /// Longest time in which a statement that cannot be answered ends.
@@ -76,7 +76,8 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
     let statement = long_statement(&folder);
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let urls = list(&workers);
-    let arguments = ["sql", "--format", "ndjson", "--quiet", "--workers", &urls, "-c", statement];
+    let arguments = ["sql", "--format", "ndjson", "--quiet", "--workers", &urls];
+    let arguments = [&arguments[..], &DIVIDE, &["-c", statement]].concat();
     let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(wait_until(BOUND, || workers[1].computed() > 0.5), "the worker does not work");
     workers[1].signal("KILL");
@@ -104,7 +105,7 @@ fn cancelling_frees_the_workers() {
     for statement in [long, &grouped, &fruitless] {
         let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
         let urls = list(&workers);
-        let arguments = ["sql", "--quiet", "--workers", &urls, "-c", statement];
+        let arguments = [&["sql", "--quiet", "--workers", &urls][..], &DIVIDE, &["-c", statement]].concat();
         let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let work = || workers.iter().all(|worker| worker.computed() > 0.3);
         assert!(wait_until(BOUND, work), "no work: {statement}");
@@ -130,18 +131,8 @@ fn tokens_are_asked_for_and_never_shown() {
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("token"), "{}", ran.stderr);
     let with = |statement: &str| {
-        folder.run(&[
-            "sql",
-            "--format",
-            "ndjson",
-            "--quiet",
-            "--workers",
-            &urls,
-            "--workers-token-file",
-            "token",
-            "-c",
-            statement,
-        ])
+        let arguments = ["sql", "--format", "ndjson", "--quiet", "--workers", &urls, "--workers-token-file", "token"];
+        folder.run(&[&arguments[..], &DIVIDE, &["-c", statement]].concat())
     };
     assert_eq!(sorted(with(STATEMENT)), sorted(sql(&folder, "", STATEMENT)));
     let plan = with(&format!("EXPLAIN VERBOSE {STATEMENT}")).ok();

@@ -2,7 +2,7 @@
 
 use testkit::plans::{CALLS, seeds, statement};
 
-use super::cluster::{Worker, corpora, list, needles, sorted, sql};
+use super::cluster::{DIVIDE, Worker, corpora, list, needles, sorted, sql};
 use testkit::command::Folder;
 
 #[test]
@@ -229,15 +229,33 @@ fn plans_show_stages_and_add_up_metrics() {
 }
 
 #[test]
+fn what_is_faster_in_one_process_stays_there() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let urls = list(&workers);
+    for call in
+        ["search('many.tadoc', 'scan')", "documents('many.tadoc')", "sequence_count('many.tadoc', by_doc => true)"]
+    {
+        let explain = format!("EXPLAIN SELECT * FROM {call}");
+        let plan = folder.ok(&["sql", "--workers", &urls, "-c", &explain]);
+        assert!(plan.contains("workers=none: ") && !plan.contains("Stage 1"), "{plan}");
+        let plan = sql(&folder, &urls, &explain).ok();
+        assert!(plan.contains("Stage 1"), "{plan}");
+    }
+}
+
+#[test]
 fn workers_are_named_by_a_file_and_by_the_environment() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let list = list(&workers);
     folder.write("workers.txt", format!("# ours\n{}\n", list.replace(',', "\n")));
     let explain = "EXPLAIN SELECT * FROM search('many.tadoc', 'scan')";
-    let file = folder.ok(&["sql", "--workers-file", "workers.txt", "-c", explain]);
+    let divided = [&DIVIDE[..], &["-c", explain]].concat();
+    let file = folder.ok(&[&["sql", "--workers-file", "workers.txt"][..], &divided].concat());
     assert!(file.contains("Stage 1"), "{file}");
-    let output = folder.command(&["sql", "-c", explain]).env("TADOC_WORKERS", &list).output().unwrap();
+    let arguments = [&["sql"][..], &divided].concat();
+    let output = folder.command(&arguments).env("TADOC_WORKERS", &list).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("Stage 1"));
     let ran = folder.run(&["sql", "--workers", "one:1", "-c", "SELECT 1"]);
     assert_eq!(ran.status, 1);
@@ -250,7 +268,8 @@ fn plots_have_the_rows_of_workers() {
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let statement = "SELECT path, count(*) AS hits FROM search('many.tadoc', 'scan') GROUP BY path ORDER BY hits DESC, path LIMIT 9";
     let expected = folder.ok(&["plot", statement]);
-    assert_eq!(folder.ok(&["plot", "--workers", &list(&workers), statement]), expected);
+    let divided = format!("{}; {statement}", DIVIDE[1]);
+    assert_eq!(folder.ok(&["plot", "--workers", &list(&workers), &divided]), expected);
     // Both workers have computed: the statement was divided.
     assert!(workers.iter().all(|worker| worker.computed() > 0.0));
 }

@@ -1,6 +1,6 @@
 //! Workers that read from S3 and over HTTP: each opens the files itself.
 
-use super::cluster::{Worker, corpora, list, sorted};
+use super::cluster::{DIVIDE, Worker, corpora, list, sorted};
 use testkit::command::{Folder, Ran};
 use testkit::servers::{BUCKET, http_server, s3_server};
 
@@ -14,10 +14,12 @@ const STATEMENTS: [&str; 3] = [
 
 /// Runs `statement` with variables of the environment.
 fn run(folder: &Folder, workers: &str, statement: &str, variables: &[(&str, String)]) -> Ran {
-    let mut arguments = vec!["sql", "--format", "ndjson", "--quiet", "-c", statement];
+    let mut arguments = vec!["sql", "--format", "ndjson", "--quiet"];
     if !workers.is_empty() {
         arguments.extend(["--workers", workers]);
+        arguments.extend(DIVIDE);
     }
+    arguments.extend(["-c", statement]);
     let mut command = folder.command(&arguments);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     Ran::from(command.output().unwrap())

@@ -10,9 +10,8 @@
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
 //! Reading order: `framing` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
-//! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings), `codecs`
-//! (sections), `writer`, `reader`, `stored_dictionary` and `stored_lists` (look-ups before a
-//! segment is read), `path_text` (paths as text).
+//! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings, and paths as text),
+//! `codecs` (sections), `writer`, `reader`, `stored_parts` (parts of a segment that are read alone).
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -43,22 +42,19 @@ mod entropy;
 mod file_tests;
 mod framing;
 mod layout;
-mod partial_segment;
-mod path_text;
 mod reader;
-mod stored_dictionary;
-mod stored_lists;
+mod stored_parts;
 mod strings;
 mod writer;
 
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
-pub use partial_segment::{PartialSegment, read_documents, read_documents_with, read_grammar};
-pub use path_text::{path_bytes, path_text};
 pub use reader::{
     read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_with, read_words,
     verify_segment,
 };
-pub use stored_dictionary::{DictionaryHead, StoredDictionary};
-pub use stored_lists::StoredLists;
+pub use stored_parts::{
+    DictionaryHead, PartialSegment, StoredDictionary, StoredLists, read_documents, read_documents_with, read_grammar,
+};
+pub use strings::{path_bytes, path_text};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

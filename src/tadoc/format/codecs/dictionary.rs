@@ -34,8 +34,8 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::format::codecs::Places;
 use crate::format::codecs::coded_tokens::{self, CodedTokens};
-use crate::format::codecs::token_groups::Places;
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::Encoder;
 use crate::format::framing::SegmentLayout;

@@ -6,9 +6,10 @@
 //! separate states (Giesen, arXiv:1402.3392), so that a processor decodes the next symbol while it
 //! is still busy with the previous number. This is 1.5 times as fast.
 
-use super::distribution::{Distribution, Interval, SCALE_BITS, magnitude, smallest, uniform_code};
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin, push_varint};
+
+use super::{Distribution, Interval, SCALE_BITS, magnitude, smallest, uniform_code};
 
 /// Number of symbols between two fresh states. It bounds the encoder's memory and the symbols that
 /// a byte can encode.

@@ -24,9 +24,7 @@
 //! with 16 others before it on average. Blocks of zstd take about as many bytes, and all of their tokens
 //! are decoded sooner.
 
-mod contexts;
-mod encode;
-mod tables;
+mod codes;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +35,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::format::codecs::token_groups::{FirstTokens, Places, read_group};
+use crate::format::codecs::{FirstTokens, Places, read_group};
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::monotone::Monotone;
 use crate::format::entropy::prefix_code::Stream;
@@ -45,11 +43,11 @@ use crate::format::layout::SegmentMeta;
 use crate::format::strings::Tokens;
 use crate::text::Dictionary;
 
-use contexts::{FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, last_two, len_context, pair_context};
 #[cfg(test)]
-pub(super) use encode::encode;
-pub(super) use encode::encode_with_head;
-use tables::{StoredTables, Tables};
+pub(super) use codes::encode;
+pub(super) use codes::encode_with_head;
+use codes::{FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, last_two, len_context, pair_context};
+use codes::{StoredTables, Tables};
 
 const BLOCK_LEN: u32 = 32;
 const GROUP_LEN: u32 = 1024;

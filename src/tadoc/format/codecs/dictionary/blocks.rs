@@ -25,12 +25,11 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::format::codecs::token_groups::{FirstTokens, Places, push_group, read_group};
+use crate::format::codecs::{FirstTokens, Places, push_group, read_group};
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::framing::SegmentLayout;
 use crate::format::layout::SegmentMeta;
-use crate::format::strings;
-use crate::format::strings::{List, Tokens};
+use crate::format::strings::{self, List, Tokens};
 use crate::text::Dictionary;
 
 /// Sizes of blocks that are written.

@@ -199,8 +199,9 @@ fn places_from(symbols: &[u8], wanted: impl Fn(u8) -> bool, places: &mut [u16]) 
 mod tests {
     use proptest::prelude::*;
 
+    use crate::format::codecs::grammar::encode_events;
+
     use super::*;
-    use crate::format::codecs::grammar::encode::encode_events;
 
     const PLACE: Origin<'static> = Origin { file: "f", section: "s", offset: 0 };
 

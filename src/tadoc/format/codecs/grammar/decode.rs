@@ -199,8 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::Corpus;
-    use crate::format::codecs::grammar;
-    use crate::format::codecs::grammar::encode;
+    use crate::format::codecs::grammar::{self, encode};
     use crate::format::{OpenLimits, SectionKind};
     use crate::grammar::{Dedup, build_rounds, expand_tokens};
 

@@ -1,17 +1,25 @@
-//! Encoder of the grammar section with entry points.
+//! Encoder of the grammar section with entry points: the order of the rules, the choice of repeats, the bits.
+//!
+//! Rules are numbered depth-first: the rule that is completed last, the root, is rule 0. The rules that a rule uses
+//! first are therefore the ones that were completed last, and their first uses need no id.
+//!
+//! A repeat takes a code and the bits of its distance, an element with a name a code and the bits of its place in a
+//! group. The choice changes how often names and codes are used, so it is made in rounds. Each takes the lengths that
+//! the choice before gives. All steps take O(elements) of time and memory.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::format::codecs::grammar::replay::{self, EventOrder};
 use crate::format::cursor::push_varint;
 use crate::format::entropy::monotone::encode_monotone;
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 
-use super::codes::{Event, encode_stream};
-use super::repeats::choose_repeats;
-use super::rules_written::{FIRST_USE, RulesWritten};
-use super::units::{Start, Units};
-use super::{BLOCK_LEN, Classes, MARK, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths};
+use super::codes::{BIT, Event, Start, Units, encode_stream, log2};
+use super::{
+    BLOCK_LEN, Classes, MARK, MAX_REPEAT_CLASSES, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths,
+};
 
 /// Returns the position in the root at which each unit of `grammar` begins. `len_bytes` returns the
 /// length of an element's expansion. A unit ends inside a document when it has 64 KiB of text and
@@ -120,7 +128,7 @@ fn unit_sums(grammar: &Grammar, unit_starts: &[u32], rules: &RulesWritten) -> Ve
 /// Returns the number of rules that are used first before each unit, and the number of all.
 fn num_rules_before(unit_starts: &[u32], root_len: u32, rules: &RulesWritten) -> Vec<u32> {
     let (root, inner) = rules.symbols.split_at(root_len as usize);
-    let num_first_uses = |symbols: &[u32]| symbols.iter().filter(|&&element| element == FIRST_USE).count();
+    let num_first_uses = |symbols: &[u32]| symbols.iter().filter(|&&element| element == USED_FIRST).count();
     let mut sums = vec![rules.lens.len() as u32];
     // The last unit has the rules with the smallest numbers, which `inner` begins with.
     let (mut rest, mut lens) = (inner, rules.lens.iter().rev());
@@ -183,7 +191,7 @@ impl Coding {
         let mut num_uses = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
         let distances = repeats.iter().copied().chain(std::iter::repeat(0));
         for (&element, distance) in symbols.iter().zip(distances) {
-            if element != FIRST_USE && distance == 0 {
+            if element != USED_FIRST && distance == 0 {
                 num_uses[element as usize] += 1;
             }
         }
@@ -217,8 +225,8 @@ impl Coding {
 
     /// Returns the class and the place of an element, which is repeated from a place `distance` before
     /// if that is not 0.
-    pub(super) fn class_and_place(&self, element: u32, distance: u32) -> (u8, u32) {
-        if element == FIRST_USE {
+    fn class_and_place(&self, element: u32, distance: u32) -> (u8, u32) {
+        if element == USED_FIRST {
             (self.classes.first_use_class(), 0)
         } else if distance > 0 {
             let width = distance.ilog2();
@@ -280,4 +288,126 @@ fn most_used_first(ids: Range<u32>, num_uses: &[u32]) -> Vec<u32> {
     let mut keys: Vec<u64> = used.map(|id| u64::from(!num_uses[id as usize]) << 32 | u64::from(id)).collect();
     keys.sort_unstable();
     keys.into_iter().map(|key| key as u32).collect()
+}
+
+/// Stands for a first use.
+const USED_FIRST: u32 = u32::MAX;
+
+/// Rules of a grammar in the order and form in which they are written.
+struct RulesWritten {
+    /// Length of each rule but the root, last rule first.
+    pub(super) lens: Vec<u32>,
+    /// Elements of all rules, root first, by their ids when they are read back, or [`USED_FIRST`].
+    pub(super) symbols: Vec<u32>,
+}
+
+impl RulesWritten {
+    pub(super) fn new(grammar: &Grammar) -> Self {
+        let num_rules = grammar.num_rules() as u32;
+        let mut order = EventOrder::new(grammar);
+        let mut completed = Vec::with_capacity(num_rules as usize);
+        let mut is_first_use = vec![false; grammar.symbols.len()];
+        while let Some(event) = order.next_event() {
+            match event {
+                replay::Event::OpenRule(_) => is_first_use[order.opened_at()] = true,
+                replay::Event::CloseRule(rule_idx) => completed.push(RuleId::from(rule_idx)),
+                _ => {}
+            }
+        }
+        completed.push(RuleId::ROOT);
+        // Numbers when read back: the rule that is completed last is rule 0.
+        let mut new_idx = vec![0; num_rules as usize];
+        for (rule_id, idx) in completed.iter().zip((0..num_rules).rev()) {
+            new_idx[rule_id.index()] = idx;
+        }
+        let mut symbols = Vec::with_capacity(grammar.symbols.len());
+        for &rule_id in &completed {
+            for at in grammar.rule_range(rule_id).rev() {
+                let element = grammar.symbols[at];
+                symbols.push(match grammar.rule_of(element) {
+                    None => element,
+                    Some(_) if is_first_use[at] => USED_FIRST,
+                    Some(rule_id) => grammar.num_terminals + new_idx[rule_id.index()],
+                });
+            }
+        }
+        symbols.reverse();
+        completed.pop();
+        let lens = completed.iter().map(|&rule_id| grammar.rule(rule_id).len() as u32).collect();
+        Self { lens, symbols }
+    }
+}
+
+/// Number of choices. A fourth one changes the size by less than a thousandth.
+const NUM_ROUNDS: usize = 3;
+
+/// Returns for each element of the root its distance to the place in its unit that it repeats, or 0 if
+/// it has a name. `symbols` are the elements as they are written, root first. At the begin all that can
+/// be repeats are. An element that gets no name then stays a repeat, whose class exists.
+fn choose_repeats(grammar: &Grammar, symbols: &[u32], unit_starts: &[u32]) -> Vec<u32> {
+    let mut possible = last_distances(grammar, unit_starts);
+    possible.iter_mut().zip(symbols).filter(|(_, element)| **element == USED_FIRST).for_each(|(to, _)| *to = 0);
+    let mut repeats = possible.clone();
+    for _ in 0..NUM_ROUNDS {
+        let coding = Coding::new(grammar, symbols, &repeats);
+        let lens = Lens::new(&coding, symbols, &repeats);
+        for ((to, &distance), &element) in repeats.iter_mut().zip(&possible).zip(symbols) {
+            let is_shorter = distance > 0 && lens.repeat(distance) < lens.name(element);
+            *to = if is_shorter { distance } else { 0 };
+        }
+    }
+    repeats
+}
+
+/// Returns the distance of each element of the root to the last place in its unit where it stands, or 0
+/// if there is none.
+fn last_distances(grammar: &Grammar, unit_starts: &[u32]) -> Vec<u32> {
+    let mut last_end = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
+    let mut starts = unit_starts.iter().peekable();
+    let mut unit_start = 0;
+    let distances = (0u32..).zip(grammar.root()).map(|(at, &element)| {
+        unit_start = starts.next_if_eq(&&at).copied().unwrap_or(unit_start);
+        let end = std::mem::replace(&mut last_end[element as usize], at + 1);
+        let distance = at + 1 - end;
+        let is_in_unit = end > unit_start && distance.ilog2() < MAX_REPEAT_CLASSES.into();
+        if is_in_unit { distance } else { 0 }
+    });
+    distances.collect()
+}
+
+/// Estimated lengths of elements, in parts of a bit.
+struct Lens<'c> {
+    coding: &'c Coding,
+    /// Length of the code of each class.
+    codes: Vec<i64>,
+}
+
+impl<'c> Lens<'c> {
+    /// Counts the codes of the root, with which `symbols` begin.
+    fn new(coding: &'c Coding, symbols: &[u32], repeats: &[u32]) -> Self {
+        let mut counts = vec![1u64; coding.classes.classes.len()];
+        for (&element, &distance) in symbols.iter().zip(repeats) {
+            let (class, _) = coding.class_and_place(element, distance);
+            counts[usize::from(class)] += 1;
+        }
+        let sum = log2(counts.iter().sum());
+        let codes = counts.into_iter().map(|count| sum - log2(count)).collect();
+        Self { coding, codes }
+    }
+
+    /// Returns the length of a repeat. It is the greatest one for distances beyond those of the choice before.
+    fn repeat(&self, distance: u32) -> i64 {
+        self.class(self.coding.classes.first_repeat_class() + distance.ilog2() as u8)
+    }
+
+    /// Returns the length of an element with a name, or the greatest one if it has none.
+    fn name(&self, element: u32) -> i64 {
+        self.coding.group_of(element).map_or(i64::MAX, |group| self.class(group))
+    }
+
+    fn class(&self, class: u8) -> i64 {
+        let class = usize::from(class);
+        let Some(&code) = self.codes.get(class) else { return i64::MAX };
+        code + BIT * i64::from(self.coding.classes.classes[class].width)
+    }
 }

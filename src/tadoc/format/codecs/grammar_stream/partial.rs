@@ -13,8 +13,7 @@ use crate::format::framing::OpenLimits;
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
-use super::codes::{ENDS, Entrance, Reader};
-use super::units::{Unit, Units};
+use super::codes::{ENDS, Entrance, Reader, Unit, Units};
 use super::{BLOCK_LEN, REPEAT, Stored};
 
 /// Peak memory for each element that is decoded: symbols and offsets, while they grow.

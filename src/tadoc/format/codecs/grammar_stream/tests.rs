@@ -10,7 +10,7 @@ use crate::grammar::{Dedup, Grammar, build_rounds, expand_tokens};
 use crate::segment::Dag;
 use crate::{Error, Result};
 
-use super::units::{Unit, Units};
+use super::codes::{Unit, Units};
 use super::{CODEC, GrammarStream, PartialGrammar, WITHOUT_REPEATS, cut_units, decode, encode, group_widths};
 
 const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };

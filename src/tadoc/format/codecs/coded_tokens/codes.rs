@@ -1,19 +1,18 @@
-//! Encoder of the tokens of a dictionary: one pass counts the symbols of all contexts, and one writes. It needs
-//! O(bytes of tokens) time.
+//! Codes of the tokens of a dictionary: the contexts of their symbols, the encoder, and the tables of the decoder.
+//!
+//! The encoder counts the symbols of all contexts in one pass and writes them in another, in O(bytes of tokens). A
+//! table decodes a symbol by one look-up and takes 2 bytes for each of up to 256 entries of a context.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
-use crate::format::codecs::token_groups::push_group;
-use crate::format::cursor::{pack, push_varint};
+use crate::format::codecs::push_group;
+use crate::format::cursor::{Cursor, Origin, pack, push_varint};
 use crate::format::entropy::monotone::encode_monotone;
-use crate::format::entropy::prefix_code::{BitWriter, code_lens, codes};
+use crate::format::entropy::prefix_code::{BitWriter, Stream, code_lens, codes, is_complete};
 use crate::text::Dictionary;
 
-use super::contexts::{
-    FIRST_BYTE, FIRST_SHARED_LEN, LONG_LEN, MAX_PAIRS, MAX_SYMBOL_LEN, NEXT_BYTE, NUM_BYTES, NUM_PAIRS, NUM_SINGLE,
-    OWN_LEN, SHARED_LEN, WIDTH_BITS, last_two, len_context, pair_context, single_context,
-};
 use super::{BLOCK_LEN, GROUP_LEN};
 
 /// Level of zstd for the codes.
@@ -257,4 +256,236 @@ fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &[Vec<u8>]) -> Result<()
         pack(out, &part, LEVEL)?;
     }
     Ok(())
+}
+
+/// Greatest length of a code, so that the tables of all contexts fit into a cache.
+pub const MAX_SYMBOL_LEN: u8 = 8;
+/// Least length that is escaped, and the symbol of the escape.
+pub const LONG_LEN: usize = 31;
+/// Bits that hold the width of a long length.
+pub const WIDTH_BITS: u8 = 5;
+
+/// Contexts, one behind another. Those of pairs of bytes follow.
+pub const SHARED_LEN: usize = 0;
+pub const FIRST_SHARED_LEN: usize = SHARED_LEN + NUM_LEN_CONTEXTS;
+pub const OWN_LEN: usize = FIRST_SHARED_LEN + 1;
+pub const FIRST_BYTE: usize = OWN_LEN + NUM_LEN_CONTEXTS;
+pub const NEXT_BYTE: usize = FIRST_BYTE + NUM_BYTES;
+pub const NUM_SINGLE: usize = NEXT_BYTE + 2 * NUM_BYTES;
+const NUM_LEN_CONTEXTS: usize = 128;
+pub const NUM_BYTES: usize = 256;
+/// Number of pairs of bytes before another, each with true or false for the last one.
+pub const NUM_PAIRS: usize = 2 * NUM_BYTES * NUM_BYTES;
+/// Greatest number of pairs with codes of their own. With more of them a dictionary is smaller,
+/// and its tables do not fit into a cache.
+pub const MAX_PAIRS: usize = 1 << 10;
+
+/// Returns the context, less than [`NUM_LEN_CONTEXTS`], of a length and of the rest of another string.
+#[inline]
+pub fn len_context(len: usize, other_len: usize) -> usize {
+    len.min(15) * 8 + other_len.saturating_sub(len).min(7)
+}
+
+/// Returns the last two bytes of `token`, with zeros before it.
+#[inline]
+pub fn last_two(token: &[u8]) -> [u8; 2] {
+    match token {
+        [.., two, one] => [*two, *one],
+        [one] => [0, *one],
+        [] => [0, 0],
+    }
+}
+
+/// Returns the context of the pair of bytes before another, which `is_last` of its token or not.
+#[inline]
+pub fn pair_context([two, one]: [u8; 2], is_last: bool) -> usize {
+    2 * (NUM_BYTES * usize::from(two) + usize::from(one)) + usize::from(is_last)
+}
+
+/// Returns the context of the last byte of a pair alone.
+pub fn single_context(pair: usize) -> usize {
+    NEXT_BYTE + pair % (2 * NUM_BYTES)
+}
+
+/// Number of streams of codes: pairs, numbers of symbols, symbols, lengths.
+const NUM_PACKED: usize = 4;
+
+/// A symbol, found by the next bits of a context.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    symbol: u8,
+    code_len: u8,
+}
+
+/// Place of the entries of a context: their start and log2 of their number, 0 for a context that is not used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Table(u32);
+
+impl Table {
+    const WIDTH_BITS: u32 = 4;
+
+    fn new(start: usize, width: u8) -> Self {
+        Self((start as u32) << Self::WIDTH_BITS | u32::from(width))
+    }
+}
+
+/// Codes whose tables are made when they are needed.
+#[derive(Debug)]
+pub struct StoredTables {
+    bytes: Vec<u8>,
+    tables: Mutex<Option<Arc<Tables>>>,
+}
+
+impl StoredTables {
+    /// Takes what the encoder wrote.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if `cursor` has fewer bytes.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let bytes = cursor.behind(|cursor| {
+            let _numbers = [cursor.varint()?, cursor.varint()?];
+            (0..NUM_PACKED).try_for_each(|_| cursor.skip_packed())
+        })?;
+        Ok(Self { bytes: bytes.to_vec(), tables: Mutex::default() })
+    }
+
+    /// Returns the tables of the section at `place`.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if a code is not complete.
+    pub fn get(&self, place: Origin<'_>) -> Result<Arc<Tables>> {
+        let mut tables = self.lock();
+        if let Some(tables) = &*tables {
+            return Ok(Arc::clone(tables));
+        }
+        let made = Arc::new(Tables::read(&mut Cursor::new(place, &self.bytes), place)?);
+        *tables = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Drops the tables, which are some hundred times as large as the codes.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Tables>>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.lock().as_ref().map_or(0, |tables| tables.memory_bytes())
+    }
+}
+
+/// Tables of the codes of all contexts.
+#[derive(Debug)]
+pub struct Tables {
+    entries: Vec<Entry>,
+    single: Vec<Table>,
+    /// The table of each pair: its own, or that of its last byte. So a byte takes two look-ups that wait for each other.
+    pairs: Vec<Table>,
+}
+
+impl Tables {
+    /// Reads what the encoder wrote.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if a code is not complete.
+    pub fn read(cursor: &mut Cursor<'_>, place: Origin<'_>) -> Result<Self> {
+        let at = cursor.clone();
+        let misfit = || at.fault("expected lengths of complete prefix codes");
+        let [num_pairs, num_symbols] = [cursor.varint()?, cursor.varint()?];
+        if num_pairs > MAX_PAIRS as u64 || num_symbols > (NUM_BYTES * (NUM_SINGLE + MAX_PAIRS)) as u64 {
+            return Err(misfit());
+        }
+        let (num_pairs, num_symbols) = (num_pairs as usize, num_symbols as usize);
+        let [keys, counts] = [cursor.unpack(3 * num_pairs)?, cursor.unpack(2 * (NUM_SINGLE + num_pairs))?];
+        let [symbols, lens] = [cursor.unpack(num_symbols)?, cursor.unpack(num_symbols)?];
+        let (mut keys, mut counts) = (Cursor::new(place, &keys), Cursor::new(place, &counts));
+        let (mut pairs, mut next) = (Vec::with_capacity(num_pairs), 0u64);
+        for _ in 0..num_pairs {
+            let pair = next.saturating_add(keys.varint()?);
+            pairs.push(usize::try_from(pair).ok().filter(|&pair| pair < NUM_PAIRS).ok_or_else(misfit)?);
+            next = pair + 1;
+        }
+        let mut tables = Self { entries: Vec::new(), single: Vec::new(), pairs: Vec::new() };
+        let (mut symbols, mut lens) = (&symbols[..], &lens[..]);
+        for _ in 0..NUM_SINGLE + num_pairs {
+            let num_used = usize::try_from(counts.varint()?).unwrap_or(usize::MAX);
+            let parts = symbols.split_at_checked(num_used).zip(lens.split_at_checked(num_used));
+            let ((own, symbols_left), (own_lens, lens_left)) = parts.ok_or_else(misfit)?;
+            (symbols, lens) = (symbols_left, lens_left);
+            let is_used = num_used > 0;
+            let table = if is_used { tables.push(own, own_lens).ok_or_else(misfit)? } else { Table::default() };
+            tables.single.push(table);
+        }
+        if !symbols.is_empty() || !lens.is_empty() {
+            return Err(misfit());
+        }
+        let own = tables.single.split_off(NUM_SINGLE);
+        tables.pairs = tables.single[NEXT_BYTE..].repeat(NUM_BYTES);
+        pairs.into_iter().zip(own).for_each(|(pair, table)| tables.pairs[pair] = table);
+        Ok(tables)
+    }
+
+    /// Adds the table of a code of symbols, by the gaps between them, with these lengths. Returns `None` if it is not
+    /// complete. A code of one symbol takes one bit.
+    fn push(&mut self, gaps: &[u8], lens: &[u8]) -> Option<Table> {
+        let width = *lens.iter().max()?;
+        let is_single = matches!(lens, [1]);
+        let is_code = is_single || lens.len() > 1 && !lens.contains(&0) && is_complete(lens);
+        if !is_code || width > MAX_SYMBOL_LEN {
+            return None;
+        }
+        let start = self.entries.len();
+        self.entries.resize(start + (1 << width), Entry::default());
+        let entries = &mut self.entries[start..];
+        let mut next = 0usize;
+        for ((&gap, &code_len), code) in gaps.iter().zip(lens).zip(codes(lens)) {
+            let symbol = u8::try_from(next + usize::from(gap)).ok()?;
+            next = usize::from(symbol) + 1;
+            let step = if is_single { 1 } else { 1 << code_len };
+            let with_code = entries.iter_mut().skip(code as usize).step_by(step);
+            with_code.for_each(|entry| *entry = Entry { symbol, code_len });
+        }
+        Some(Table::new(start, width))
+    }
+
+    #[inline]
+    fn symbol_in(&self, stream: &mut Stream<'_>, Table(table): Table) -> Option<u8> {
+        let width = table & ((1 << Table::WIDTH_BITS) - 1);
+        if width == 0 {
+            return None;
+        }
+        let bits = stream.bits() as usize & ((1 << width) - 1);
+        let Entry { symbol, code_len } = self.entries[(table >> Table::WIDTH_BITS) as usize + bits];
+        stream.position += usize::from(code_len);
+        Some(symbol)
+    }
+
+    /// Reads a symbol. Returns `None` in a context that is not used.
+    #[inline]
+    pub fn symbol(&self, stream: &mut Stream<'_>, context: usize) -> Option<u8> {
+        self.symbol_in(stream, self.single[context])
+    }
+
+    /// Reads a byte behind a pair. Returns `None` in a context that is not used.
+    #[inline]
+    pub fn next_byte(&self, stream: &mut Stream<'_>, pair: usize) -> Option<u8> {
+        self.symbol_in(stream, self.pairs[pair])
+    }
+
+    #[inline]
+    pub fn len(&self, stream: &mut Stream<'_>, context: usize) -> Option<usize> {
+        let len = usize::from(self.symbol(stream, context)?);
+        if len < LONG_LEN {
+            return Some(len);
+        }
+        let width = stream.plain(WIDTH_BITS) as u8;
+        Some(LONG_LEN + stream.plain(width) as usize)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&self.entries[..]) + size_of_val(&self.single[..]) + size_of_val(&self.pairs[..])
+    }
 }

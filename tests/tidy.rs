@@ -57,16 +57,14 @@ const CRATES: &[(&str, &[&str])] = &[
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("ids", &[]),
-    ("containment", &["error"]),
-    ("interrupt", &["error"]),
     ("text", &["error", "ids"]),
     ("grammar", &["error", "ids"]),
     ("segment", &["error", "ids", "text", "grammar"]),
     ("format", &["error", "ids", "text", "grammar", "segment"]),
     ("build", &["error", "text", "grammar", "segment", "format"]),
     ("read", &["error", "ids", "segment"]),
-    ("query", &["error", "ids", "interrupt", "text", "grammar", "segment", "format", "read"]),
-    ("analytics", &["error", "ids", "interrupt", "text", "grammar", "segment", "format"]),
+    ("query", &["error", "ids", "text", "grammar", "segment", "format", "read"]),
+    ("analytics", &["error", "ids", "text", "grammar", "segment", "format"]),
     ("corpus", &["error", "segment", "read", "query", "analytics"]),
     ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),
@@ -130,7 +128,7 @@ const LIBRARIES: &[&str] =
     &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion", "src/distributed"];
 
 /// Least number of example programs.
-const MIN_EXAMPLES: usize = 10;
+const MIN_EXAMPLES: usize = 8;
 
 /// A Rust file: its path below the package, its text, and its text without comments and literals.
 struct Source {

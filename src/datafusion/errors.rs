@@ -13,7 +13,7 @@
 //! at the output: in errors, plans and histories. [`Secrets`] remembers the secret values in the statements of a
 //! session, and masks them in texts that contain them without their names. Time is O(text).
 
-pub use tadoc::containment::{contain_panics, quiet_readers};
+pub use tadoc::error::{contain_panics, quiet_readers};
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

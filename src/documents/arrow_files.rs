@@ -35,7 +35,7 @@ use crate::failure::{Failure, Outcome};
 use crate::open::{Budget, Counts, Opened};
 use crate::rows::Rows;
 use gsst::parquet::{GsstParquetReader, ReadOptions, is_gsst_file};
-use tadoc::containment::contain_panics;
+use tadoc::error::contain_panics;
 
 /// First bytes of a file. Zeros follow up to the stream, to a multiple of 8 or of 64 bytes.
 const FILE_MAGIC: &[u8] = b"ARROW1";

@@ -21,7 +21,7 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaSt
 use bzip2::read::MultiBzDecoder;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
-use tadoc::containment::contain_panics;
+use tadoc::error::contain_panics;
 
 use crate::failure::{Failure, Outcome};
 use crate::open::{Budget, Opened, limited, xz_decoder, zstd_decoder};

@@ -1,4 +1,5 @@
-//! Error type of the crate, with one variant for each cause.
+//! Errors of the crate, with one variant for each cause; panics of libraries as errors; and the question whether the
+//! caller wants to stop.
 //!
 //! Every message says what was expected, what came, and what the user can do. Variants that concern
 //! bytes name the file, the section and the offset. The *type* is public API, the text is not.
@@ -14,6 +15,31 @@
 //!     _ => unreachable!(),
 //! }
 //! ```
+//!
+//! # Panics of libraries
+//!
+//! The crates parquet and arrow expect intact files; some damaged files make them panic.
+//! [`contain_panics`] converts such a panic to an error and suppresses the line that a panic prints
+//! to standard error (`thread … panicked`). Panics of other crates are contained too, but their
+//! line is printed, because they are defects that should be reported. Without a panic the cost is
+//! some nanoseconds.
+//!
+//! # Long work
+//!
+//! ```text
+//! Canceller   the question, for all threads      asked where a part of the work begins
+//! Interrupt   the question and steps to it       counted down in a loop, asked at 0
+//! ```
+//!
+//! A step takes some nanoseconds, so the question is asked every fraction of a millisecond; steps
+//! that take longer count as several. O(1) for each step. The work ends with [`Error::Cancelled`]
+//! when each of its threads has asked.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -227,3 +253,158 @@ fn name_for(doc_id: u64, path: &Option<String>) -> String {
 }
 
 const _: () = assert!(size_of::<Error>() <= 96);
+
+/// Crates whose panics are caused by their input bytes, as they appear in source paths. `bytes` is
+/// included because it slices at offsets that come from the file.
+/// The last one ends with its runtime: datafusion-distributed waits there for requests to workers when a
+/// statement has failed, while the process ends.
+const READERS: [&str; 4] = ["/parquet-", "/arrow-", "/bytes-", "/src/task/join_set.rs"];
+
+thread_local! {
+    /// Number of nested calls of [`contain_panics`] on this thread.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+static INSTALLED: Once = Once::new();
+static ALL_THREADS: AtomicBool = AtomicBool::new(false);
+
+/// Returns the result of `work`, or an error about `what` if it panics.
+///
+/// ```
+/// use tadoc::error::contain_panics;
+///
+/// assert_eq!(contain_panics("x.parquet", || 7)?, 7);
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::External`] with `what` and the text of the panic.
+pub fn contain_panics<T>(what: &str, work: impl FnOnce() -> T) -> Result<T> {
+    install();
+    DEPTH.set(DEPTH.get() + 1);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(work));
+    DEPTH.set(DEPTH.get() - 1);
+    outcome.map_err(|payload| {
+        let reason = format!("the bytes are damaged; a library gave up: {}", text_of(&*payload));
+        Error::external(what, reason)
+    })
+}
+
+/// Suppresses the panic lines of the reading libraries in all threads. Intended for a process that
+/// contains every panic of its statements.
+pub fn quiet_readers() {
+    ALL_THREADS.store(true, Ordering::Relaxed);
+    install();
+}
+
+fn install() {
+    INSTALLED.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !is_contained(info) {
+                before(info);
+            }
+        }));
+    });
+}
+
+fn is_contained(info: &PanicHookInfo<'_>) -> bool {
+    let is_of_reader = |file: &str| READERS.iter().any(|reader| file.contains(reader));
+    let is_awaited = ALL_THREADS.load(Ordering::Relaxed) || DEPTH.get() > 0;
+    is_awaited && info.location().is_some_and(|location| is_of_reader(location.file()))
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason")
+}
+
+/// Steps of a walk between two looks at the cancellation.
+const STEPS_PER_CHECK: u32 = 1 << 14;
+
+/// A question whether the caller wants to stop; each parallel task gets its own [`Interrupt`].
+#[derive(Clone, Copy)]
+pub(crate) struct Canceller<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl<'a> Canceller<'a> {
+    /// Creates a canceller that asks `is_cancelled`, from any thread.
+    pub const fn new(is_cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self(is_cancelled)
+    }
+
+    /// Asks the question.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if the caller wants to stop.
+    #[inline]
+    pub fn check(self) -> Result<()> {
+        if (self.0)() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Returns an interrupt for one task.
+    pub fn interrupt(self) -> Interrupt<'a> {
+        Interrupt { canceller: self, steps_left: STEPS_PER_CHECK }
+    }
+}
+
+impl std::fmt::Debug for Canceller<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Canceller")
+    }
+}
+
+/// A counter of steps that asks the question every [`STEPS_PER_CHECK`] steps.
+#[derive(Debug)]
+pub(crate) struct Interrupt<'a> {
+    canceller: Canceller<'a>,
+    steps_left: u32,
+}
+
+impl Interrupt<'_> {
+    /// Checks the cancellation if enough steps have passed since the last check.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    #[inline]
+    pub fn check(&mut self) -> Result<()> {
+        self.pass(1)
+    }
+
+    /// Counts `num_steps` steps, and checks the cancellation if enough have passed since the last
+    /// check.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    #[inline]
+    pub fn pass(&mut self, num_steps: usize) -> Result<()> {
+        if num_steps < self.steps_left as usize {
+            self.steps_left -= num_steps as u32;
+            return Ok(());
+        }
+        self.ask()
+    }
+
+    /// Checks the cancellation now.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn ask(&mut self) -> Result<()> {
+        self.steps_left = STEPS_PER_CHECK;
+        self.canceller.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_text() {
+        let empty: [u8; 0] = [];
+        let index = std::hint::black_box(3);
+        let error = contain_panics("x.parquet: footer", || empty[index]).unwrap_err().to_string();
+        assert!(error.starts_with("x.parquet: footer: the bytes are damaged"), "{error}");
+        assert!(error.contains("index out of bounds"), "{error}");
+        assert_eq!(DEPTH.get(), 0);
+    }
+}

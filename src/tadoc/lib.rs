@@ -125,14 +125,12 @@
 pub mod accelerator;
 pub mod analytics;
 pub mod build;
-pub mod containment;
 mod corpus;
 pub mod edits;
 pub mod error;
 pub mod format;
 pub mod grammar;
 pub mod ids;
-mod interrupt;
 pub mod query;
 pub mod read;
 pub mod segment;

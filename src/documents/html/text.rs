@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
 use html5gum::{Emitter, ForwardingEmitter, IoReader, Span, Tokenizer};
-use tadoc::containment::contain_panics;
+use tadoc::error::contain_panics;
 
 use super::Form;
 use super::open_elements::{Look, OpenElements, Sight};

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tadoc::containment::contain_panics;
+use tadoc::error::contain_panics;
 
 use super::headers::{self, Witness};
 use super::parts::{self, Kind, Multipart, Part};

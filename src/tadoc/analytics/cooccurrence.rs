@@ -32,10 +32,13 @@
 //! repeat, as in logs. If there are so many words that their sums do not fit the cache, sorting by
 //! digits is faster and is used. Slower: pairs in one array, split into ranges and sorted by digits as
 //! windows are (fresh memory, and one more split), and all pairs of an element written without a branch
-//! as in [`short`](crate::analytics::sequences) (ten writes for the four that are pairs).
+//! as short windows are ([`key`](crate::analytics::sequences::key)) (ten writes for the four that are pairs).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Canceller, Error, Result};
+use crate::segment::Corpus;
 
 use super::lane_counts::AscendingSet;
 use super::sequences::count::{Joining, check_parts, cut_document};
@@ -47,9 +50,6 @@ use super::sequences::windows::{NumberedWeights, Weights};
 use super::sequences::{Counted, Sequences, Sink, for_each_in_order, too_many_occurrences};
 use super::vocabulary::WordRows;
 use super::{SegmentSequences, TaskLimits, Traversal, TraversalTask, Vocabulary};
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
-use crate::segment::Corpus;
 
 /// Number of pairs met after which a part ends.
 const PART_PAIRS: usize = 1 << 16;

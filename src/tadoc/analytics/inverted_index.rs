@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Result};
 use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;

@@ -29,9 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Canceller, Error, Result};
 use crate::ids::{DocId, RuleId};
-use crate::interrupt::Canceller;
 use crate::segment::{Dag, Segment};
 
 use super::Traversal;

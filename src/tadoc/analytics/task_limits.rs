@@ -31,8 +31,7 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::Corpus;
 
 /// Memory and cancellation of a task. A number of bytes converts to the limits of a caller who

@@ -28,16 +28,16 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
+use crate::error::{Canceller, Result};
+use crate::ids::DocId;
+use crate::segment::dag::RuleTexts;
+use crate::segment::{Corpus, Segment};
+
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps, TermBags};
 use super::postings::{DOCS_PER_TASK, Masks};
 use super::segment_terms::{Counted, SegmentTerms, check_number};
 use super::vocabulary::WordRows;
 use super::{DocSelection, SegmentShape, TermVectorChunk, Traversal, TraversalTask, Vocabulary, choose_task_traversal};
-use crate::error::Result;
-use crate::ids::DocId;
-use crate::interrupt::Canceller;
-use crate::segment::dag::RuleTexts;
-use crate::segment::{Corpus, Segment};
 
 /// Number of rows after which a chunk ends; the current document is completed.
 const CHUNK_ROWS: usize = 8192;

@@ -21,11 +21,11 @@ use std::slice::Iter;
 
 use rayon::prelude::*;
 
-use super::Grammar;
-use super::pair_join::for_each_count;
-use super::repeats::Repeats;
-use super::schedule::BARRIER;
 use crate::error::Result;
+
+use super::Grammar;
+use super::pair_join::{BARRIER, for_each_count};
+use super::repeats::Repeats;
 
 /// Result of the rounds. Element ids are terminals, then segment rules, pair rules, repeats.
 pub(super) struct Draft {

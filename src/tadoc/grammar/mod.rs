@@ -30,7 +30,6 @@ mod cleanup;
 mod pair_join;
 mod repeats;
 mod rounds;
-mod schedule;
 mod sequence;
 mod sequitur;
 

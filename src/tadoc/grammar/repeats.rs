@@ -45,10 +45,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Grammar;
-use super::pair_join::{PairId, SEEN_ONCE, ids_per_owner, pair};
-use super::schedule::BARRIER;
 use crate::error::{Error, Result};
+
+use super::Grammar;
+use super::pair_join::{BARRIER, PairId, SEEN_ONCE, ids_per_owner, pair};
 
 /// Least number of elements of a repeat.
 const LEAST_LEN: usize = 3;
@@ -480,8 +480,9 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::grammar::pair_join::BARRIER;
+
     use super::*;
-    use crate::grammar::schedule::BARRIER;
 
     /// Returns the ids of pairs that stand twice or more.
     fn ids_from(symbols: &[u32]) -> Vec<PairId> {

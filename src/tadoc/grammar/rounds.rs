@@ -57,13 +57,13 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::error::Result;
+
 use super::Grammar;
 use super::cleanup::{Draft, clean_up};
-use super::pair_join::{Pair, unpair};
+use super::pair_join::{BARRIER, CHUNK_LEN, Pair, Thresholds, has_second_pass, unpair};
 use super::repeats::{Dedup, Shared, replace_repeats, share_segments};
-use super::schedule::{BARRIER, CHUNK_LEN, Thresholds, has_second_pass};
 use super::sequence::Sequence;
-use crate::error::Result;
 
 /// Builds a grammar of `tokens`. The documents begin at `doc_offsets` (one more offset than
 /// documents), and the ids are below `num_terminals`. `dedup` says if repeated token ranges are shared before the rounds.
@@ -375,9 +375,9 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::grammar::pair_join::{BARRIER, pair};
+
     use super::*;
-    use crate::grammar::pair_join::pair;
-    use crate::grammar::schedule::BARRIER;
 
     #[test]
     fn samples_have_the_first_stretch_of_each_part() {

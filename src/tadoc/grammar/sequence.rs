@@ -35,8 +35,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, for_each_count, level, number_pairs, pair};
-use super::schedule::{BARRIER, CHUNK_LEN, Thresholds, are_joined, num_passes};
+use super::pair_join::{
+    Answer, BARRIER, CHUNK_LEN, Pair, PairId, SEEN_ONCE, Thresholds, are_joined, for_each_count, level, num_passes,
+    number_pairs, pair,
+};
 
 /// Cost of sorting one id, in ids that can be scanned in the same time.
 const SORT_COST: usize = 16;

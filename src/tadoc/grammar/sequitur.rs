@@ -15,10 +15,11 @@
 
 use std::collections::HashMap;
 
+use crate::error::Result;
+
 use super::Grammar;
 use super::cleanup::{Rules, emit};
-use super::schedule::BARRIER;
-use crate::error::Result;
+use super::pair_join::BARRIER;
 
 /// Bit that marks a guard. The other bits are the guard's rule.
 const GUARD: u32 = 1 << 31;

@@ -22,13 +22,14 @@ use crate::ids::DocId;
 use crate::read::extract;
 use crate::segment::Corpus;
 
+use crate::query::language::{Leaf, Place};
+use crate::query::text_hits::{Rule, Windows};
+
 use super::matching::occurrences::ItemStream;
-use super::matching::resolved::{PartStart, ResolvedQuery, doc_cut_after, part_start};
 use super::matching::sets::DocSet;
+use super::matching::{PartStart, ResolvedQuery, doc_cut_after, part_start};
 use super::text_hits::words;
 use super::{Hit, segment_item_counts};
-use crate::query::language::{Leaf, Place};
-use crate::query::windows::{Rule, Windows};
 
 /// Documents of a segment, shared by the streams that are restricted to them.
 type Filter<'a> = Option<&'a Arc<DocSet>>;

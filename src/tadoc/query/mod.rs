@@ -6,8 +6,8 @@
 //! search     documents that meet AND, OR, NOT; hits, counts by document, line and column of a hit
 //! hits       occurrences of each leaf, merged       rank   the best documents by BM25
 //! context    hits with their context, words near hits and how often
-//! leaf_lists documents with a leaf, kept for leaves that are asked for again
-//! leaf_words numbers of leaves from word lists and grammars, without opening segments
+//! leaves     documents with a leaf, kept for leaves that are asked for again, or counted from word lists and
+//!            grammars without opening segments
 //! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus, and its best part with hits marked
 //! grep       lines of text that match a regular expression
@@ -37,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `windows` (NEAR), `hits`, `search`, `leaf_lists`, `leaf_words`, `context`,
-//! `rank`, `batch`, `grep`, `text_hits`. Options of a search, hits, and hits counted by document are here.
+//! Reading order: `language`, `matching`, `text_hits` (also windows of NEAR), `hits`, `search`, `leaves`, `context`, `rank`, `batch`,
+//! `grep`. Options of a search, hits, and hits counted by document are here.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -50,19 +50,17 @@ mod context;
 mod grep;
 mod hits;
 mod language;
-mod leaf_lists;
-mod leaf_words;
+mod leaves;
 mod matching;
 mod rank;
 mod search;
 mod text_hits;
-mod windows;
 
-use crate::error::{Error, Result};
+use crate::error::{Canceller, Error, Result};
 use crate::ids::DocId;
-use crate::interrupt::Canceller;
 use crate::segment::Corpus;
-use matching::resolved::{ResolvedQuery, doc_cut_after};
+
+use matching::{ResolvedQuery, doc_cut_after};
 
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use context::{
@@ -74,8 +72,7 @@ pub use grep::{
     demands_across_lines, grep, grep_documents, grep_texts, has_line_ends, is_any_case_by_smart_case,
 };
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
-pub use leaf_lists::LeafLists;
-pub use leaf_words::{LeafCounts, LeafWords, leaf_list, leaf_segment};
+pub use leaves::{LeafCounts, LeafLists, LeafWords, leaf_list, leaf_segment};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, WordCondition, candidate_docs, candidate_documents, count_in_grammar,
     documents_for_demands, may_match, segments_for_query, segments_for_texts,

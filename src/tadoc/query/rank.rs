@@ -19,13 +19,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
+use crate::error::{Error, Interrupt, Result};
 use crate::segment::Corpus;
 
 use super::{DocumentCount, SearchOptions};
 use crate::query::language::{Expression, Query};
-use crate::query::leaf_lists::{LeafList, LeafLists, skip_to};
+use crate::query::leaves::{LeafList, LeafLists, skip_to};
 
 /// Parameters of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -26,16 +26,17 @@ use std::sync::Arc;
 
 use memchr::{memchr_iter, memrchr};
 
-use super::hits::{SegmentHits, listed};
-use super::language::query::Query;
-use super::matching::resolved::{ResolvedQuery, doc_cut_after};
-use super::matching::sets::DocSet;
-use super::{DocCounts, DocumentCount, Hit, SearchOptions, add_to, checked_sum, segment_item_counts};
 use crate::error::{Error, Result};
 use crate::ids::DocId;
 use crate::query::language::{Expression, Leaf};
 use crate::read::extract;
 use crate::segment::Corpus;
+
+use super::hits::{SegmentHits, listed};
+use super::language::query::Query;
+use super::matching::sets::DocSet;
+use super::matching::{ResolvedQuery, doc_cut_after};
+use super::{DocCounts, DocumentCount, Hit, SearchOptions, add_to, checked_sum, segment_item_counts};
 
 /// Number of hits of a batch.
 const BATCH_HITS: usize = 1 << 12;

@@ -43,8 +43,7 @@
 //!
 //! The algorithms of Snowball, as the crate `frostem` has them.
 
-mod accents;
-mod synonyms;
+mod tables;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -57,7 +56,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use crate::error::{Error, Result};
 use crate::text::unspaced::is_invisible;
 
-pub use synonyms::Synonyms;
+pub use tables::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
 const MAX_STEMMED_BYTES: usize = 256;
@@ -152,31 +151,31 @@ impl Fold {
             if self.accents {
                 // Before, because underscores may stand behind a mark that nobody sees; behind, because letters have
                 // apostrophes in their base.
-                text = then(then(usual_word(word), accents::base), usual_word);
+                text = then(then(usual_word(word), tables::base), usual_word);
             }
             return if self.case { then(text, lower) } else { text };
         };
         if self.accents {
-            text = then(usual_word(word), accents::composed);
+            text = then(usual_word(word), tables::composed);
         }
         text = then(text, lower);
         if text.len() <= MAX_STEMMED_BYTES {
             text = then(text, |text| language.stem(text));
         }
-        if self.accents { then(text, accents::base) } else { text }
+        if self.accents { then(text, tables::base) } else { text }
     }
 
     /// Returns the folded form of one character of a word, without the stem: none for a mark that
     /// is dropped. An underscore stays.
     pub(crate) fn character(&self, character: char) -> String {
-        let text = if self.accents { accents::base_letters(&character.to_string()) } else { character.to_string() };
+        let text = if self.accents { tables::base_letters(&character.to_string()) } else { character.to_string() };
         let text = if self.case { text.to_lowercase() } else { text };
         usual_letters(&text)
     }
 
     /// Returns `word` without the underscores around it, or as it is if nothing else is in it.
     pub(crate) fn bare(word: &str) -> &str {
-        accents::without_underscores(word)
+        tables::without_underscores(word)
     }
 
     /// Returns a part of a word in the usual spelling: composed, with the usual apostrophe, without marks that nobody
@@ -200,11 +199,11 @@ fn then<'w>(text: Cow<'w, str>, step: impl for<'t> Fn(&'t str) -> Cow<'t, str>) 
 /// Returns `text` in lower case and in the usual spelling, without the underscores around it.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(accents::without_underscores(text));
+        return Cow::Borrowed(tables::without_underscores(text));
     }
     // The usual spelling comes first, too, because underscores may stand behind a mark that nobody sees.
     let seen = usual_word(text);
-    let bare = accents::without_underscores(&seen);
+    let bare = tables::without_underscores(&seen);
     then(Cow::Owned(bare.to_lowercase()), usual_word)
 }
 
@@ -533,7 +532,7 @@ mod tests {
 
     /// Folds without any fast way.
     fn plainly(fold: &Fold, word: &str) -> String {
-        let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
+        let base = |text: &str| if fold.accents { tables::plainly(text) } else { text.to_owned() };
         let usual = |text: &str| usual_word(text).into_owned();
         let lower = |text: &str| usual(&Fold::bare(&usual(text)).to_lowercase());
         match fold.stem {
@@ -543,7 +542,7 @@ mod tests {
             None => word.to_owned(),
             Some(language) => {
                 let spelled = usual(word);
-                let spelled = if fold.accents { accents::composed(&spelled) } else { word.into() };
+                let spelled = if fold.accents { tables::composed(&spelled) } else { word.into() };
                 base(&language.stem(&lower(&spelled)))
             }
         }

@@ -36,9 +36,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::error::Result;
+use crate::error::{Interrupt, Result};
 use crate::ids::{DocId, RuleId};
-use crate::interrupt::Interrupt;
 use crate::segment::{Corpus, Segment};
 
 /// Greatest number of bytes of a line that are looked at.

@@ -61,8 +61,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
+use crate::error::{Error, Interrupt, Result};
 
 /// Number of the token [`PLACEHOLDER`].
 const ANY: u32 = 0;

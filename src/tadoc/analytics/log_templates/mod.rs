@@ -36,8 +36,7 @@ use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::Corpus;
 
 use super::DocSelection;

@@ -28,8 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{Hashing, behind, mixed};
 use crate::analytics::task_limits::{CorpusParts, sort_checked};
-use crate::error::Result;
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Result};
 use crate::segment::Corpus;
 use crate::text::Fold;
 

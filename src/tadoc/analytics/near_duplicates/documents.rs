@@ -51,8 +51,7 @@ use rustc_hash::FxHashMap;
 use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{Hashing, behind, mixed};
 use crate::analytics::task_limits::{CorpusParts, WORDS_PER_BYTE, doc_words, sort_checked};
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::{Corpus, Segment};
 use crate::text::Fold;
 

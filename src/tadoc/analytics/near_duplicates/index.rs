@@ -13,14 +13,14 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::SLACK;
-use super::documents::{DocCounts, DocReader, Documents, PartText, Task};
 use crate::analytics::rolling_hash::HashClass;
 use crate::analytics::sequences::entries::{Entry, sorted_buckets};
 use crate::analytics::task_limits::CorpusParts;
-use crate::error::Result;
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Result};
 use crate::segment::Corpus;
+
+use super::SLACK;
+use super::documents::{DocCounts, DocReader, Documents, PartText, Task};
 
 /// Bytes of memory for each entry: 16, and the reserve of vectors.
 const ENTRY_BYTES: u64 = 32;

@@ -33,11 +33,19 @@
 //! O(rows) to pack, O(rows * log machines + words * log words) to merge. A place that merges a parcel holds its
 //! chunks and words. Ours; a merge of sorted runs.
 
-mod merging;
-mod packing;
+#[cfg(test)]
+mod tests;
 
-pub use merging::{MergedParcels, MergedRows, NamedChunk};
-pub use packing::{Packed, ParcelPacker};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::analytics::{Vocabulary, too_many_occurrences};
+use crate::error::{Error, Result};
+use crate::format::cursor::{Cursor, Origin, push_varint};
 
 /// Bytes of a chunk, after which another one begins.
 const CHUNK_BYTES: usize = 1 << 10;
@@ -50,5 +58,569 @@ const LISTS: u8 = 2;
 /// Half of a head that says that more follows.
 const MORE: u64 = 15;
 
-#[cfg(test)]
-mod tests;
+/// Fewest words that a parallel task assigns to parcels.
+const TASK_WORDS: usize = 1 << 12;
+
+/// A chunk of a parcel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// Parcel, counted from 0.
+    pub parcel: u32,
+    /// Bytes for [`MergedParcels`](MergedParcels).
+    pub bytes: Vec<u8>,
+}
+
+/// Writer of the rows of one machine to parcels. See the module's description.
+#[derive(Debug)]
+pub struct ParcelPacker {
+    vocabulary: Arc<Vocabulary>,
+    num_parcels: usize,
+    /// Parcel of the rows that begin with a word.
+    parcels: Vec<u32>,
+    /// Words that the rows of each parcel use, one bit for each.
+    used: Vec<Vec<AtomicU64>>,
+}
+
+impl ParcelPacker {
+    /// Builds a writer of rows of words of `vocabulary` to `num_parcels` parcels, at least 1. It takes 4 bytes
+    /// for each word, and a bit for each word and parcel.
+    pub fn new(vocabulary: Arc<Vocabulary>, num_parcels: u32) -> Self {
+        let num_parcels = num_parcels.max(1);
+        let words = (0..vocabulary.len()).into_par_iter().with_min_len(TASK_WORDS);
+        let parcels = words.map(|word| parcel_of(vocabulary.word(word), num_parcels)).collect();
+        let bits = || (0..vocabulary.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let used = (0..num_parcels).map(|_| bits()).collect();
+        Self { vocabulary, num_parcels: num_parcels as usize, parcels, used }
+    }
+
+    /// Returns the memory of a writer in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        4 * self.parcels.len() + self.num_parcels * self.vocabulary.len() / 8
+    }
+
+    /// Packs rows of words and counts. Rows ascend by their words, which are rows of the vocabulary. Several
+    /// threads may call it with different rows.
+    ///
+    /// # Panics
+    /// Panics if a row has no word or one that the vocabulary lacks, or if two rows are equal.
+    pub fn pack<W: Iterator<Item = u32>>(&self, rows: impl Iterator<Item = (W, u64)>) -> Vec<Packed> {
+        let mut writers = self.writers(COUNTS);
+        let mut done = Vec::new();
+        let mut words = Vec::new();
+        for (row, count) in rows {
+            words.clear();
+            words.extend(row);
+            let parcel = self.note(&words);
+            writers[parcel].push(&words, count);
+            writers[parcel].close_if(CHUNK_BYTES, &mut done);
+        }
+        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
+        done
+    }
+
+    /// Packs rows of one word and the ascending ids of its documents.
+    ///
+    /// # Panics
+    /// Panics if the vocabulary lacks a word.
+    pub fn pack_lists<I: ExactSizeIterator<Item = u64>>(&self, rows: impl Iterator<Item = (u32, I)>) -> Vec<Packed> {
+        let mut writers = self.writers(LISTS);
+        let mut done = Vec::new();
+        for (word, ids) in rows {
+            let parcel = self.note(&[word]);
+            writers[parcel].push(&[word], ids.len() as u64);
+            writers[parcel].push_ids(ids);
+            writers[parcel].close_if(CHUNK_BYTES, &mut done);
+        }
+        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
+        done
+    }
+
+    /// Returns the words that packed rows use, chunk by chunk. It is called once, after all rows.
+    pub fn words(&self) -> impl Iterator<Item = Packed> + '_ {
+        (0..self.num_parcels).flat_map(|parcel| self.words_of(parcel))
+    }
+
+    fn writers(&self, kind: u8) -> Vec<Writer> {
+        let writer = |parcel| Writer { kind, parcel, bytes: Vec::new(), last: Vec::new() };
+        (0..self.num_parcels as u32).map(writer).collect()
+    }
+
+    /// Notes that a row uses `words`, and returns its parcel.
+    fn note(&self, words: &[u32]) -> usize {
+        let parcel = self.parcels[words[0] as usize] as usize;
+        for &word in words {
+            let (place, bit) = (&self.used[parcel][word as usize / 64], 1u64 << (word % 64));
+            // Most words are noted already, and reading does not disturb other threads.
+            if place.load(Ordering::Relaxed) & bit == 0 {
+                place.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        parcel
+    }
+
+    fn words_of(&self, parcel: usize) -> Vec<Packed> {
+        let mut done = Vec::new();
+        let mut bytes = Vec::new();
+        let mut next = 0;
+        for (block, bits) in self.used[parcel].iter().enumerate() {
+            let mut bits = bits.load(Ordering::Relaxed);
+            while bits != 0 {
+                let word = 64 * block + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if bytes.is_empty() {
+                    bytes.push(WORDS);
+                    next = 0;
+                }
+                let text = self.vocabulary.word(word);
+                push_varint(&mut bytes, (word - next) as u64);
+                push_varint(&mut bytes, text.len() as u64);
+                bytes.extend_from_slice(text.as_bytes());
+                next = word + 1;
+                if bytes.len() >= CHUNK_BYTES {
+                    done.push(Packed { parcel: parcel as u32, bytes: std::mem::take(&mut bytes) });
+                }
+            }
+        }
+        if !bytes.is_empty() {
+            done.push(Packed { parcel: parcel as u32, bytes });
+        }
+        done
+    }
+}
+
+/// Returns the parcel of the rows that begin with `word`. It is the same on all machines with one build.
+fn parcel_of(word: &str, num_parcels: u32) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(word.as_bytes());
+    (hasher.finish() % u64::from(num_parcels)) as u32
+}
+
+/// Writer of the chunks of one parcel.
+struct Writer {
+    kind: u8,
+    parcel: u32,
+    bytes: Vec<u8>,
+    /// Words of the last row of the chunk.
+    last: Vec<u32>,
+}
+
+impl Writer {
+    fn push(&mut self, words: &[u32], count: u64) {
+        let is_first = self.bytes.is_empty();
+        let num_shared = if is_first {
+            self.bytes.push(self.kind);
+            0
+        } else {
+            let equal = words.iter().zip(&self.last).take_while(|(word, last)| word == last);
+            equal.count()
+        };
+        let shared = num_shared as u64;
+        self.bytes.push((shared.min(MORE) | count.min(MORE) << 4) as u8);
+        if shared >= MORE {
+            push_varint(&mut self.bytes, shared - MORE);
+        }
+        let before = if is_first { 0 } else { self.last[num_shared] + 1 };
+        push_varint(&mut self.bytes, u64::from(words[num_shared] - before));
+        for &word in &words[num_shared + 1..] {
+            push_varint(&mut self.bytes, word.into());
+        }
+        if count >= MORE {
+            push_varint(&mut self.bytes, count - MORE);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(words);
+    }
+
+    fn push_ids(&mut self, ids: impl Iterator<Item = u64>) {
+        let mut before = 0;
+        for id in ids {
+            push_varint(&mut self.bytes, id - before);
+            before = id;
+        }
+    }
+
+    /// Moves the chunk to `done` if it has `least_bytes`.
+    fn close_if(&mut self, least_bytes: usize, done: &mut Vec<Packed>) {
+        if self.bytes.len() >= least_bytes {
+            done.push(Packed { parcel: self.parcel, bytes: std::mem::take(&mut self.bytes) });
+        }
+    }
+}
+
+/// Words of a row that are compared as one number.
+const WORDS_OF_KEY: usize = 4;
+/// Ids of documents after which no more rows are returned at once.
+const MAX_IDS: usize = 1 << 21;
+
+/// The rows of parcels of several machines, merged while they are read. See the module's description.
+#[derive(Debug)]
+pub struct MergedParcels<'a> {
+    num_words: usize,
+    words: Vec<&'a str>,
+    sources: Vec<Source<'a>>,
+    /// Sources with a row, as a heap: none comes before the one at half of its place.
+    heap: Vec<usize>,
+}
+
+/// Merged rows, ascending by their words.
+#[derive(Debug, Default)]
+pub struct MergedRows {
+    num_words: usize,
+    /// Words by row and position, as places in [`MergedParcels::words`].
+    pub words: Vec<u32>,
+    /// Sum of the counts of each row.
+    pub counts: Vec<u64>,
+    /// Ascending ids of the documents of each row, if the parcels have lists.
+    ids: Vec<u64>,
+    /// End of the ids of each row.
+    ends: Vec<usize>,
+}
+
+impl MergedRows {
+    /// Returns the words of `row`, as places in [`MergedParcels::words`].
+    ///
+    /// # Panics
+    /// Panics if there is no such row.
+    pub fn words_of(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.words[row * self.num_words..(row + 1) * self.num_words].iter().copied()
+    }
+
+    /// Returns the ids of the documents of `row`, ascending; none if the parcels have no lists.
+    ///
+    /// # Panics
+    /// Panics if there is no such row.
+    pub fn ids_of(&self, row: usize) -> &[u64] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.ids[start..self.ends[row]]
+    }
+}
+
+/// The name of a parcel and of the machine that packed it.
+type ParcelName = (i64, i64);
+/// A chunk, and the name of its parcel.
+pub type NamedChunk<'a> = (ParcelName, &'a [u8]);
+
+impl<'a> MergedParcels<'a> {
+    /// Reads the words of `chunks`. Rows have `num_words` words. Rows of several parcels ascend together.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if a chunk is none of such rows. The error may come later, with a row.
+    pub fn new(num_words: usize, chunks: Vec<NamedChunk<'a>>) -> Result<Self> {
+        let mut machines: BTreeMap<ParcelName, [Vec<&[u8]>; 2]> = BTreeMap::new();
+        for (name, chunk) in chunks {
+            let [of_words, of_rows] = machines.entry(name).or_default();
+            match chunk.first() {
+                Some(&WORDS) => of_words.push(chunk),
+                Some(&COUNTS | &LISTS) => of_rows.push(chunk),
+                other => return Err(fault(0, format!("expected rows or words, got {other:?}"))),
+            }
+        }
+        let mut texts = Vec::new();
+        for (source, [of_words, _]) in machines.values().enumerate() {
+            read_words(source as u32, of_words, &mut texts)?;
+        }
+        let (words, numbers) = merged_words(texts, machines.len())?;
+        let sources = machines.into_values().zip(numbers);
+        let sources = sources.map(|([_, chunks], numbers)| Source::new(num_words, chunks, numbers));
+        let sources = sources.collect::<Result<Vec<_>>>()?;
+        let mut merged = Self { num_words, words, sources, heap: Vec::new() };
+        for source in 0..merged.sources.len() {
+            if merged.sources[source].advance()? {
+                merged.heap.push(source);
+            }
+        }
+        for place in (0..merged.heap.len()).rev() {
+            merged.sift_down(place);
+        }
+        Ok(merged)
+    }
+
+    /// Returns the words of all rows, ascending in byte order.
+    pub fn words(&self) -> &[&'a str] {
+        &self.words
+    }
+
+    /// Returns the memory of the words and their numbers in bytes, without the chunks.
+    pub fn memory_bytes(&self) -> usize {
+        let numbers = self.sources.iter().map(|source| 4 * source.numbers.len()).sum::<usize>();
+        numbers + size_of_val(self.words.as_slice())
+    }
+
+    /// Returns the next rows whose sum is `least_count` or more: about `num_rows`, and none at the end only.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if a chunk is none of rows that ascend, and [`Error::Capacity`] if a sum needs more than
+    /// 64 bits.
+    pub fn next_rows(&mut self, num_rows: usize, least_count: u64) -> Result<MergedRows> {
+        let mut rows = MergedRows { num_words: self.num_words, ..MergedRows::default() };
+        rows.words.reserve(num_rows.min(1 << 16).saturating_mul(self.num_words.min(16)));
+        let of_key = self.num_words.min(WORDS_OF_KEY);
+        while rows.counts.len() < num_rows.max(1) && rows.ids.len() < MAX_IDS {
+            let Some(&first) = self.heap.first() else { break };
+            let key = self.sources[first].key;
+            rows.words.extend((0..of_key).map(|at| (key >> (32 * (of_key - 1 - at))) as u32));
+            let rest = rows.words.len();
+            rows.words.extend_from_slice(&self.sources[first].rest);
+            let start = rows.ids.len();
+            let sum = self.sum_of(key, &rows.words[rest..], &mut rows.ids)?;
+            if sum < least_count {
+                rows.words.truncate(rest - of_key);
+                rows.ids.truncate(start);
+                continue;
+            }
+            rows.ids[start..].sort_unstable();
+            rows.counts.push(sum);
+            rows.ends.push(rows.ids.len());
+        }
+        Ok(rows)
+    }
+
+    /// Passes the row with these words in all sources. Returns the sum of its counts, and appends its ids.
+    fn sum_of(&mut self, key: u128, rest: &[u32], ids: &mut Vec<u64>) -> Result<u64> {
+        let mut sum = 0u64;
+        while let Some(&first) = self.heap.first() {
+            let source = &mut self.sources[first];
+            if source.key != key || !rest.is_empty() && source.rest != rest {
+                break;
+            }
+            sum = sum.checked_add(source.count).ok_or_else(too_many_occurrences)?;
+            ids.append(&mut source.ids);
+            if !source.advance()? {
+                self.heap.swap_remove(0);
+            }
+            self.sift_down(0);
+        }
+        Ok(sum)
+    }
+
+    /// Moves the source at `place` of the heap behind those that come before it.
+    fn sift_down(&mut self, mut place: usize) {
+        loop {
+            let mut least = place;
+            for child in [2 * place + 1, 2 * place + 2] {
+                if child < self.heap.len() && self.is_before(child, least) {
+                    least = child;
+                }
+            }
+            if least == place {
+                return;
+            }
+            self.heap.swap(place, least);
+            place = least;
+        }
+    }
+
+    /// Returns true if the row at place `one` of the heap comes before that at `other`.
+    #[inline]
+    fn is_before(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.sources[self.heap[one]], &self.sources[self.heap[other]]);
+        one.key < other.key || one.key == other.key && one.rest < other.rest
+    }
+}
+
+/// Rows of one parcel of one machine.
+#[derive(Debug)]
+struct Source<'a> {
+    /// Merged number of each word, plus 1; 0 if the machine has no such word.
+    numbers: Vec<u32>,
+    /// Chunks of rows that are not read yet, the next one last.
+    chunks: Vec<&'a [u8]>,
+    rows: Cursor<'a>,
+    has_lists: bool,
+    /// True until a row of the chunk is read.
+    is_first: bool,
+    /// True once a row of any chunk is read.
+    has_read: bool,
+    /// Last row in the numbers of the machine.
+    last: Vec<u32>,
+    /// First words of the last row in merged numbers, and the others.
+    key: u128,
+    rest: Vec<u32>,
+    count: u64,
+    ids: Vec<u64>,
+}
+
+impl<'a> Source<'a> {
+    fn new(num_words: usize, mut chunks: Vec<&'a [u8]>, numbers: Vec<u32>) -> Result<Self> {
+        // Chunks mostly come in order, and a stable sort is fast then.
+        let mut firsts = Vec::with_capacity(chunks.len());
+        for chunk in chunks.drain(..) {
+            firsts.push((first_row(chunk, num_words)?, chunk));
+        }
+        firsts.sort_by(|one, other| other.0.cmp(&one.0));
+        Ok(Self {
+            numbers,
+            chunks: firsts.into_iter().map(|(_, chunk)| chunk).collect(),
+            rows: Cursor::new(ORIGIN, &[]),
+            has_lists: false,
+            is_first: true,
+            has_read: false,
+            last: vec![0; num_words],
+            key: 0,
+            rest: vec![0; num_words.saturating_sub(WORDS_OF_KEY)],
+            count: 0,
+            ids: Vec::new(),
+        })
+    }
+
+    /// Reads the next row. Returns false if there is none.
+    fn advance(&mut self) -> Result<bool> {
+        if self.rows.remaining() == 0 {
+            let Some(chunk) = self.chunks.pop() else { return Ok(false) };
+            self.rows = Cursor::new(ORIGIN, chunk);
+            self.has_lists = self.rows.u8()? == LISTS;
+            self.is_first = true;
+        }
+        self.count = read_row(&mut self.rows, self.is_first, &mut self.last)?;
+        self.is_first = false;
+        if self.has_lists {
+            self.read_ids()?;
+        }
+        let of_key = self.last.len().min(WORDS_OF_KEY);
+        let mut key = 0u128;
+        for at in 0..of_key {
+            key = key << 32 | u128::from(self.number(at)?);
+        }
+        // Rows that do not ascend would be merged wrongly.
+        let mut is_ascending = key > self.key;
+        let mut is_equal = key == self.key;
+        self.key = key;
+        for at in of_key..self.last.len() {
+            let number = self.number(at)?;
+            let before = std::mem::replace(&mut self.rest[at - of_key], number);
+            is_ascending |= is_equal && number > before;
+            is_equal &= number == before;
+        }
+        if self.has_read && !is_ascending {
+            return Err(self.rows.fault("expected rows that ascend"));
+        }
+        self.has_read = true;
+        Ok(true)
+    }
+
+    /// Returns the merged number of the word at `place` of the last row.
+    #[inline]
+    fn number(&self, place: usize) -> Result<u32> {
+        let word = self.last[place];
+        match self.numbers.get(word as usize) {
+            Some(&number @ 1..) => Ok(number - 1),
+            _ => Err(self.rows.fault(format!("expected the text of word {word}"))),
+        }
+    }
+
+    fn read_ids(&mut self) -> Result<()> {
+        self.ids.clear();
+        let mut id = 0u64;
+        for _ in 0..self.count {
+            let next = id.checked_add(self.rows.varint()?);
+            id = next.ok_or_else(|| self.rows.fault("expected ids of 64 bits"))?;
+            self.ids.push(id);
+        }
+        Ok(())
+    }
+}
+
+const ORIGIN: Origin<'static> = Origin { file: "rows of a machine", section: "parcel", offset: 0 };
+
+fn fault(at: usize, reason: impl Into<String>) -> Error {
+    ORIGIN.fault(at, reason)
+}
+
+/// Reads a row over the one before it, `last`, and returns its count.
+#[inline]
+fn read_row(rows: &mut Cursor<'_>, is_first: bool, last: &mut [u32]) -> Result<u64> {
+    let head = u64::from(rows.u8()?);
+    let (mut shared, mut count) = (head & MORE, head >> 4);
+    if shared == MORE {
+        shared = shared.saturating_add(rows.varint()?);
+    }
+    let num_shared = usize::try_from(shared).unwrap_or(usize::MAX);
+    if num_shared >= last.len() || is_first && num_shared > 0 {
+        return Err(rows.fault(format!("expected fewer than {shared} words in common")));
+    }
+    let before = if is_first { 0 } else { u64::from(last[num_shared]) + 1 };
+    let first = before.saturating_add(rows.varint()?);
+    last[num_shared] = word_number(rows, first)?;
+    for word in &mut last[num_shared + 1..] {
+        let number = rows.varint()?;
+        *word = word_number(rows, number)?;
+    }
+    if count == MORE {
+        let more = rows.varint()?;
+        count = count.checked_add(more).ok_or_else(|| rows.fault("expected a count of 64 bits"))?;
+    }
+    Ok(count)
+}
+
+fn word_number(rows: &Cursor<'_>, number: u64) -> Result<u32> {
+    u32::try_from(number).map_err(|_| rows.fault(format!("expected the number of a word, got {number}")))
+}
+
+/// Returns the first row of a chunk.
+fn first_row(chunk: &[u8], num_words: usize) -> Result<Vec<u32>> {
+    let mut rows = Cursor::new(ORIGIN, chunk);
+    rows.u8()?;
+    let mut row = vec![0; num_words];
+    read_row(&mut rows, true, &mut row)?;
+    Ok(row)
+}
+
+/// A word of a machine. Words are compared by their first bytes, then by their text.
+struct Text<'a> {
+    leading: u64,
+    text: &'a str,
+    source: u32,
+    number: u32,
+}
+
+/// Appends the words in `chunks` to `texts`.
+fn read_words<'a>(source: u32, chunks: &[&'a [u8]], texts: &mut Vec<Text<'a>>) -> Result<()> {
+    for chunk in chunks {
+        let mut words = Cursor::new(ORIGIN, chunk);
+        words.u8()?;
+        let mut next = 0u64;
+        while words.remaining() > 0 {
+            let number = next.saturating_add(words.varint()?);
+            let number = word_number(&words, number)?;
+            next = u64::from(number) + 1;
+            let len = words.varint()?;
+            let bytes = words.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+            let text = std::str::from_utf8(bytes);
+            let text = text.map_err(|_| words.fault("expected a word in UTF-8"))?;
+            texts.push(Text { leading: leading(bytes), text, source, number });
+        }
+    }
+    Ok(())
+}
+
+/// Merges the words of all machines. Returns them, and the merged number of each word of each machine, plus 1.
+fn merged_words(mut texts: Vec<Text<'_>>, num_sources: usize) -> Result<(Vec<&str>, Vec<Vec<u32>>)> {
+    // The words of each machine ascend: a stable sort merges them.
+    texts.sort_by(|one, other| one.leading.cmp(&other.leading).then_with(|| one.text.cmp(other.text)));
+    let mut lens = vec![0usize; num_sources];
+    for text in &texts {
+        let len = &mut lens[text.source as usize];
+        *len = (*len).max(text.number as usize + 1);
+    }
+    // Zeros take no memory until they are written.
+    let mut numbers: Vec<Vec<u32>> = lens.into_iter().map(|len| vec![0; len]).collect();
+    let mut words: Vec<&str> = Vec::new();
+    for Text { text, source, number, .. } in texts {
+        if words.last() != Some(&text) {
+            words.push(text);
+        }
+        numbers[source as usize][number as usize] = words.len() as u32;
+    }
+    match u32::try_from(words.len()) {
+        Ok(_) => Ok((words, numbers)),
+        Err(_) => Err(fault(0, format!("expected fewer than 2^32 words, got {}", words.len()))),
+    }
+}
+
+/// Returns the first 8 bytes as a number with the order of the bytes.
+fn leading(bytes: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let len = bytes.len().min(8);
+    first[..len].copy_from_slice(&bytes[..len]);
+    u64::from_be_bytes(first)
+}

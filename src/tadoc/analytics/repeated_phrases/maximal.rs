@@ -56,8 +56,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::analytics::task_limits::sort_checked;
-use crate::error::Result;
-use crate::interrupt::{Canceller, Interrupt};
+use crate::error::{Canceller, Interrupt, Result};
 
 use super::{BORDER, NONE};
 

@@ -55,8 +55,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::Corpus;
 
 use super::doc_terms::WordWalk;

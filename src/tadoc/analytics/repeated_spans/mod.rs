@@ -54,12 +54,12 @@ mod runs;
 use std::borrow::Borrow;
 use std::ops::Range;
 
-use super::task_limits::{CorpusParts, OnePart, WORDS_PER_BYTE, sort_checked};
 use crate::analytics::doc_terms::WordWalk;
 use crate::analytics::rolling_hash::{HashClass, Hashing};
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::Corpus;
+
+use super::task_limits::{CorpusParts, OnePart, WORDS_PER_BYTE, sort_checked};
 use places::{AnchorFilter, FirstPlaces, Full, PartAt, Places, Window, Windows};
 use runs::{BYTES_PER_RUN, Comparison, Row, Run, Runs, rows_of};
 

@@ -32,8 +32,7 @@
 use std::ops::Range;
 
 use crate::analytics::task_limits::sort_checked;
-use crate::error::Result;
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Result};
 
 use super::places::{PartAt, Places, Word};
 

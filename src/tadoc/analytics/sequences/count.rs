@@ -28,8 +28,7 @@ use rayon::prelude::*;
 use crate::analytics::TraversalTask::SequenceCount;
 use crate::analytics::vocabulary::{SegmentRows, WordRows};
 use crate::analytics::{TaskLimits, Traversal, Vocabulary, WordCounts};
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
 use crate::segment::Corpus;
 
 use super::edges::{Limit, chosen};

@@ -21,15 +21,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::Sink;
-use super::key::Packing;
-use super::short::ShortEdges;
 use crate::analytics::traversal::{TraversalTask, cheapest_first};
 use crate::analytics::{SegmentShape, TaskLimits, Traversal, Vocabulary};
-use crate::error::{Error, Result};
+use crate::error::{Canceller, Error, Interrupt, Result};
 use crate::ids::RuleId;
-use crate::interrupt::{Canceller, Interrupt};
 use crate::segment::{Dag, Segment};
+
+use super::Sink;
+use super::key::{Packing, ShortEdges};
 
 /// Rules of a segment as a walk sees them. Words are rows of a vocabulary.
 #[derive(Debug)]

@@ -29,8 +29,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::analytics::task_limits::{CHECK_LEN, sort_checked};
-use crate::error::Result;
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Result};
 
 use super::key::{Key, Keyed, Packing};
 

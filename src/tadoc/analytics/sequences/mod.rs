@@ -1,8 +1,8 @@
 //! Sequences of n words (n-grams): counted, by document, and as a ranked index; and their rows, for a
 //! corpus or by document. The rows of one document follow those of the document before.
 //!
-//! Reading order: `short` and `edges` (the windows that each rule contributes, and limits of memory and
-//! time), `key` and `windows` (windows as numbers), `walk` (over the rules or the text, several times if
+//! Reading order: `key` (windows as numbers, and those of two and three words), `edges` (the windows that each rule
+//! contributes, and limits of memory and time), `windows` (all windows as numbers), `walk` (over the rules or the text, several times if
 //! memory is short, and rows in parts), `entries` (sorting windows), and the tasks `count`, `by_document`
 //! and `ranked`.
 
@@ -12,7 +12,6 @@ pub(super) mod edges;
 pub(super) mod entries;
 pub(super) mod key;
 mod ranked;
-mod short;
 pub(super) mod walk;
 pub(super) mod windows;
 
@@ -20,11 +19,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::analytics::Vocabulary;
-use crate::error::{Error, Result};
-use crate::interrupt::Canceller;
+use crate::error::{Canceller, Error, Result};
+
 use entries::{Entry, for_each_sequence};
-use key::{Keep, Key, Packing};
-use short::Table;
+use key::{Keep, Key, Packing, Table};
 use windows::{NumberedWeights, give_back_room};
 
 pub use by_document::DocumentSequences;

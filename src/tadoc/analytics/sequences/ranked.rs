@@ -28,9 +28,8 @@ use rayon::prelude::*;
 
 use crate::analytics::vocabulary::WordRows;
 use crate::analytics::{DocSelection, TaskLimits, Traversal, Vocabulary};
-use crate::error::{Error, Result};
+use crate::error::{Canceller, Error, Result};
 use crate::ids::DocId;
-use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 use super::by_document::DocumentSequences;

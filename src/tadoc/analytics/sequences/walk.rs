@@ -42,19 +42,19 @@ use std::sync::mpsc::sync_channel;
 
 use rayon::prelude::*;
 
+use crate::analytics::doc_terms::WordWalk;
+use crate::analytics::vocabulary::WordRows;
+use crate::analytics::{Traversal, Vocabulary};
+use crate::error::{Canceller, Error, Result};
+use crate::ids::DocId;
+use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
+use crate::segment::{Corpus, Dag};
+
 use super::edges::{Edges, Limit, STEP_WORDS, StepLimit, too_many_windows};
 use super::entries::{Buckets, Entry, Sorting};
 use super::key::{Keep, Key, Keyed, Packing, Tally};
 use super::windows::{NumberedWeights, TextWindows, Weights};
 use super::{Counted, Sequences, Sink};
-use crate::analytics::doc_terms::WordWalk;
-use crate::analytics::vocabulary::WordRows;
-use crate::analytics::{Traversal, Vocabulary};
-use crate::error::{Error, Result};
-use crate::ids::DocId;
-use crate::interrupt::Canceller;
-use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
-use crate::segment::{Corpus, Dag};
 
 /// Number of positions of the grammar in a parallel task.
 const TASK_POSITIONS: usize = 1 << 15;

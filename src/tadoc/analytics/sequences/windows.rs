@@ -6,8 +6,7 @@
 use super::Sink;
 use super::edges::Edges;
 use super::entries::Entry;
-use super::key::{Keep, Key, Packing};
-use super::short::{Before, Table, append_windows};
+use super::key::{Before, Keep, Key, Packing, Table, append_windows};
 
 /// Windows as keys: the whole sequence and, in the lowest bits, the number of the weight.
 #[derive(Debug)]

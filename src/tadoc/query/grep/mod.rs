@@ -32,7 +32,6 @@
 //! are kept, and those after it were read. Lines are numbered by counting line ends between one
 //! that is found and the next, so each byte is read twice.
 
-mod line_automaton;
 mod line_counts;
 mod line_pattern;
 mod places;

@@ -45,9 +45,8 @@ use crate::segment::{Corpus, Segment};
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token, is_invisible};
 
 use super::match_paths::docs_with;
-use super::resolved::doc_cut_after;
 use super::sets::{AnyCaseFinder, DocSet, filtered, tokens_containing, tokens_containing_any_case};
-use super::{Question, Way};
+use super::{Question, Way, doc_cut_after};
 
 /// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;

@@ -32,11 +32,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::sets::{DocSet, RuleNumbers, RuleSet};
-use crate::error::{Error, Result};
+use crate::error::{Error, Interrupt, Result};
 use crate::ids::{DocId, RuleId};
-use crate::interrupt::Interrupt;
 use crate::segment::{Occurrence, Segment};
+
+use super::sets::{DocSet, RuleNumbers, RuleSet};
 
 /// Flag of the key of a match; keys without it are of rules. At the same place a match sorts after
 /// a rule: a match that begins inside that rule and ends after it begins after all that ends

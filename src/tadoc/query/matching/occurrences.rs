@@ -32,9 +32,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Canceller, Interrupt, Result};
 use crate::ids::{DocId, RuleId};
-use crate::interrupt::{Canceller, Interrupt};
 use crate::segment::{Dag, DocWords, EdgeWords, Measure, Occurrence, PrefixSums, Segment};
 
 use super::match_paths::{DocCounter, MatchPathsBuilder, PositionedMatch, Walk};

@@ -29,10 +29,9 @@ use std::ops::{ControlFlow, Range};
 
 use rustc_hash::FxHashMap;
 
-use crate::error::Result;
+use crate::error::{Interrupt, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
-use crate::interrupt::Interrupt;
 use crate::query::DocCounts;
 use crate::segment::{Len, Segment, WordList};
 

@@ -23,8 +23,7 @@ use crate::ids::{DocId, WordId};
 use crate::segment::DocumentLength;
 
 use super::lens::Len;
-use super::root_hints::RootHints;
-use super::{Dag, map_chunks};
+use super::{Dag, RootHints, map_chunks};
 
 /// Number of positions in a block. With 16 bytes of sums and 4 bytes for each position it fills a
 /// cache line.

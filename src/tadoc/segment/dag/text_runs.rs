@@ -26,8 +26,8 @@
 
 use crate::ids::RuleId;
 use crate::segment::Dag;
+use crate::segment::dag::RootHints;
 use crate::segment::dag::prefix::PrefixSums;
-use crate::segment::dag::root_hints::RootHints;
 
 /// Greatest length of a short text. Longer expansions consist of pieces.
 const MAX_TEXT_BYTES: u64 = 64;

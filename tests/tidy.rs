@@ -65,7 +65,6 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("read", &["error", "ids", "segment"]),
     ("query", &["error", "ids", "text", "grammar", "segment", "format", "read"]),
     ("analytics", &["error", "ids", "text", "grammar", "segment", "format"]),
-    ("corpus", &["error", "segment", "read", "query", "analytics"]),
     ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),
 ];
@@ -96,7 +95,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/python/device.rs",
     "src/python/host.rs",
     "src/gsst/decode.rs",
-    "src/tadoc/format/codecs/grammar/batches.rs",
+    "src/tadoc/format/codecs/grammar/decode.rs",
     "src/cuda/corpus/edits.rs",
     "src/cuda/corpus/index.rs",
     "src/cuda/corpus/launch.rs",
@@ -117,7 +116,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/run_kernels.rs",
     "src/cuda/scan_slot.rs",
     "src/datafusion/functions/sequence_texts.rs",
-    "src/cuda/session/columns.rs",
+    "src/cuda/session/work.rs",
     "tests/gpu_faults/breakage.rs",
 ];
 

@@ -25,8 +25,7 @@
 //! process should end without the driver's own clean-up ([`Opening::is_working`]), because that
 //! waits for the running call of the driver.
 
-mod columns;
-mod corpora;
+mod work;
 
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +40,7 @@ use crate::corpus::{CopyKey, CorpusCopies};
 use crate::device::{Device, has_driver, num_devices};
 use crate::error::{self, GpuError};
 use crate::gsst_scan::{GsstScanner, ScanOptions};
-use corpora::Homes;
+use work::Homes;
 
 /// Function that gets the first device when the devices are open.
 type AfterOpening = dyn Fn(&Device) + Send + Sync;

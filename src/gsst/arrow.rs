@@ -27,7 +27,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffe
 use arrow::datatypes::{BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow::error::ArrowError;
 
-use crate::error::{Error, Result, fault};
+use crate::{Error, Result, fault};
 
 use super::layout::Header;
 use crate::block::{Block, BlockOptions, DecodedRows, num_rows_that_fit, write_block_with};
@@ -304,8 +304,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::arrow::{BlockEncoder, TextType, decode_rows, decode_selected, mask_array, rows};
-    use crate::error::Error;
-    use crate::{Block, BlockOptions, CodeWidth, Pattern, write_block};
+    use crate::{Block, BlockOptions, CodeWidth, Error, Pattern, write_block};
 
     /// Returns the text of `rows` as an array of `text_type`.
     fn array_for(rows: &[Option<String>], text_type: TextType) -> ArrayRef {

@@ -15,13 +15,13 @@ use std::ops::Range;
 
 use crate::decode::{CodeRange, Decoder};
 use crate::encode::{EncodedRows, Parse, encode_rows};
-use crate::error::{Error, Result, fault};
 use crate::layout::{
     self, HEADER_BYTES, Header, MAX_BLOCK_ROWS, MAX_BLOCK_TEXT_BYTES, RowFrame, SPLIT_FIRST_TILE_BIT, SPLIT_LOG2,
     SPLIT_STARTS_WITH_LITERAL, Sections, seal,
 };
 use crate::symbol_table::{CodeWidth, SymbolTable};
 use crate::training::TrainingOptions;
+use crate::{Error, Result, fault};
 
 /// Rows of text as codes of one symbol table. `B` owns or borrows the bytes.
 ///

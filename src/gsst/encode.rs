@@ -18,7 +18,7 @@
 //! cursor (the slowest cursor finishes alone), 3 and 5 to 8 cursors, and a stored number of codes
 //! for every place of the text instead of every row (these stores alone fill the cache).
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 use super::matcher::{
     Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, NO_SYMBOL, OptimalParse, PrefixIndex, row_end_byte, word_at,

@@ -67,8 +67,8 @@
 use std::ops::Range;
 
 use crate::decode::{Decoder, LITERAL, Literals, Symbols};
-use crate::error::{Error, Result, SOURCE, fault};
 use crate::symbol_table::{self, CodeWidth, ESCAPE_CODE};
+use crate::{Error, Result, SOURCE, fault};
 
 /// Largest text of a block, in bytes. Text offsets of splits have 23 bits.
 pub const MAX_BLOCK_TEXT_BYTES: usize = 1 << 23;

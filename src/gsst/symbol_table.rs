@@ -37,7 +37,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// 8-bit code that announces a literal byte.
 pub const ESCAPE_CODE: u8 = 255;
@@ -202,7 +202,7 @@ impl SymbolTable {
 }
 
 fn fault(offset: usize, reason: impl Into<String>) -> Error {
-    crate::error::fault("symbol table", offset, reason)
+    crate::fault("symbol table", offset, reason)
 }
 
 /// Length of the longest symbol, in bytes.

@@ -11,9 +11,8 @@
 use proptest::prelude::*;
 
 use crate::decode::{CodeRange, Decoder};
-use crate::error::Error;
 use crate::matching::Way;
-use crate::{CodeWidth, Symbol, SymbolTable, *};
+use crate::{CodeWidth, Error, Symbol, SymbolTable, *};
 
 /// A random generator (splitmix64) whose sequence never changes, so that the test cases stay the
 /// same.

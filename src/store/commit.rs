@@ -31,16 +31,15 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::names::{CommitId, VERSIONS, version_name, version_number};
-use crate::part_file::WrittenPart;
-use crate::retry::{Attempts, retrying};
-use crate::storage::{Storage, StorageError};
-use crate::store::{LivingStore, StoreOptions};
-use crate::version::{Bookmark, CommitCounts, CommitKind, Part, Version, encode_manifest};
 use tadoc::edits::{Edit, EditBatch, encode_batch};
 use tadoc::error::{Error, Result};
 use tadoc::format::WRITER;
 use tadoc::text::TokenizerProfile;
+
+use crate::parts::WrittenPart;
+use crate::storage::{Attempts, CommitId, Storage, StorageError, VERSIONS, retrying, version_name, version_number};
+use crate::store::{LivingStore, StoreOptions};
+use crate::version::{Bookmark, CommitCounts, CommitKind, Part, Version, encode_manifest};
 
 /// A change of a corpus, made by a commit. The functions below create it.
 #[derive(Debug, Clone)]

@@ -41,39 +41,31 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Reading order: `names` (of commits and files), `version` (the value, and its bytes), `staging`,
-//! `storage` (the operations at a location), `local` and `object` (folders that survive power loss,
-//! and object stores), `retry` (also threads), `store` (the handle, the choice of the
-//! storage, and files without a commit), `part_file`, `commit` (a change, and the next version),
-//! `assemble` (a version as a corpus), `optimize` (parts built anew, and when that is due),
-//! `clean_up`, `known` (what a program keeps for its next run).
+//! Reading order: `staging`, `storage` (names of files, the operations at a location, retries and threads), `version`
+//! (the value, and its bytes), `local` and `object` (folders that survive power loss, and object stores), `store` (the
+//! handle, the choice of the storage, and files without a commit), `parts` (segment files, and a version as a corpus),
+//! `commit` (a change, and the next version), `optimize` (parts built anew, and when that is due), `clean_up` (files
+//! that go, and those that a program keeps for its next run).
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
-mod assemble;
 mod clean_up;
 mod commit;
-mod known;
 mod local;
-mod names;
 mod object;
 mod optimize;
-mod part_file;
-mod retry;
+mod parts;
 pub mod staging;
 mod storage;
 mod store;
 mod version;
 
 pub use crate::optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun, RECOMPRESS_RATIO};
-pub use crate::retry::RetryPolicy;
-pub use assemble::{assemble, assemble_documents};
 pub use clean_up::{CleanUp, RemovedFile};
 pub use commit::Change;
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
-pub use names::CommitId;
 pub use object::ObjectPrefix;
-pub use part_file::{PartWriter, WrittenPart};
-pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
+pub use parts::{PartWriter, WrittenPart, assemble, assemble_documents};
+pub use storage::{ByteStream, CommitId, Hold, RetryPolicy, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits, storage_at, storage_in};
 pub use version::{Bookmark, CommitCounts, CommitKind, Part, Version, decode_manifest, encode_manifest};

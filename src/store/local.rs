@@ -25,10 +25,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::names::{CommitId, SEGMENTS, UNFINISHED, VERSIONS, mark_name, marked_name};
-use super::storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
-use crate::retry::on_thread;
 use crate::staging::LockedFile;
+use crate::storage::{
+    ByteStream, CommitId, Hold, SEGMENTS, Storage, StorageError, StorageResult, StoredFile, UNFINISHED, VERSIONS,
+    mark_name, marked_name, on_thread,
+};
 
 /// File system calls of [`LocalFolder`]. Tests replace them by a disk that loses power.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {

@@ -25,10 +25,8 @@ use object_store::{
     Error, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UploadPart,
 };
 
-use super::local::too_large;
-use super::names::SEGMENTS;
-use super::storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
-use crate::retry::{RetryPolicy, retrying};
+use crate::local::too_large;
+use crate::storage::{ByteStream, RetryPolicy, SEGMENTS, Storage, StorageError, StorageResult, StoredFile, retrying};
 
 /// Length of a part of an upload, in bytes. Objects up to this size are put at once.
 const PART_BYTES: usize = 8 << 20;

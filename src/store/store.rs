@@ -38,15 +38,17 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use url::Url;
 
-use crate::local::LocalFolder;
-use crate::names::{CommitId, SEGMENTS, VERSIONS, version_name, version_number};
-use crate::object::ObjectPrefix;
-use crate::retry::{RetryPolicy, retrying};
-use crate::storage::{Hold, Storage, StorageError, StoredFile};
-use crate::version::{Part, Version, decode_manifest, decode_version};
 use tadoc::edits::{Edit, EditBatch, decode_batch};
 use tadoc::error::{Error, Result};
 use tadoc::text::TokenizerProfile;
+
+use crate::local::LocalFolder;
+use crate::object::ObjectPrefix;
+use crate::storage::{
+    CommitId, Hold, RetryPolicy, SEGMENTS, Storage, StorageError, StoredFile, VERSIONS, retrying, version_name,
+    version_number,
+};
+use crate::version::{Part, Version, decode_manifest, decode_version};
 
 /// Largest number of versions that are read at a time.
 const READS_AT_ONCE: usize = 16;
@@ -596,7 +598,7 @@ mod tests {
             assert_eq!((num_files(), version.num_doc_ids()), (1, 1));
             // A mark stays if its writer ends between its commit and the removal of the mark.
             let name = version.parts[0].file_name().unwrap();
-            std::fs::write(dir.path().join(crate::names::mark_name(&name)), "").unwrap();
+            std::fs::write(dir.path().join(crate::storage::mark_name(&name)), "").unwrap();
             commit(&open().await, &[]).await;
             assert_eq!(num_files(), 1);
             let latest = alive.latest().await.unwrap();

@@ -43,7 +43,7 @@ use tadoc::format::check_version;
 use tadoc::format::cursor::{Cursor, Origin, pack, push_varint};
 use tadoc::text::TokenizerProfile;
 
-use super::names::{CommitId, segment_name};
+use crate::storage::{CommitId, segment_name};
 
 /// Largest number of a version.
 const MAX_NUMBER: u64 = u64::MAX >> 1;

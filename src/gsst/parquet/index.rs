@@ -34,8 +34,8 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::arrow::TextType;
-use crate::error::{Error, Result};
 use crate::symbol_table::CodeWidth;
+use crate::{Error, Result};
 
 /// Key of the index in the footer.
 pub const INDEX_KEY: &str = "tadoc.gsst";

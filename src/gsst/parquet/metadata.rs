@@ -37,13 +37,14 @@ use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaD
 use parquet::file::reader::ChunkReader;
 use parquet::schema::types::SchemaDescriptor;
 
+use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
+use crate::{Error, Result};
+
 use super::guarded;
 use super::index::{
     GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, STORED_NAME_MARK, StoredBlock, TextStatistics,
     are_keys_left_over, fault, has_stored_name, has_stored_type, value_for,
 };
-use crate::error::{Error, Result};
-use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 
 /// Name of the Arrow extension type that marks GSST columns.
 pub const EXTENSION_NAME: &str = "tadoc.gsst";

@@ -85,22 +85,19 @@ use std::panic::AssertUnwindSafe;
 
 use parquet::errors::ParquetError;
 
-use crate::error::Result;
+use crate::Result;
 
-mod columns;
 pub mod device;
 mod index;
 mod metadata;
-mod predicate;
 mod read;
 mod write;
 
-pub use columns::{GsstColumns, NUM_FIRST_ROWS};
+pub use device::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use index::{BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics};
 pub use metadata::{ColumnTotals, EXTENSION_NAME, FooterSeal, GsstFooter, GsstMetadata, SEAL_KEY, is_gsst_file};
-pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use read::{GsstParquetReader, ReadOptions, RowGroupReader};
-pub use write::{GsstParquetOptions, GsstParquetWriter};
+pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter, NUM_FIRST_ROWS};
 
 #[cfg(test)]
 mod stored_tests;

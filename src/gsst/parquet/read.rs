@@ -22,13 +22,14 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::arrow::{decode_rows, decode_selected};
+use crate::block::Block;
+use crate::{Error, Result};
+
+use super::device::{CheckedChunks, CodePredicate, RowFilter, StretchMatches, checked_chunk, in_both};
 use super::guarded;
 use super::index::SOURCE;
 use super::metadata::{GsstFooter, chunk_range};
-use super::predicate::{CheckedChunks, CodePredicate, RowFilter, StretchMatches, checked_chunk, in_both};
-use crate::arrow::{decode_rows, decode_selected};
-use crate::block::Block;
-use crate::error::{Error, Result};
 
 /// Reader of a Parquet file, with or without GSST columns, from any source of byte ranges.
 pub struct GsstParquetReader<R> {

@@ -13,10 +13,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 
-use super::*;
 use crate::arrow::TextType;
-use crate::error::Error;
-use crate::{BlockOptions, CodeWidth, Pattern};
+use crate::{BlockOptions, CodeWidth, Error, Pattern};
+
+use super::*;
 
 const FIRST_VERSION: [(CodeWidth, &[u8]); 2] = [
     (CodeWidth::Eight, include_bytes!("golden/first_version_8_bits.parquet")),

@@ -13,10 +13,10 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-use super::*;
 use crate::arrow::{TextType, decode_selected};
-use crate::error::Error;
-use crate::{Block, BlockOptions, CodeWidth, Pattern};
+use crate::{Block, BlockOptions, CodeWidth, Error, Pattern};
+
+use super::*;
 
 /// A row: a number, from which a list is made too, and text for two columns.
 type Row = (i32, Option<String>, Option<String>);

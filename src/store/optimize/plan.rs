@@ -27,17 +27,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ColumnsOfPart, OptimizeOptions};
-use crate::assemble::assemble;
-use crate::part_file::{PartWriter, WrittenPart};
-use crate::retry::{on_computing_thread, retrying};
-use crate::store::{LivingStore, VersionEdits};
-use crate::version::{Part, Version};
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use tadoc::error::{Error, Result};
 use tadoc::format::{FileFooter, SegmentContents, SegmentMeta, read_columns};
 use tadoc::segment::{Corpus, Segment};
+
+use crate::parts::{PartWriter, WrittenPart, assemble};
+use crate::storage::{on_computing_thread, retrying};
+use crate::store::{LivingStore, VersionEdits};
+use crate::version::{Part, Version};
+
+use super::{ColumnsOfPart, OptimizeOptions};
 
 /// A run of consecutive parts of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -429,10 +430,12 @@ fn groups_for(footer: &FileFooter, corpus: &Corpus, first_id: u64) -> Option<Vec
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::names::CommitId;
-    use crate::version::{CommitCounts, CommitKind};
     use tadoc::text::TokenizerProfile;
+
+    use crate::storage::CommitId;
+    use crate::version::{CommitCounts, CommitKind};
+
+    use super::*;
 
     fn version(parts: Vec<Part>) -> Version {
         let id = CommitId::from_bytes([1; 16]);

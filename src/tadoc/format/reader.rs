@@ -333,8 +333,8 @@ fn word_counts(
     dictionary: &Dictionary,
     meta: &SegmentMeta,
 ) -> Result<Vec<u64>> {
-    check_codec(file, section, codecs::word_counts::CODEC)?;
-    codecs::word_counts::decode(section.origin(file), bytes, dictionary, meta)
+    check_codec(file, section, codecs::documents::COUNTS)?;
+    codecs::documents::decode_counts(section.origin(file), bytes, dictionary, meta)
 }
 
 /// Refuses `counts` that differ from those of the grammar, because results must not depend on the

@@ -199,7 +199,7 @@ impl EncodedSegment {
                     || codecs::dictionary::encode(dictionary, layout),
                     || {
                         rayon::join(
-                            || codecs::word_counts::encode(dictionary, &grammar.weights()),
+                            || codecs::documents::encode_counts(dictionary, &grammar.weights()),
                             || {
                                 let lengths = document_lengths(grammar, dictionary);
                                 (codecs::documents::encode_lengths(&lengths), codecs::documents::encode(paths, layout))
@@ -229,7 +229,7 @@ impl EncodedSegment {
         };
         let mut sections = vec![
             (SectionKind::Dictionary, dictionary_codec, dictionary_section),
-            (SectionKind::WordCounts, codecs::word_counts::CODEC, counts_section),
+            (SectionKind::WordCounts, codecs::documents::COUNTS, counts_section),
             (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
         ];

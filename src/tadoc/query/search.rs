@@ -32,11 +32,12 @@ use crate::query::language::{Expression, Leaf};
 use crate::read::extract;
 use crate::segment::Corpus;
 
-use super::hits::{SegmentHits, listed};
 use super::language::query::Query;
 use super::matching::sets::DocSet;
 use super::matching::{ResolvedQuery, doc_cut_after};
-use super::{DocCounts, DocumentCount, Hit, SearchOptions, add_to, checked_sum, segment_item_counts};
+use super::{
+    DocCounts, DocumentCount, Hit, SearchOptions, SegmentHits, add_to, checked_sum, listed, segment_item_counts,
+};
 
 /// Number of hits of a batch.
 const BATCH_HITS: usize = 1 << 12;

@@ -12,7 +12,6 @@ pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;
 pub(in crate::format) mod grammar_stream;
 pub(in crate::format) mod packed_grammar;
-pub(in crate::format) mod word_counts;
 pub(in crate::format) mod word_lists;
 
 use std::ops::Range;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::Result;
 use crate::format::codecs::push_group;
 use crate::format::cursor::{Cursor, Origin, pack, push_varint};
-use crate::format::entropy::monotone::encode_monotone;
+use crate::format::entropy::encode_monotone;
 use crate::format::entropy::prefix_code::{BitWriter, Stream, code_lens, codes, is_complete};
 use crate::text::Dictionary;
 

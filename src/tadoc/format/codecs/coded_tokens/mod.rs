@@ -37,7 +37,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::format::codecs::{FirstTokens, Places, read_group};
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::entropy::monotone::Monotone;
+use crate::format::entropy::Monotone;
 use crate::format::entropy::prefix_code::Stream;
 use crate::format::layout::SegmentMeta;
 use crate::format::strings::Tokens;

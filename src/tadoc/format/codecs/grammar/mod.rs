@@ -32,7 +32,7 @@
 //! [`Recency`](recency::Recency). All steps take O(events).
 //!
 //! No distribution depends on an element. So symbols and numbers are decoded without the elements,
-//! in four lanes ([`batches`]), and the elements are found afterwards ([`replay`]), by another
+//! in four lanes (`decode`), and the elements are found afterwards ([`replay`]), by another
 //! thread if there is one. The codec before ([`decode::decode_sequential`]) has the kind of one
 //! event and the trust in the prediction instead. There, each symbol waits for an element from
 //! memory. `benches/grammar_sections.rs` measures this codec.
@@ -80,7 +80,6 @@
 //! Experiments without effect: prefetching the data of 64 events, and storing the symbol of an
 //! element's next use.
 
-mod batches;
 pub(in crate::format) mod decode;
 mod recency;
 pub(super) mod replay;

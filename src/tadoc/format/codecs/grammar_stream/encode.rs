@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::codecs::grammar::replay::{self, EventOrder};
 use crate::format::cursor::push_varint;
-use crate::format::entropy::monotone::encode_monotone;
+use crate::format::entropy::encode_monotone;
 use crate::grammar::Grammar;
 use crate::ids::RuleId;
 

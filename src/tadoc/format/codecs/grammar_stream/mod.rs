@@ -59,7 +59,7 @@ mod tests;
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::entropy::monotone::Monotone;
+use crate::format::entropy::Monotone;
 use crate::format::entropy::prefix_code::Class;
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;

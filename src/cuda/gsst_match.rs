@@ -159,8 +159,8 @@ impl GsstMatcher {
         predicate: &RowPredicate,
         selection: &mut DeviceSelection,
     ) -> Result<usize, GpuError> {
-        self.find(rows, predicate, selection)?;
-        let num_rows = if rows.lists().is_empty() { 0 } else { selection.totals_to_host()?[0] as usize };
+        let found = self.find(rows, predicate, selection)?;
+        let num_rows = if found.is_some() { selection.totals_to_host()?[0] as usize } else { 0 };
         selection.clear()?;
         Ok(num_rows)
     }
@@ -180,29 +180,27 @@ impl GsstMatcher {
         predicate: &RowPredicate,
         selection: &mut DeviceSelection,
     ) -> Result<(), GpuError> {
-        self.find(rows, predicate, selection)?;
-        if rows.lists().is_empty() {
-            return selection.clear();
-        }
+        let Some(found) = self.find(rows, predicate, selection)? else { return selection.clear() };
         // Writes at once if the selection has memory: it may suffice, and then the device need not
         // wait for the host.
         if selection.has_capacity() {
-            self.write(rows, selection)?;
+            self.write(&found, selection)?;
         }
         if !selection.read_totals()? {
             selection.grow()?;
-            self.write(rows, selection)?;
+            self.write(&found, selection)?;
         }
         Ok(())
     }
 
-    /// Enqueues the mask of the rows that match and the sums before each unit.
-    fn find(
-        &self,
-        rows: &DeviceRows,
+    /// Enqueues the mask of the rows that match and the sums before each unit. Returns their addresses, or `None` if
+    /// there is no block with rows.
+    fn find<'r>(
+        &'r self,
+        rows: &'r DeviceRows,
         predicate: &RowPredicate,
         selection: &mut DeviceSelection,
-    ) -> Result<(), GpuError> {
+    ) -> Result<Option<Found<'r>>, GpuError> {
         let expected = self.device.context().ordinal();
         for got in [rows.ordinal(), selection.ordinal()] {
             if got != expected {
@@ -211,37 +209,42 @@ impl GsstMatcher {
             }
         }
         if rows.lists().is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let kernels = self.kernels()?;
         selection.prepare(rows, predicate)?;
         let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
         let at = selection.addresses(&self.device, rows);
-        for list in rows.lists() {
-            let list = list_addresses(list, &self.device);
+        let lists: Vec<_> = rows.lists().iter().map(|list| list_addresses(list, &self.device)).collect();
+        for list in &lists {
             // SAFETY: `rows` was made from validated blocks. `prepare` copied the predicate and
             // made room for intermediate results. The selection is borrowed mutably, and all of it
             // is used only on the device's own stream.
-            unsafe { kernels.mask_list(&self.device, &at, &list, &inputs) }?;
+            unsafe { kernels.mask_list(&self.device, &at, list, &inputs) }?;
         }
         // SAFETY: same argument as for the mask. There is at least one unit, because there is a
         // block with rows.
-        unsafe { kernels.scan(&self.device, &at) }
+        unsafe { kernels.scan(&self.device, &at) }?;
+        Ok(Some(Found { at, lists }))
     }
 
-    /// Writes the matches, as far as `selection` has room for them.
-    fn write(&self, rows: &DeviceRows, selection: &DeviceSelection) -> Result<(), GpuError> {
+    /// Writes the matches that were found, as far as `selection` has room for them.
+    fn write(&self, found: &Found<'_>, selection: &DeviceSelection) -> Result<(), GpuError> {
         let kernels = self.kernels()?;
-        let at = selection.addresses(&self.device, rows);
         let output = selection.output();
-        for list in rows.lists() {
-            let list = list_addresses(list, &self.device);
+        for list in &found.lists {
             // SAFETY: same argument as for the mask, which was written earlier on the same stream.
             // The output is as long as it says.
-            unsafe { kernels.write(&self.device, &at, &list, &output) }?;
+            unsafe { kernels.write(&self.device, &found.at, list, &output) }?;
         }
         Ok(())
     }
+}
+
+/// Addresses of rows, and of the intermediate results of a search in them, which stay where they are until the next one.
+struct Found<'r> {
+    at: MatchAddresses<'r>,
+    lists: Vec<ListAddresses<'r>>,
 }
 
 /// Rows that match a predicate: their numbers, offsets and text, in device memory.

@@ -20,9 +20,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericByteArray, OffsetSizeTrait, StringViewArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, GenericByteArray, OffsetSizeTrait, StringViewArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow::error::ArrowError;
@@ -31,7 +29,6 @@ use crate::{Error, Result, fault};
 
 use super::layout::Header;
 use crate::block::{Block, BlockOptions, DecodedRows, num_rows_that_fit, write_block_with};
-use crate::matching::RowMask;
 use crate::symbol_table::SymbolTable;
 use crate::training::TrainingOptions;
 
@@ -252,12 +249,6 @@ pub fn decode_selected<B: AsRef<[u8]>>(block: &Block<B>, rows: &[u32], text_type
     to_array(decoded, nulls, text_type)
 }
 
-/// Converts a mask to an array without nulls, for Arrow's filters.
-pub fn mask_array(mask: &RowMask) -> BooleanArray {
-    let bits = Buffer::from(mask.as_bytes().to_vec());
-    BooleanArray::new(BooleanBuffer::new(bits, 0, mask.num_rows()), None)
-}
-
 /// Builds an array of decoded rows. Views are made from an array with offsets: Arrow then knows
 /// that every row is UTF-8, and views share its text.
 fn to_array(decoded: DecodedRows, nulls: Option<NullBuffer>, text_type: TextType) -> Result<ArrayRef> {
@@ -303,8 +294,8 @@ mod tests {
     use arrow::datatypes::DataType;
     use proptest::prelude::*;
 
-    use crate::arrow::{BlockEncoder, TextType, decode_rows, decode_selected, mask_array, rows};
-    use crate::{Block, BlockOptions, CodeWidth, Error, Pattern, write_block};
+    use crate::arrow::{BlockEncoder, TextType, decode_rows, decode_selected, rows};
+    use crate::{Block, BlockOptions, CodeWidth, Error, write_block};
 
     /// Returns the text of `rows` as an array of `text_type`.
     fn array_for(rows: &[Option<String>], text_type: TextType) -> ArrayRef {
@@ -434,12 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_become_arrays() {
-        let array = StringArray::from(vec!["ab", "cd", "abc"]);
-        let blocks = BlockEncoder::new(BlockOptions::default()).encode(&array).unwrap();
-        let block = Block::open(&blocks[0][..]).unwrap();
-        let mask = block.rows_like(&Pattern::starts_with(b"ab"));
-        assert_eq!(mask_array(&mask).values().iter().collect::<Vec<_>>(), [true, false, true]);
+    fn types_of_text_are_known() {
         assert_eq!(TextType::from_data_type(&DataType::Int8), None);
         assert_eq!(TextType::LargeUtf8.as_view(), TextType::Utf8View);
     }

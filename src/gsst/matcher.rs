@@ -388,6 +388,14 @@ struct LongSymbol {
     len_bytes: u8,
 }
 
+impl LongSymbol {
+    /// Returns true if `word` begins with the symbol, and it has at most `max_len` bytes.
+    #[inline]
+    fn begins(&self, word: u64, max_len: usize) -> bool {
+        word & self.mask == self.word && usize::from(self.len_bytes) <= max_len
+    }
+}
+
 /// Symbols by their first bytes. The id of a symbol is its place in the indexed list.
 #[derive(Debug)]
 pub(super) struct PrefixIndex {
@@ -469,36 +477,40 @@ impl PrefixIndex {
     /// length. `max_len` is at least 1.
     #[inline]
     pub(super) fn longest(&self, word: u64, max_len: usize) -> (u16, usize) {
-        let bucket = prefix_bucket(word, self.shift);
-        let start = self.bucket_ends[bucket];
-        let end = self.bucket_ends[bucket + 1];
-        for symbol in &self.longs[usize::from(start)..usize::from(end)] {
-            let len_bytes = usize::from(symbol.len_bytes);
-            if word & symbol.mask == symbol.word && len_bytes <= max_len {
-                return (symbol.id, len_bytes);
+        for symbol in self.longs_at(word) {
+            if symbol.begins(word, max_len) {
+                return (symbol.id, usize::from(symbol.len_bytes));
             }
         }
-        let two = self.twos[usize::from(word as u16)];
-        if two != NO_SYMBOL && max_len >= 2 { (two, 2) } else { (self.one(word), 1) }
+        self.two(word, max_len).map_or_else(|| (self.one(word), 1), |two| (two, 2))
     }
 
     /// Calls `found(id, length)` for each symbol of 2 to `max_len` bytes that `word` begins with,
     /// longest first.
     #[inline]
     pub(super) fn for_each_longer(&self, word: u64, max_len: usize, mut found: impl FnMut(u16, usize)) {
-        let bucket = prefix_bucket(word, self.shift);
-        let start = self.bucket_ends[bucket];
-        let end = self.bucket_ends[bucket + 1];
-        for symbol in &self.longs[usize::from(start)..usize::from(end)] {
-            let len_bytes = usize::from(symbol.len_bytes);
-            if word & symbol.mask == symbol.word && len_bytes <= max_len {
-                found(symbol.id, len_bytes);
+        for symbol in self.longs_at(word) {
+            if symbol.begins(word, max_len) {
+                found(symbol.id, usize::from(symbol.len_bytes));
             }
         }
-        let two = self.twos[usize::from(word as u16)];
-        if two != NO_SYMBOL && max_len >= 2 {
+        if let Some(two) = self.two(word, max_len) {
             found(two, 2);
         }
+    }
+
+    /// Returns the symbols of three bytes and more whose hash is that of `word`, longest first.
+    #[inline]
+    fn longs_at(&self, word: u64) -> &[LongSymbol] {
+        let bucket = prefix_bucket(word, self.shift);
+        &self.longs[usize::from(self.bucket_ends[bucket])..usize::from(self.bucket_ends[bucket + 1])]
+    }
+
+    /// Returns the symbol of the first two bytes of `word`, if there is one and `max_len` allows it.
+    #[inline]
+    fn two(&self, word: u64, max_len: usize) -> Option<u16> {
+        let two = self.twos[usize::from(word as u16)];
+        (two != NO_SYMBOL && max_len >= 2).then_some(two)
     }
 }
 

@@ -53,7 +53,7 @@ pub struct DocWords {
     offsets: Vec<u32>,
     words: Vec<u32>,
     counts: Vec<u32>,
-    /// Signature of each rule: the bits of all words in its expansion.
+    /// Signature of each rule: the bits of all words in its expansion. None for lists.
     signatures: Vec<u64>,
 }
 
@@ -67,11 +67,12 @@ impl DocWords {
     /// Builds the table from the words of the text. Returns `None` if this would take too much time
     /// or memory.
     pub(in crate::segment) fn new(dag: &Dag) -> Option<Self> {
-        Self::with_max_pairs(dag, max_pairs(dag))
+        let words = Self::with_max_pairs(dag, max_pairs(dag))?;
+        Some(Self { signatures: signatures(dag), ..words })
     }
 
-    /// Variant of [`new`](Self::new) that is `None` if there are more than `max_pairs` pairs of a
-    /// document and a distinct word.
+    /// Variant of [`new`](Self::new) without signatures of rules, for [`lists`](Self::lists). It is `None` if there are
+    /// more than `max_pairs` pairs of a document and a distinct word.
     pub(crate) fn with_max_pairs(dag: &Dag, max_pairs: usize) -> Option<Self> {
         if !is_short_walk(dag) || max_pairs > u32::MAX as usize {
             return None;
@@ -92,7 +93,7 @@ impl DocWords {
             (before + part.words.len() <= max_pairs).then_some(part)
         });
         let parts: Vec<Self> = parts.into_iter().collect::<Option<_>>()?;
-        Some(Self { signatures: signatures(dag), ..Self::joined(dag.grammar().num_docs(), &parts) })
+        Some(Self::joined(dag.grammar().num_docs(), &parts))
     }
 
     fn joined(num_docs: usize, parts: &[Self]) -> Self {
@@ -147,7 +148,7 @@ impl DocWords {
     /// may contain one.
     ///
     /// # Panics
-    /// If the segment has no such rule.
+    /// If the segment has no such rule, or the words were made without signatures.
     #[inline]
     pub(crate) fn has_none_of(&self, mask: u64, rule_id: RuleId) -> bool {
         self.signatures[rule_id.index()] & mask == 0

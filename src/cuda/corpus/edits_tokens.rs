@@ -253,9 +253,9 @@ impl<'a, T: BaseText> Writer<'a, T> {
                 let before = rounds[next_own.round].get(next_own.place);
                 let between = next.start - last.end;
                 // The second window shows the bytes that the first one does not reach.
-                let of_first = between.min(behind.len() as u64);
-                self.bytes.extend_from_slice(&behind[..of_first as usize]);
-                let from_second = (between - of_first) as usize;
+                let from_first = between.min(behind.len() as u64);
+                self.bytes.extend_from_slice(&behind[..from_first as usize]);
+                let from_second = (between - from_first) as usize;
                 self.bytes.extend_from_slice(&before[before.len() - from_second..]);
                 self.bytes.extend_from_slice(&next.text);
                 (last, own) = (next, next_own);

@@ -492,11 +492,7 @@ impl AsRef<[u8]> for Held {
 /// # Errors
 ///
 /// [`gsst::Error::InvalidArgument`] if the rows have no views.
-fn stretch_arrays(
-    rows: ScannedRows,
-    text_type: TextType,
-    account: Box<dyn RowMemory>,
-) -> gsst::Result<Vec<ArrayRef>> {
+fn stretch_arrays(rows: ScannedRows, text_type: TextType, account: Box<dyn RowMemory>) -> gsst::Result<Vec<ArrayRef>> {
     if rows.views().is_none() {
         return Err(gsst::Error::InvalidArgument {
             name: "rows of a device",
@@ -545,16 +541,16 @@ fn block_matches(
     };
     let mut rows = matched.rows().peekable();
     let (mut first_row, mut start) = (0, 0);
-    let of_block = |num_rows: &usize| {
+    let block_matches = |num_rows: &usize| {
         let end = first_row + *num_rows as u32;
-        let of_block: Vec<u32> =
+        let block_rows: Vec<u32> =
             std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row)).collect();
-        let text = texts.as_ref().map(|texts| texts.slice(start, of_block.len()));
+        let text = texts.as_ref().map(|texts| texts.slice(start, block_rows.len()));
         first_row = end;
-        start += of_block.len();
-        StretchMatches { rows: of_block, text }
+        start += block_rows.len();
+        StretchMatches { rows: block_rows, text }
     };
-    Ok(matched.block_rows().iter().map(of_block).collect())
+    Ok(matched.block_rows().iter().map(block_matches).collect())
 }
 
 /// Returns the text of all rows that match, as views of the memory in `held`.

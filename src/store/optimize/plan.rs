@@ -221,7 +221,7 @@ pub(super) fn restricted(base: &Version, run: &PartRun, edits: Vec<VersionEdits>
 /// Assigns each of `edits` to the run that holds its document, and counts ids from the start of
 /// that run.
 pub(super) fn by_run(base: &Version, runs: &[PartRun], edits: Vec<VersionEdits>) -> Vec<Vec<VersionEdits>> {
-    let mut of_run: Vec<Vec<VersionEdits>> = vec![Vec::new(); runs.len()];
+    let mut run_edits: Vec<Vec<VersionEdits>> = vec![Vec::new(); runs.len()];
     for VersionEdits { version, batch } in edits {
         let adds = |part: &Part| matches!(part, Part::Edits { version: of, .. } if *of == version);
         let adding = base.parts.iter().position(adds);
@@ -232,7 +232,7 @@ pub(super) fn by_run(base: &Version, runs: &[PartRun], edits: Vec<VersionEdits>)
             };
             let Some(run_idx) = found else { continue };
             move_down(&mut edit, runs[run_idx].doc_ids.start);
-            let edits = &mut of_run[run_idx];
+            let edits = &mut run_edits[run_idx];
             if edits.last().is_none_or(|last| last.version != version) {
                 let batch = EditBatch { mode: batch.mode, edits: Vec::new() };
                 edits.push(VersionEdits { version, batch });
@@ -242,7 +242,7 @@ pub(super) fn by_run(base: &Version, runs: &[PartRun], edits: Vec<VersionEdits>)
             }
         }
     }
-    of_run
+    run_edits
 }
 
 fn move_down(edit: &mut Edit, by: u64) {
@@ -368,7 +368,7 @@ impl Documents {
             next = doc_ids.end;
             let file = if part.file_name().is_some() { unread.next() } else { None };
             match file.and_then(|(footer, corpus)| groups_for(footer, corpus, doc_ids.start)) {
-                Some(of_file) => groups.extend(of_file),
+                Some(file_groups) => groups.extend(file_groups),
                 None => groups.push(Group { doc_ids, copied: Vec::new() }),
             }
         }

@@ -162,7 +162,7 @@ pub struct OverlapTexts {
 struct Grams<'a> {
     texts: &'a OverlapTexts,
     /// Sequence that begins at each word, or none.
-    of_words: Vec<u32>,
+    by_word: Vec<u32>,
     /// First place of each sequence.
     starts: Vec<u32>,
     /// Sequences by hash: number + 1, or 0.
@@ -251,8 +251,8 @@ impl OverlapTexts {
     fn max_search_bytes(&self, num_tasks: usize) -> usize {
         // Numbers, first places, slots, filter, lists, and found sequences; then lists and texts
         // seen.
-        let of_words = 64 * self.words.len();
-        of_words + num_tasks * (8 * self.words.len() + 128 * self.len())
+        let word_bytes = 64 * self.words.len();
+        word_bytes + num_tasks * (8 * self.words.len() + 128 * self.len())
     }
 
     /// Returns true if no text has a sequence.
@@ -279,7 +279,7 @@ impl<'a> Grams<'a> {
         let filter_len = (FILTER_BITS * texts.words.len() / 64).next_power_of_two();
         let mut grams = Self {
             texts,
-            of_words: vec![NONE; texts.words.len()],
+            by_word: vec![NONE; texts.words.len()],
             starts: Vec::new(),
             slots: vec![0; num_slots],
             filter: vec![0; filter_len],
@@ -295,7 +295,7 @@ impl<'a> Grams<'a> {
                     let value = texts.values[texts.words[at] as usize];
                     if let Some(hash) = rolling.push(value) {
                         let start = at + 1 - texts.num_words;
-                        grams.of_words[start] = grams.add(hash, start);
+                        grams.by_word[start] = grams.add(hash, start);
                     }
                 }
             }
@@ -350,9 +350,9 @@ impl<'a> Grams<'a> {
 
     /// Makes the lists of texts, with one list for all sequences of the same texts.
     fn fill_lists(&mut self) {
-        let mut places: Vec<(u32, u32)> = Vec::with_capacity(self.of_words.len());
+        let mut places: Vec<(u32, u32)> = Vec::with_capacity(self.by_word.len());
         for text in 0..self.texts.len() {
-            let grams = self.of_words[self.texts.words_from(text)].iter();
+            let grams = self.by_word[self.texts.words_from(text)].iter();
             places.extend(grams.filter(|&&gram| gram != NONE).map(|&gram| (gram, text as u32)));
         }
         places.sort_unstable();
@@ -405,7 +405,7 @@ impl<'a> Grams<'a> {
     pub fn for_text(&self, text: usize) -> &[u32] {
         let words = self.texts.words_from(text);
         let num_grams = (words.len() + 1).saturating_sub(self.texts.num_words);
-        &self.of_words[words.start..words.start + num_grams]
+        &self.by_word[words.start..words.start + num_grams]
     }
 }
 
@@ -482,9 +482,9 @@ fn count(
         let reader = Reader { grams, corpus, numbers: &numbers, found, is_cancelled };
         reader.read(docs, first_doc_id)
     };
-    let of_tasks: Result<Vec<Vec<Documents>>> = tasks.into_par_iter().map(read).collect();
+    let task_documents: Result<Vec<Vec<Documents>>> = tasks.into_par_iter().map(read).collect();
     let mut all = vec![Documents::default(); grams.texts().len()];
-    for documents in of_tasks? {
+    for documents in task_documents? {
         all.iter_mut().zip(documents).for_each(|(all, next)| all.append(next));
     }
     Ok(all)

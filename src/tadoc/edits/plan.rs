@@ -432,7 +432,7 @@ const MIN_QUERIES: usize = 16;
 
 /// Queries of unedited and of edited documents, each with its index in the batch.
 struct Parted<'a, Q> {
-    of_base: Vec<Q>,
+    from_base: Vec<Q>,
     base_idxs: Vec<usize>,
     edited: Vec<(usize, Q, &'a EditedDocument)>,
 }
@@ -445,24 +445,24 @@ impl LivingCorpus {
     /// [`Error::Capacity`] for more bytes than allowed.
     pub fn extract_batch(&self, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Passages> {
         let parted = self.parted(queries, |_| Ok(()))?;
-        let of_base = extract_batch(self.base(), &parted.of_base, max_output_bytes);
-        let of_edited = parted.answer_edited(|query, document| {
+        let from_base = extract_batch(self.base(), &parted.from_base, max_output_bytes);
+        let from_edited = parted.answer_edited(|query, document| {
             let start = checked_offset(query.doc_id, query.byte_offset, document.len_bytes())?;
             let end = document.len_bytes().min(start.saturating_add(query.byte_len));
             let mut text = Vec::new();
             document.read(self.base(), start..end, max_output_bytes, &mut text)?;
             Ok(text)
         });
-        let both = parted.both(of_base, of_edited);
-        let (of_base, of_edited) = both.map_err(|error| self.naming_document(error, queries))?;
-        if of_edited.is_empty() {
-            return Ok(of_base);
+        let both = parted.both(from_base, from_edited);
+        let (from_base, from_edited) = both.map_err(|error| self.naming_document(error, queries))?;
+        if from_edited.is_empty() {
+            return Ok(from_base);
         }
         let mut texts = vec![&[][..]; queries.len()];
         for (place, &query_idx) in parted.base_idxs.iter().enumerate() {
-            texts[query_idx] = of_base.get(place).unwrap_or_default();
+            texts[query_idx] = from_base.get(place).unwrap_or_default();
         }
-        for ((query_idx, ..), text) in parted.edited.iter().zip(&of_edited) {
+        for ((query_idx, ..), text) in parted.edited.iter().zip(&from_edited) {
             texts[*query_idx] = text;
         }
         Passages::joined(&texts, max_output_bytes)
@@ -474,14 +474,14 @@ impl LivingCorpus {
     /// [`Error::InBatch`] for the first query that [`count`](Self::count) would refuse.
     pub fn count_batch(&self, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
         let parted = self.parted(queries, |query| check_word(self.base().profile(), query.word))?;
-        let of_base = count_batch(self.base(), &parted.of_base);
-        let of_edited = parted.answer_edited(|query, document| document.count(self.base(), query.word));
-        let (of_base, of_edited) = parted.both(of_base, of_edited)?;
+        let from_base = count_batch(self.base(), &parted.from_base);
+        let from_edited = parted.answer_edited(|query, document| document.count(self.base(), query.word));
+        let (from_base, from_edited) = parted.both(from_base, from_edited)?;
         let mut counts = vec![0; queries.len()];
-        for (&query_idx, count) in parted.base_idxs.iter().zip(of_base) {
+        for (&query_idx, count) in parted.base_idxs.iter().zip(from_base) {
             counts[query_idx] = count;
         }
-        for ((query_idx, ..), count) in parted.edited.iter().zip(of_edited) {
+        for ((query_idx, ..), count) in parted.edited.iter().zip(from_edited) {
             counts[*query_idx] = count;
         }
         Ok(counts)
@@ -495,21 +495,21 @@ impl LivingCorpus {
     /// [`Error::Capacity`] for more offsets than allowed.
     pub fn search_batch(&self, queries: &[WordQuery<'_>], max_hits: u64) -> Result<OffsetLists> {
         let parted = self.parted(queries, |query| check_word(self.base().profile(), query.word))?;
-        let of_base = search_batch(self.base(), &parted.of_base, max_hits);
-        let of_edited = parted.answer_edited(|query, document| {
+        let from_base = search_batch(self.base(), &parted.from_base, max_hits);
+        let from_edited = parted.answer_edited(|query, document| {
             let mut offsets = Vec::new();
             document.find(self.base(), query.word, &mut offsets)?;
             Ok(offsets)
         });
-        let (of_base, of_edited) = parted.both(of_base, of_edited)?;
-        if of_edited.is_empty() {
-            return Ok(of_base);
+        let (from_base, from_edited) = parted.both(from_base, from_edited)?;
+        if from_edited.is_empty() {
+            return Ok(from_base);
         }
         let mut lists = vec![&[][..]; queries.len()];
         for (place, &query_idx) in parted.base_idxs.iter().enumerate() {
-            lists[query_idx] = of_base.get(place).unwrap_or_default();
+            lists[query_idx] = from_base.get(place).unwrap_or_default();
         }
-        for ((query_idx, ..), offsets) in parted.edited.iter().zip(&of_edited) {
+        for ((query_idx, ..), offsets) in parted.edited.iter().zip(&from_edited) {
             lists[*query_idx] = offsets;
         }
         OffsetLists::joined(&lists, max_hits)
@@ -530,7 +530,7 @@ impl LivingCorpus {
     /// Divides `queries` by the state of their documents. Each document must exist, and each query
     /// must pass `check`.
     fn parted<Q: InDocument>(&self, queries: &[Q], check: impl Fn(&Q) -> Result<()>) -> Result<Parted<'_, Q>> {
-        let mut parted = Parted { of_base: Vec::new(), base_idxs: Vec::new(), edited: Vec::new() };
+        let mut parted = Parted { from_base: Vec::new(), base_idxs: Vec::new(), edited: Vec::new() };
         for (query_idx, query) in queries.iter().enumerate() {
             let current = self.current(query.doc_id()).and_then(|current| {
                 check(query)?;
@@ -539,7 +539,7 @@ impl LivingCorpus {
             match current.map_err(|error| read::in_batch(query_idx, error))? {
                 Current::Edited(document) => parted.edited.push((query_idx, *query, document)),
                 Current::Base(doc) => {
-                    parted.of_base.push(query.for_document(doc));
+                    parted.from_base.push(query.for_document(doc));
                     parted.base_idxs.push(query_idx);
                 }
             }
@@ -586,13 +586,13 @@ impl<Q: Copy + Sync> Parted<'_, Q> {
     }
 
     /// Returns both kinds of answers, or the error of the first query that has one.
-    fn both<A, B>(&self, of_base: Result<A>, of_edited: Result<B>) -> Result<(A, B)> {
-        let of_base = of_base.map_err(|error| match error {
+    fn both<A, B>(&self, from_base: Result<A>, from_edited: Result<B>) -> Result<(A, B)> {
+        let from_base = from_base.map_err(|error| match error {
             Error::InBatch { query_idx, source } => Error::InBatch { query_idx: self.base_idxs[query_idx], source },
             other => other,
         });
-        match (of_base, of_edited) {
-            (Ok(of_base), Ok(of_edited)) => Ok((of_base, of_edited)),
+        match (from_base, from_edited) {
+            (Ok(from_base), Ok(from_edited)) => Ok((from_base, from_edited)),
             (Err(Error::InBatch { query_idx: a, source }), Err(Error::InBatch { query_idx: b, source: other })) => {
                 Err(if a < b {
                     Error::InBatch { query_idx: a, source }

@@ -333,8 +333,8 @@ impl Thresholds {
 
     /// Starts the rounds of a sample whose most frequent pair has count `largest`.
     pub(super) fn for_sample(largest: u32) -> Self {
-        let of_sequence = Self::from_largest_count(largest);
-        Self { least: LEAST_SAMPLE_THRESHOLD, num_least: 1, ..of_sequence }
+        let whole = Self::from_largest_count(largest);
+        Self { least: LEAST_SAMPLE_THRESHOLD, num_least: 1, ..whole }
     }
 
     /// Ends the rounds if the last one ran at the least threshold and replaced few pairs:

@@ -62,11 +62,11 @@ impl WordPlan<'_> {
     /// # Errors
     /// [`Error::InBatch`] for the first count that has more than 64 bits.
     fn counts(&self) -> Result<Vec<u64>> {
-        let mut of_parts = vec![0u64; self.num_parts()];
+        let mut part_counts = vec![0u64; self.num_parts()];
         for (part_idx, answer) in self.answers(&Asking::new(None))? {
-            of_parts[part_idx as usize] = answer.count;
+            part_counts[part_idx as usize] = answer.count;
         }
-        self.join_counts(&of_parts)
+        self.join_counts(&part_counts)
     }
 
     /// Returns the answers of [`search_batch`].
@@ -75,11 +75,11 @@ impl WordPlan<'_> {
     /// [`Error::Capacity`] for more offsets than allowed.
     fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
         let answers = self.answers(&Asking::new(Some(max_hits)))?;
-        let mut of_parts: Vec<&[u64]> = vec![&[]; self.num_parts()];
+        let mut part_offsets: Vec<&[u64]> = vec![&[]; self.num_parts()];
         for (part_idx, answer) in &answers {
-            of_parts[*part_idx as usize] = &answer.offsets;
+            part_offsets[*part_idx as usize] = &answer.offsets;
         }
-        self.join_lists(&of_parts, max_hits)
+        self.join_lists(&part_offsets, max_hits)
     }
 
     /// Returns the answers of the parts whose word occurs in their segment, in no order.
@@ -334,14 +334,14 @@ impl<'a> WordPlan<'a> {
         self.parts.len()
     }
 
-    /// Returns the counts of all queries; `of_parts` are the answers of the parts.
+    /// Returns the counts of all queries; `part_counts` are the answers of the parts.
     ///
     /// # Errors
     /// As [`counts`](Self::counts).
-    pub(in crate::query) fn join_counts(&self, of_parts: &[u64]) -> Result<Vec<u64>> {
+    pub(in crate::query) fn join_counts(&self, part_counts: &[u64]) -> Result<Vec<u64>> {
         let count = |part_idx: usize| {
             let answered = self.answered[part_idx] as usize;
-            of_parts[answered] + self.known_counts.get(answered).unwrap_or(&0)
+            part_counts[answered] + self.known_counts.get(answered).unwrap_or(&0)
         };
         let sum = |(query_idx, mut parts): (usize, Range<usize>)| {
             let sum = parts.try_fold(0u64, |sum, part_idx| sum.checked_add(count(part_idx)));
@@ -350,12 +350,12 @@ impl<'a> WordPlan<'a> {
         self.parts_by_query().enumerate().map(sum).collect()
     }
 
-    /// Returns the lists of all queries; `of_parts` are the offsets in the parts.
+    /// Returns the lists of all queries; `part_offsets` are the offsets in the parts.
     ///
     /// # Errors
     /// As [`lists`](Self::lists).
-    pub(in crate::query) fn join_lists(&self, of_parts: &[&[u64]], max_hits: u64) -> Result<OffsetLists> {
-        let for_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
+    pub(in crate::query) fn join_lists(&self, part_offsets: &[&[u64]], max_hits: u64) -> Result<OffsetLists> {
+        let for_part = |part_idx: usize| part_offsets[self.answered[part_idx] as usize];
         // Equal queries are answered once, but each is listed.
         let lens = (0..self.parts.len()).map(|part_idx| for_part(part_idx).len() as u64);
         let num_hits = lens.fold(0, u64::saturating_add);

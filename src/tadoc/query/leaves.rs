@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Interrupt, Result};
 use crate::grammar::Grammar;
-use crate::query::language::{Expression, Query};
+use crate::query::language::{Expression, Leaf, Query};
 use crate::segment::{Corpus, ListedWord, Segment, SegmentFacts, WordList};
 use crate::text::Dictionary;
 
@@ -462,9 +462,8 @@ impl LeafWords {
     }
 
     fn from_items(query: &Query, items: &[Vec<Vec<u32>>]) -> Self {
-        let of_leaf =
-            |items_of_leaf: &[usize]| items_of_leaf.first().map_or_else(Vec::new, |&item| items[item].clone());
-        Self { leaves: query.leaves().iter().map(|leaf| of_leaf(leaf.items())).collect() }
+        let first_item = |leaf: &Leaf| leaf.items().first().map_or_else(Vec::new, |&item| items[item].clone());
+        Self { leaves: query.leaves().iter().map(first_item).collect() }
     }
 
     /// Returns the words of `query` in a segment without any of them.
@@ -489,23 +488,7 @@ impl LeafWords {
     /// Returns the numbers of each leaf as far as the lists of words tell them. `list` returns that of a word, or
     /// `None` if it is not known.
     pub fn counts<'l>(&self, list: &impl Fn(u32) -> Option<&'l ListedWord>) -> Vec<LeafCounts> {
-        let of_leaf = |places: &Vec<Vec<u32>>| {
-            if !is_possible(places) {
-                return LeafCounts::Known(WordList::default());
-            }
-            if let [words] = &places[..]
-                && let Some(known) = sum_of_lists(words, list)
-            {
-                return LeafCounts::Known(known);
-            }
-            let places = places.iter().map(|words| WordCondition::OneOf(words.clone()));
-            match WordCondition::all(places.collect()).documents(list) {
-                Some(docs) if docs.is_empty() => LeafCounts::Known(WordList::default()),
-                Some(docs) => LeafCounts::InDocs(docs),
-                None => LeafCounts::Anywhere,
-            }
-        };
-        self.leaves.iter().map(of_leaf).collect()
+        self.leaves.iter().map(|places| leaf_counts(places, list)).collect()
     }
 
     /// Counts leaf `leaf` in the documents of `grammar`, the whole one of the segment, whose first `num_words` elements
@@ -516,6 +499,24 @@ impl LeafWords {
             return Some(WordList::default());
         }
         count_in_grammar(grammar, num_words, places)
+    }
+}
+
+/// Returns the numbers of a leaf with the words of `places` as far as their lists tell them.
+fn leaf_counts<'l>(places: &[Vec<u32>], list: &impl Fn(u32) -> Option<&'l ListedWord>) -> LeafCounts {
+    if !is_possible(places) {
+        return LeafCounts::Known(WordList::default());
+    }
+    if let [words] = places
+        && let Some(known) = sum_of_lists(words, list)
+    {
+        return LeafCounts::Known(known);
+    }
+    let places = places.iter().map(|words| WordCondition::OneOf(words.clone()));
+    match WordCondition::all(places.collect()).documents(list) {
+        Some(docs) if docs.is_empty() => LeafCounts::Known(WordList::default()),
+        Some(docs) => LeafCounts::InDocs(docs),
+        None => LeafCounts::Anywhere,
     }
 }
 

@@ -427,17 +427,17 @@ impl<'r, 'q> Evaluation<'r, 'q> {
     fn met(&mut self) -> Result<Met> {
         let root = self.resolved.query().root();
         let found = self.find(root, self.filter.clone())?;
-        let mut of_leaves = vec![Vec::new(); self.counts.len()];
-        note_hits(root, &found, &found.docs, &mut of_leaves);
+        let mut leaf_docs = vec![Vec::new(); self.counts.len()];
+        note_hits(root, &found, &found.docs, &mut leaf_docs);
         let mut sums: DocCounts = found.docs.iter().map(|&doc| (doc, 0)).collect();
-        for (docs, counts) in of_leaves.iter().zip(&self.counts) {
+        for (docs, counts) in leaf_docs.iter().zip(&self.counts) {
             add_counts(&mut sums, docs, counts.as_deref().unwrap_or_default())?;
         }
         let corpus = self.resolved.corpus();
         let doc_id = |doc: DocId| corpus.doc_id(self.segment_idx, doc);
         let row = |(doc, count)| DocumentCount { doc_id: doc_id(doc), count };
         let ids = |docs: Vec<DocId>| docs.into_iter().map(doc_id).collect();
-        Ok(Met { counts: sums.into_iter().map(row).collect(), by_leaf: of_leaves.into_iter().map(ids).collect() })
+        Ok(Met { counts: sums.into_iter().map(row).collect(), by_leaf: leaf_docs.into_iter().map(ids).collect() })
     }
 
     /// Returns the documents of `filter` that meet `expression`.
@@ -547,12 +547,12 @@ fn count_uses(expression: &Expression, num_uses: &mut [usize]) {
     }
 }
 
-/// Adds the documents in which each leaf of `expression` has hits to `of_leaves`: those of `docs`,
+/// Adds the documents in which each leaf of `expression` has hits to `leaf_docs`: those of `docs`,
 /// which meet it, as far as the parts around the leaf hold, too.
-fn note_hits(expression: &Expression, found: &Found, docs: &[DocId], of_leaves: &mut [Vec<DocId>]) {
+fn note_hits(expression: &Expression, found: &Found, docs: &[DocId], leaf_docs: &mut [Vec<DocId>]) {
     match expression {
         Expression::Leaf(leaf) => {
-            let all = &mut of_leaves[*leaf];
+            let all = &mut leaf_docs[*leaf];
             let is_first = all.is_empty();
             all.extend_from_slice(docs);
             if !is_first {
@@ -562,7 +562,7 @@ fn note_hits(expression: &Expression, found: &Found, docs: &[DocId], of_leaves: 
         }
         Expression::And(parts) => {
             let parts = parts.iter().zip(&found.parts);
-            parts.for_each(|(part, found)| note_hits(part, found, docs, of_leaves));
+            parts.for_each(|(part, found)| note_hits(part, found, docs, leaf_docs));
         }
         Expression::Or(parts) => {
             for (part, found) in parts.iter().zip(&found.parts) {
@@ -572,12 +572,12 @@ fn note_hits(expression: &Expression, found: &Found, docs: &[DocId], of_leaves: 
                     asked.peek() == Some(&doc)
                 };
                 let both: Vec<DocId> = found.docs.iter().copied().filter(is_asked).collect();
-                note_hits(part, found, &both, of_leaves);
+                note_hits(part, found, &both, leaf_docs);
             }
         }
         Expression::Not(parts) => {
             let kept = found.parts.first().into_iter();
-            kept.for_each(|found| note_hits(&parts[0], found, docs, of_leaves));
+            kept.for_each(|found| note_hits(&parts[0], found, docs, leaf_docs));
         }
     }
 }

@@ -370,28 +370,28 @@ impl LineGraph {
         num_elements * (8 + 1 + 8) + num_docs * 8 + 12 * (num_lines + num_breaks) as u64
     }
 
-    /// Builds the graph. `of_tokens` has tokens and the numbers of their lines, `of_positions` has
+    /// Builds the graph. `by_token` has tokens and the numbers of their lines, `by_position` has
     /// the positions where other lines end, both ascending.
-    pub fn new(segment: &Segment, of_tokens: &[(u32, u32)], of_positions: &[(u32, u32)]) -> Self {
+    pub fn new(segment: &Segment, by_token: &[(u32, u32)], by_position: &[(u32, u32)]) -> Self {
         let dag = &segment.dag;
         let grammar = segment.dag.grammar();
         let mut graph = Self {
             num_docs: grammar.num_docs(),
             num_terminals: grammar.num_terminals,
             line_ends: Vec::new(),
-            lines: Vec::with_capacity(of_tokens.len() + of_positions.len()),
+            lines: Vec::with_capacity(by_token.len() + by_position.len()),
             inner_ends: Vec::new(),
             inner: Vec::new(),
         };
-        let below = |end: usize| of_positions.partition_point(|&(at, _)| (at as usize) < end);
-        let holds = holding_elements(segment, of_tokens, of_positions);
-        let mut lines = of_positions.iter().map(|&(_, line)| line);
+        let below = |end: usize| by_position.partition_point(|&(at, _)| (at as usize) < end);
+        let holds = holding_elements(segment, by_token, by_position);
+        let mut lines = by_position.iter().map(|&(_, line)| line);
         for doc in grammar.docs() {
             let range = dag.doc_range(doc);
             graph.push_lines(&mut lines, below(range.end) - below(range.start));
             graph.push_inner(&holds, &grammar.symbols[range]);
         }
-        let mut tokens = of_tokens.iter().peekable();
+        let mut tokens = by_token.iter().peekable();
         for token in 0..grammar.num_terminals {
             while let Some(&(_, line)) = tokens.next_if(|&&(of, _)| of == token) {
                 graph.lines.push(line);
@@ -433,15 +433,15 @@ fn range_for(ends: &[u32], node: usize) -> Range<usize> {
 }
 
 /// Returns for each element, by id, if a line belongs to it or to an element inside.
-fn holding_elements(segment: &Segment, of_tokens: &[(u32, u32)], of_positions: &[(u32, u32)]) -> Vec<bool> {
+fn holding_elements(segment: &Segment, by_token: &[(u32, u32)], by_position: &[(u32, u32)]) -> Vec<bool> {
     let grammar = segment.dag.grammar();
     let mut holds = vec![false; segment.dag.num_elements()];
-    of_tokens.iter().for_each(|&(token, _)| holds[token as usize] = true);
-    let mut left = of_positions.len();
+    by_token.iter().for_each(|&(token, _)| holds[token as usize] = true);
+    let mut left = by_position.len();
     for rule_id in grammar.rule_ids().skip(1).rev() {
         let range = grammar.rule_range(rule_id);
         let behind = left;
-        while left > 0 && of_positions[left - 1].0 as usize >= range.start {
+        while left > 0 && by_position[left - 1].0 as usize >= range.start {
             left -= 1;
         }
         holds[grammar.element_for(rule_id) as usize] =

@@ -278,8 +278,8 @@ impl DocumentLines {
 /// Masks the lines of all segments. Rows are not known yet.
 fn read_lines(corpus: &Corpus, budget: &Budget, canceller: Canceller<'_>) -> Result<(DocumentLines, MaskedLines)> {
     let segments = corpus.segments();
-    let of_breaks: u64 = segments.iter().map(|segment| Breaks::memory_bytes(segment)).sum();
-    budget.take(of_breaks)?;
+    let break_bytes: u64 = segments.iter().map(|segment| Breaks::memory_bytes(segment)).sum();
+    budget.take(break_bytes)?;
     let breaks: Vec<Breaks<'_>> = segments.par_iter().map(|segment| Breaks::new(segment)).collect();
     let mut masked = MaskedLines::default();
     let mut graphs = Vec::with_capacity(segments.len());
@@ -300,10 +300,10 @@ fn read_lines(corpus: &Corpus, budget: &Budget, canceller: Canceller<'_>) -> Res
             })
             .collect::<Result<_>>()?;
         let parts = parts.into_iter().map(|part| part.numbered_in(&mut masked));
-        let of_positions: Vec<(u32, u32)> = parts.collect::<Vec<_>>().concat();
-        let num_lines = from_tokens.len() + of_positions.len();
+        let by_position: Vec<(u32, u32)> = parts.collect::<Vec<_>>().concat();
+        let num_lines = from_tokens.len() + by_position.len();
         budget.take(LineGraph::memory_bytes(segment, num_lines, breaks.num_breaks()))?;
-        graphs.push(LineGraph::new(segment, &from_tokens, &of_positions));
+        graphs.push(LineGraph::new(segment, &from_tokens, &by_position));
     }
     let mut across = Vec::new();
     let mut lines = Lines::new(budget);

@@ -308,16 +308,16 @@ impl<'a> MergedParcels<'a> {
     pub fn new(num_words: usize, chunks: Vec<NamedChunk<'a>>) -> Result<Self> {
         let mut machines: BTreeMap<ParcelName, [Vec<&[u8]>; 2]> = BTreeMap::new();
         for (name, chunk) in chunks {
-            let [of_words, of_rows] = machines.entry(name).or_default();
+            let [word_chunks, row_chunks] = machines.entry(name).or_default();
             match chunk.first() {
-                Some(&WORDS) => of_words.push(chunk),
-                Some(&COUNTS | &LISTS) => of_rows.push(chunk),
+                Some(&WORDS) => word_chunks.push(chunk),
+                Some(&COUNTS | &LISTS) => row_chunks.push(chunk),
                 other => return Err(fault(0, format!("expected rows or words, got {other:?}"))),
             }
         }
         let mut texts = Vec::new();
-        for (source, [of_words, _]) in machines.values().enumerate() {
-            read_words(source as u32, of_words, &mut texts)?;
+        for (source, [word_chunks, _]) in machines.values().enumerate() {
+            read_words(source as u32, word_chunks, &mut texts)?;
         }
         let (words, numbers) = merged_words(texts, machines.len())?;
         let sources = machines.into_values().zip(numbers);
@@ -354,17 +354,17 @@ impl<'a> MergedParcels<'a> {
     pub fn next_rows(&mut self, num_rows: usize, least_count: u64) -> Result<MergedRows> {
         let mut rows = MergedRows { num_words: self.num_words, ..MergedRows::default() };
         rows.words.reserve(num_rows.min(1 << 16).saturating_mul(self.num_words.min(16)));
-        let of_key = self.num_words.min(WORDS_OF_KEY);
+        let in_key = self.num_words.min(WORDS_OF_KEY);
         while rows.counts.len() < num_rows.max(1) && rows.ids.len() < MAX_IDS {
             let Some(&first) = self.heap.first() else { break };
             let key = self.sources[first].key;
-            rows.words.extend((0..of_key).map(|at| (key >> (32 * (of_key - 1 - at))) as u32));
+            rows.words.extend((0..in_key).map(|at| (key >> (32 * (in_key - 1 - at))) as u32));
             let rest = rows.words.len();
             rows.words.extend_from_slice(&self.sources[first].rest);
             let start = rows.ids.len();
             let sum = self.sum_of(key, &rows.words[rest..], &mut rows.ids)?;
             if sum < least_count {
-                rows.words.truncate(rest - of_key);
+                rows.words.truncate(rest - in_key);
                 rows.ids.truncate(start);
                 continue;
             }
@@ -476,18 +476,18 @@ impl<'a> Source<'a> {
         if self.has_lists {
             self.read_ids()?;
         }
-        let of_key = self.last.len().min(WORDS_OF_KEY);
+        let in_key = self.last.len().min(WORDS_OF_KEY);
         let mut key = 0u128;
-        for at in 0..of_key {
+        for at in 0..in_key {
             key = key << 32 | u128::from(self.number(at)?);
         }
         // Rows that do not ascend would be merged wrongly.
         let mut is_ascending = key > self.key;
         let mut is_equal = key == self.key;
         self.key = key;
-        for at in of_key..self.last.len() {
+        for at in in_key..self.last.len() {
             let number = self.number(at)?;
-            let before = std::mem::replace(&mut self.rest[at - of_key], number);
+            let before = std::mem::replace(&mut self.rest[at - in_key], number);
             is_ascending |= is_equal && number > before;
             is_equal &= number == before;
         }

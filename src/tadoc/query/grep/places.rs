@@ -285,8 +285,8 @@ fn required(hir: &Hir) -> Vec<Literals> {
         HirKind::Alternation(parts) => {
             found.extend(prefixes(hir));
             let strongest = |part| required(part).into_iter().max_by_key(strength);
-            let of_each: Option<Vec<Literals>> = parts.iter().map(strongest).collect();
-            found.extend(of_each.map(|of_each| of_each.concat()));
+            let each: Option<Vec<Literals>> = parts.iter().map(strongest).collect();
+            found.extend(each.map(|each| each.concat()));
         }
         _ => found.extend(prefixes(hir)),
     }

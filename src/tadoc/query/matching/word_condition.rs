@@ -109,12 +109,12 @@ impl WordCondition {
     /// Returns the condition that all documents meet whose text matches, for each entry of `demands`, one of its
     /// patterns. The dictionary is that of a corpus of `profile`.
     pub fn for_texts(demands: &[Vec<TextPattern>], profile: TokenizerProfile, dictionary: &Dictionary) -> Self {
-        let of_pattern = |pattern: &TextPattern| {
+        let for_pattern = |pattern: &TextPattern| {
             let words = words_of_text(pattern, profile, dictionary);
             Self::all(words.into_iter().map(Self::one_of).collect())
         };
-        let of_entry = |patterns: &Vec<TextPattern>| Self::either(patterns.iter().map(of_pattern).collect());
-        Self::all(demands.iter().map(of_entry).collect())
+        let for_entry = |patterns: &Vec<TextPattern>| Self::either(patterns.iter().map(for_pattern).collect());
+        Self::all(demands.iter().map(for_entry).collect())
     }
 
     fn one_of(words: Vec<u32>) -> Self {

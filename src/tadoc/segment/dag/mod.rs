@@ -454,9 +454,9 @@ mod tests {
         let lengths: Vec<_> = lengths.map(|doc| (doc.len_bytes, doc.num_words)).collect();
         assert_eq!(lengths, [(4, 2), (8, 4), (3, 2)]);
         assert_eq!(dag.grammar().weights(), [4, 4, 2, 1, 1, 2]);
-        let of_b: Vec<_> =
+        let places_of_b: Vec<_> =
             Inverse::new(dag.grammar()).for_element(1).iter().map(|o| (u32::from(o.rule_id), o.position)).collect();
-        assert_eq!(of_b, [(0, 1), (0, 5), (1, 7)]);
+        assert_eq!(places_of_b, [(0, 1), (0, 5), (1, 7)]);
     }
 
     #[test]

@@ -306,9 +306,9 @@ impl<'a> Stored<'a> {
         let mut start = (0, 0);
         std::array::from_fn(|part| {
             let Part { num_elements, num_bits } = self.parts[part];
-            let of_part = start;
+            let part_start = start;
             start = (start.0 + num_elements, start.1 + num_bits);
-            of_part
+            part_start
         })
     }
 
@@ -398,9 +398,9 @@ impl Stored<'_> {
         std::array::from_fn(|part| {
             let end = units.unit_at_symbol(num_symbols * (part as u64 + 1) / NUM_PARTS as u64).max(start);
             let num_symbols = units.symbols_before(end) - units.symbols_before(start);
-            let of_part = (units.entrance(start), num_symbols as usize, units.entrance(end).bit);
+            let bounds = (units.entrance(start), num_symbols as usize, units.entrance(end).bit);
             start = end;
-            of_part
+            bounds
         })
     }
 

@@ -171,8 +171,8 @@ fn units_have_text_and_elements() {
     let stream = GrammarStream::open(PLACE, CODEC, &bytes, &meta).unwrap();
     let units: Vec<_> = all(stream.units()).into_iter().map(|unit| (unit.docs, unit.continues, unit.root)).collect();
     assert_eq!(units, [(0..2, false, 0..1_510), (2..5, false, 1_510..5_058), (4..5, true, 5_058..12_010)]);
-    let of_docs: Vec<_> = (0..5).map(|doc| stream.units().for_doc(doc)).collect();
-    assert_eq!(of_docs, [0..1, 0..1, 1..2, 1..2, 1..3]);
+    let units_by_doc: Vec<_> = (0..5).map(|doc| stream.units().for_doc(doc)).collect();
+    assert_eq!(units_by_doc, [0..1, 0..1, 1..2, 1..2, 1..3]);
 }
 
 #[test]

@@ -125,11 +125,11 @@ impl ClassCounts {
 
     /// Returns the bits of the counted numbers.
     fn num_bits(&self, codes: &[Code<'_>]) -> u64 {
-        let of_context = |(counts, code): (&[u64; NUM_CLASSES], &Code<'_>)| {
+        let context_bits = |(counts, code): (&[u64; NUM_CLASSES], &Code<'_>)| {
             let used = (0u8..).zip(counts).filter(|(_, count)| **count > 0);
             used.map(|(class, count)| count * code.num_bits(class)).sum::<u64>()
         };
-        self.0.iter().zip(codes).map(of_context).sum()
+        self.0.iter().zip(codes).map(context_bits).sum()
     }
 
     /// Returns the counts with a word that is not listed, which has the number 0.
@@ -240,12 +240,12 @@ struct Lists<'a> {
 impl Lists<'_> {
     /// Returns the bits of the list of each word.
     fn bits(&self, codes: &[Code<'_>]) -> Vec<u64> {
-        let of_word = |word: u32| {
+        let word_bits = |word: u32| {
             let mut count = BitCount { codes, num_bits: 0 };
             self.put_word(&mut count, word);
             count.num_bits
         };
-        (0..self.documents.num_words()).map(of_word).collect()
+        (0..self.documents.num_words()).map(word_bits).collect()
     }
 
     fn class_for(&self, word: u32) -> u8 {

@@ -241,7 +241,7 @@ impl GsstMatcher {
     }
 }
 
-/// Addresses of rows, and of the intermediate results of a search in them, which stay where they are until the next one.
+/// Addresses of rows and of the intermediate results of a search in them. They hold until the next search.
 struct Found<'r> {
     at: MatchAddresses<'r>,
     lists: Vec<ListAddresses<'r>>,

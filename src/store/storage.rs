@@ -19,8 +19,8 @@
 //!
 //! Waits between retries double up to a limit. Each wait is drawn between half of its length and all of it, so that
 //! writers that collided once do not collide at every attempt (Brooker, "Exponential backoff and jitter"). Stores that
-//! retry by themselves may take minutes for one attempt (`object_store`: 10 times or 3 minutes). After that there are no
-//! further attempts. Threads block and wait, so that neither needs a runtime nor blocks the polling thread. A thread
+//! retry by themselves may take minutes for one attempt (`object_store`: 10 times or 3 minutes). After that there are
+//! no further attempts. Threads block and wait, so that neither needs a runtime nor blocks the polling thread. A thread
 //! costs much less than a sync of a disk.
 
 use std::fmt;

@@ -10,6 +10,8 @@
 //!
 //! Several devices work at the same time, each on its own segments.
 //!
+//! # Columns
+//!
 //! Partition `p` uses device `p` modulo the number of devices that did not fail. A result is one
 //! buffer of pinned host memory. The arrays of all stretches are slices of it, so no text is copied
 //! on the host. The account counts the buffer until the last slice is dropped.

@@ -1,8 +1,8 @@
 //! Questions to a row group, and devices that answer them and decode GSST columns.
 //!
-//! Questions are conditions on rows, and rows that were found elsewhere. Conditions on GSST columns are tested on codes.
-//! Those on ordinary columns are tested before any text is decoded. Column chunks are compared with their checksums
-//! before Parquet reads them.
+//! Questions are conditions on rows, and rows that were found elsewhere. Conditions on GSST columns are tested on
+//! codes, those on ordinary columns before any text is decoded. Column chunks are compared with their checksums before
+//! Parquet reads them.
 //!
 //! # Devices
 //!

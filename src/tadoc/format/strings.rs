@@ -14,11 +14,10 @@
 //!
 //! A length of 31 or more is an escape and a number.
 //!
-//! Measured on the dictionaries of the seven corpora, in bytes: lengths and bytes as three zstd -9
-//! frames 2,774,000, zstd -19 2,640,000, this coder 2,451,000 (without the corpus of random
-//! strings: 431,000, 413,000, 337,000). Contexts of two bytes are worse on all but the largest
-//! (dilution). Five contexts of up to four bytes, mixed bit by bit, are equal and 10 times slower.
-//! The distributions take up to 1 MB and are created on first use.
+//! Measured on the dictionaries of the seven corpora, in bytes: lengths and bytes as three zstd -9 frames 2,774,000,
+//! zstd -19 2,640,000, this coder 2,451,000 (without the corpus of random strings: 431,000, 413,000, 337,000). Contexts
+//! of two bytes are worse on all but the largest (dilution). Five contexts of up to four bytes, mixed bit by bit, are
+//! equal and 10 times slower. The distributions take up to 1 MB and are created on first use.
 //!
 //! # Front coding
 //!
@@ -39,8 +38,8 @@
 //! a\b.txt, a\xff.txt       a\b.txt, a\xff.txt
 //! ```
 //!
-//! UTF-8 is unchanged. Escapes are only `\x80` to `\xFF` and `\x5C`, in capitals. [`path_bytes`] reverses [`path_text`],
-//! so two different names never have the same path. Both take O(length).
+//! UTF-8 is unchanged. Escapes are only `\x80` to `\xFF` and `\x5C`, in capitals. [`path_bytes`] reverses
+//! [`path_text`], so two different names never have the same path. Both take O(length).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -4,7 +4,7 @@
 //! language   text of a query ─▶ Query (patterns of words)
 //! matching   patterns ─▶ word ids of a segment ─▶ occurrences: climbed to, counted or scanned for
 //! search     documents that meet AND, OR, NOT; hits, counts by document, line and column of a hit
-//! hits       occurrences of each leaf, merged       rank   the best documents by BM25
+//! rank       the best documents by BM25
 //! context    hits with their context, words near hits and how often
 //! leaves     documents with a leaf, kept for leaves that are asked for again, or counted from word lists and
 //!            grammars without opening segments
@@ -37,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `text_hits` (also windows of NEAR), `hits`, `search`, `leaves`, `context`, `rank`, `batch`,
-//! `grep`. Options of a search, hits, and hits counted by document are here.
+//! Reading order: `language`, `matching`, `text_hits` (also windows of NEAR), `search`, `leaves`, `context`, `rank`,
+//! `batch`, `grep`. Options of a search, hits of a segment, and hits counted by document are here.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile

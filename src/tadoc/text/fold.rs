@@ -1,5 +1,4 @@
-//! Folds: rules that make different words count as equal. A query chooses them, and nothing of them
-//! is stored.
+//! Folds: rules that make different words count as equal. A query chooses them, and nothing of them is stored.
 //!
 //! ```text
 //!                      Häuser     _Straße    ΣΑΣ     mangées
@@ -11,17 +10,16 @@
 //! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
-//! Each word is folded alone. Every fold also joins the spellings of a word: composed
-//! and decomposed letters, apostrophes, soft hyphens. Lower case is that of [`str::to_lowercase`]:
-//! `İ` becomes `i` and a dot above, `ß` is unchanged. Underscores around a word mark italics in plain texts, such as
-//! `_word_`; `case` and `accents` drop them, unless nothing would be left. `accents` has the rules for base letters. The text of a [`Fold`] is
-//! a list of its parts in normal form, such as `accents,stem:german`.
+//! Each word is folded alone. Every fold also joins the spellings of a word: composed and decomposed letters,
+//! apostrophes, soft hyphens. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a dot above, `ß` is
+//! unchanged. Underscores around a word mark italics in plain texts, such as `_word_`; `case` and `accents` drop them,
+//! unless nothing would be left. `accents` has the rules for base letters. The text of a [`Fold`] is a list of its
+//! parts in normal form, such as `accents,stem:german`.
 //!
-//! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed
-//! as it is spelled and the accents of the stem are dropped, because the endings of many languages
-//! have accents: the stem of `mangées` is that of `manger`, the stem of `mangees` is not. So words
-//! that `stem` joins stay joined, and a word without its accents has the same stem mostly, not
-//! always (`très` and `tres`).
+//! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed as it is spelled
+//! and the accents of the stem are dropped, because the endings of many languages have accents: the stem of `mangées`
+//! is that of `manger`, the stem of `mangees` is not. So words that `stem` joins stay joined, and a word without its
+//! accents has the same stem mostly, not always (`très` and `tres`).
 //!
 //! [`Synonyms`] come last: they read the word as the other parts fold it.
 //!

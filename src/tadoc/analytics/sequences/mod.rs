@@ -2,9 +2,9 @@
 //! corpus or by document. The rows of one document follow those of the document before.
 //!
 //! Reading order: `key` (windows as numbers, and those of two and three words), `edges` (the windows that each rule
-//! contributes, and limits of memory and time), `windows` (all windows as numbers), `walk` (over the rules or the text, several times if
-//! memory is short, and rows in parts), `entries` (sorting windows), and the tasks `count`, `by_document`
-//! and `ranked`.
+//! contributes, and limits of memory and time), `windows` (all windows as numbers), `walk` (over the rules or the text,
+//! several times if memory is short, and rows in parts), `entries` (sorting windows), and the tasks `count`,
+//! `by_document` and `ranked`.
 
 mod by_document;
 pub(super) mod count;

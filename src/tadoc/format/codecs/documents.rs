@@ -1,7 +1,7 @@
-//! Codec of the documents section: one path for each document, in document order.
+//! Codecs of facts that are known without the grammar: paths and lengths of documents, and counts of words.
 //!
-//! There are two codecs. The layout `small` takes the smaller result, `indexed` the second
-//! codec:
+//! Paths stand in the documents section, in document order. There are two codecs. The layout `small` takes the smaller
+//! result, `indexed` the second codec:
 //!
 //! ```text
 //! 1  strings (see `strings`)
@@ -15,25 +15,19 @@
 //!
 //! # Lengths
 //!
-//! Codec of document lengths: bytes and words of each document's part in a segment, in document
-//! order.
+//! Bytes and words of each document's part in a segment, in document order:
 //!
 //! ```text
 //! pack(bytes: LEB128 each) | pack(words: LEB128 each)      zstd
 //! ```
 //!
 //! The section takes 3 bytes for each document that is a source file, 1 for each that is a line.
-//! With it and the paths, the facts about documents are known without the grammar.
 //!
 //! # Word counts
 //!
-//! Codec of the number of occurrences of each word of a segment, in dictionary order. With it words are counted without
-//! the grammar.
-//!
-//! The distribution of a count's magnitude depends on the length of the word, because short words
-//! are frequent. A count of 2^32 - 1 or more is an escape and two halves. The section takes 2.6 to
-//! 8 bits for each word, 1 to 3 % of a file. With it words are counted without the grammar. It
-//! needs O(words) time.
+//! The occurrences of each word of a segment, in dictionary order. The distribution of a count's magnitude depends on
+//! the length of the word, because short words are frequent. A count of 2^32 - 1 or more is an escape and two halves.
+//! The section takes 2.6 to 8 bits for each word, 1 to 3 % of a file. It needs O(words) time.
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin, pack, push_varint};
@@ -495,7 +489,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_that_are_coded_are_decoded(counts in prop::collection::vec((any::<u64>(), 8u32..64).prop_map(|(n, shift)| n >> shift), 0..150)) {
+        fn counts_that_are_coded_are_decoded(
+            counts in prop::collection::vec((any::<u64>(), 8u32..64).prop_map(|(n, shift)| n >> shift), 0..150),
+        ) {
             let dictionary = dictionary(counts.len());
             let bytes = encode_counts(&dictionary, &counts);
             let meta = meta_for_counts(&counts);
@@ -507,7 +503,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_decode_to_the_sum_of_counts(bytes in prop::collection::vec(any::<u8>(), 0..200), num_words in 0usize..40) {
+        fn any_bytes_are_refused_or_decode_to_the_sum_of_counts(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            num_words in 0usize..40,
+        ) {
             let counts = vec![1; num_words];
             if let Ok(got) = decode_counts(COUNTS_PLACE, &bytes, &dictionary(num_words), &meta_for_counts(&counts)) {
                 prop_assert_eq!(got.iter().sum::<u64>(), num_words as u64);

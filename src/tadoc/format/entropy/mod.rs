@@ -14,8 +14,8 @@
 //! Four states decode twice as fast as one. Limits: 2^32 - 1 plain bits, at most 32 bits for each
 //! number. A decoder past the end reads zeros and reports this at the end.
 //!
-//! [`prefix_code`] is the coder of lists that must be decoded fast, [`monotone`] that of ascending
-//! numbers of which single ones are read.
+//! [`prefix_code`] is the coder of lists that must be decoded fast, [`encode_monotone`] that of ascending numbers of
+//! which single ones are read.
 //!
 //! # Distributions
 //!
@@ -28,7 +28,7 @@
 //!
 //! # Numbers
 //!
-//! Division of numbers into a magnitude, which is a symbol, and plain bits.
+//! A number is divided into a magnitude, which is a symbol, and plain bits.
 //!
 //! ```text
 //! number   0 │ 1 2 │ 3-4 5-6 │ 7-10 11-14 │ … │ 2^11 - 1 … │ … │ 2^21 - 1 and more

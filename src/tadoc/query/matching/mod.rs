@@ -24,7 +24,8 @@
 //! ```
 //!
 //! Offsets in a later part of a document that was cut are increased by the lengths of the parts before it. A phrase may
-//! begin in one part and end in a later one. Only the few words beside a cut are read, and only the parts that hold them.
+//! begin in one part and end in a later one. Only the few words beside a cut are read, and only the parts that hold
+//! them.
 
 pub(in crate::query) mod candidates;
 pub(in crate::query) mod climb;

@@ -12,14 +12,12 @@
 //!
 //! # Sequential
 //!
-//! Decoder of the grammar section in the codec before the present one, event by event.
-//!
-//! The symbol's distribution depends on the kind of the previous event and on the trust in the
-//! prediction, so the next symbol waits for the element before last.
+//! The codec before the present one is decoded event by event. The symbol's distribution depends on the kind of the
+//! previous event and on the trust in the prediction, so the next symbol waits for the element before last.
 //!
 //! # Prediction
 //!
-//! Prediction of the next element in the codec before the present one: with trust.
+//! There the next element is predicted with trust:
 //!
 //! ```text
 //! slots   by element: the element that followed two later, its run length
@@ -38,10 +36,9 @@
 //! lane      0 ━━━━━━━━ 1 ━━━━━━━━ 2 ━━━━━━━━ 3 ━━━━━━━━ rest (lane 0)
 //! ```
 //!
-//! A symbol depends on the two events before it in its lane, and a magnitude on its symbol. So a
-//! processor decodes four symbols at a time, each from a quarter of the batch. All lanes share the
-//! distributions. Batches of fewer than 256 events have one lane, because a state takes eight
-//! bytes.
+//! A symbol depends on the two events before it in its lane, and a magnitude on its symbol. So a processor decodes four
+//! symbols at a time, each from a quarter of the batch. All lanes share the distributions. Batches of fewer than 256
+//! events have one lane, because a state takes eight bytes.
 //!
 //! AVX2 has a mask of all comparisons in two instructions, so it is faster than scalar search.
 //! Searching with SSE2 (a sum of masks) is slower.

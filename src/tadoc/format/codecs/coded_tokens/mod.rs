@@ -6,7 +6,7 @@
 //!           part of a group: number of bits LEB128 | blocks | bits; together the section of the dictionary
 //! codes     pairs of bytes with codes of their own | symbols of contexts, code lengths: zstd
 //! groups    of each 1,024 tokens: their bytes LEB128, length LEB128 and bytes of the first one
-//! blocks    bit at which each block of 32 tokens begins (`monotone`)
+//! blocks    bit at which each block of 32 tokens begins, ascending numbers
 //! bits      of each token: length shared with a token before | own length | own bytes
 //!
 //! "plant"   groups  │ fish │ needle │ …      blocks  │ night │ over │ pin │ …      tokens  pin pint plan plant

@@ -21,8 +21,6 @@
 //! (`kernels/gsst_rows.cu`). A second check on the host takes longer than all work of the device.
 //! `tests/gpu/parity.rs` and the suite `gpu_sql` compare such arrays with checked ones of the CPU.
 
-#![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -571,6 +569,7 @@ fn matched_texts(held: Held, offsets: Range<usize>, text: Range<usize>, text_typ
     })
 }
 
+#[allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
 fn array(views: ScalarBuffer<u128>, text: Buffer, nulls: Option<NullBuffer>, text_type: TextType) -> ArrayRef {
     if text_type.is_utf8() {
         // SAFETY: the rows were decoded with `must_be_utf8`. So the device has checked that the

@@ -13,12 +13,11 @@
 //!   sync_event     null: the rows are complete
 //! ```
 //!
-//! The structs follow the specification (arrow.apache.org, "C device data interface"), without a
-//! dependency on Arrow. All buffers are device memory in the device's primary context, so CuPy,
-//! cuDF, PyTorch and other libraries of the same process can read them. The consumer of an array
-//! calls its `release` once; the memory stays valid until then. Offsets are unsigned 32-bit
-//! integers in this library and signed ones in Arrow. Both agree because a run has less than 2^31
-//! bytes.
+//! The structs follow the specification (arrow.apache.org, "C device data interface"), without a dependency on Arrow.
+//! All buffers are device memory in the device's primary context, so CuPy, cuDF, PyTorch and other libraries of the
+//! same process can read them. The consumer of an array calls its `release` once; the memory stays valid until then.
+//! Offsets are unsigned 32-bit integers in this library and signed ones in Arrow. Both agree because a run has less
+//! than 2^31 bytes.
 
 #![allow(unsafe_code, reason = "copies by address, in the order of a stream, and an interface of raw pointers")]
 

@@ -3,9 +3,8 @@
 //!
 //! # Lost devices
 //!
-//! After some faults, such as an illegal address, the driver answers every call on that device with
-//! the same error until the process ends. Requests for such a device fail at once, with the first
-//! fault as the reason.
+//! After some faults, such as an illegal address, the driver answers every call on that device with the same error
+//! until the process ends. Requests for such a device fail at once, with the first fault as the reason.
 
 use std::collections::BTreeMap;
 use std::fmt;

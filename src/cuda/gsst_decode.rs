@@ -10,10 +10,9 @@
 //!          DeviceText                  text of all blocks, in order, without gaps
 //! ```
 //!
-//! The kernel trusts its input, so it only gets [`Block`]s, which were validated when they were
-//! opened. In addition to its bytes, a block takes device memory for its symbols, 2 KiB (8 bits) or
-//! 32 KiB (12 bits), and 32 bytes. Tests of this file compare the constants that the kernel shares
-//! with it.
+//! The kernel trusts its input, so it only gets [`Block`]s, which were validated when they were opened. In addition to
+//! its bytes, a block takes device memory for its symbols, 2 KiB (8 bits) or 32 KiB (12 bits), and 32 bytes. Tests of
+//! this file compare the constants that the kernel shares with it.
 
 #![allow(unsafe_code, reason = "launching kernels, the layout of their arguments, and fills that have no safe form")]
 

@@ -1,5 +1,4 @@
-//! Selection of rows of GSST blocks by a predicate on a device: the wrapper of
-//! `kernels/gsst_match.cu`.
+//! Selection of rows of GSST blocks by a predicate on a device: the wrapper of `kernels/gsst_match.cu`.
 //!
 //! ```text
 //! host     Block, Block, …  ──upload──▶  DeviceRows      bytes of blocks, places of frames of rows
@@ -9,11 +8,10 @@
 //!          DeviceSelection      numbers of the rows that match, ascending; offsets; text
 //! ```
 //!
-//! The predicate is an automaton over bytes. The device turns it into an automaton over the codes
-//! of each block. If the pattern starts with `%`, it also makes a filter that rejects most rows
-//! without the automaton; if it is `%literal%`, the filter accepts most of the others, too. Rows that match
-//! are decoded one by one if they are few. From a quarter of all rows on everything is decoded, and the rest
-//! is dropped on the way (`kernels/gsst_match_dense.cu`).
+//! The predicate is an automaton over bytes. The device turns it into an automaton over the codes of each block. If the
+//! pattern starts with `%`, it also makes a filter that rejects most rows without the automaton; if it is `%literal%`,
+//! the filter accepts most of the others, too. Rows that match are decoded one by one if they are few. From a quarter
+//! of all rows on everything is decoded, and the rest is dropped on the way (`kernels/gsst_match_dense.cu`).
 //!
 //! In addition to its bytes, a block takes 48 bytes for every 128 rows and 2 KiB (8 bits) or 32 KiB
 //! (12 bits) for its symbols. A block written without lengths of texts also takes 3 bytes per row.

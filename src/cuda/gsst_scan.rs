@@ -11,9 +11,8 @@
 //! A thread that submits a second run before it waits for the first keeps both directions of the
 //! bus and the device busy. Runs of 16 to 64 MiB of text suffice.
 //!
-//! Blocks are sealed: the device checks all properties that the checksum does not guarantee before
-//! it decodes. Results lie in pinned host memory, which Arrow takes without a copy, or stay on the
-//! device.
+//! Blocks are sealed: the device checks all properties that the checksum does not guarantee before it decodes. Results
+//! lie in pinned host memory, which Arrow takes without a copy, or stay on the device.
 //!
 //! # Matching
 //!
@@ -22,15 +21,13 @@
 //! slot b           write │ copy in │ check, match │ how many │ copy back …
 //! ```
 //!
-//! The size of the result is known only after the device has matched. So a run keeps its slot until
-//! it was waited for. The number of slots is the largest number of runs that were in progress at
-//! once.
+//! The size of the result is known only after the device has matched. So a run keeps its slot until it was waited for.
+//! The number of slots is the largest number of runs that were in progress at once.
 //!
 //! # Memory
 //!
-//! Slots keep device memory and staging buffers between runs, and a pool keeps pinned memory. Both
-//! stay within limits that the user of the scanner can change. The host memory of a run is known
-//! before the run is submitted.
+//! Slots keep device memory and staging buffers between runs, and a pool keeps pinned memory. Both stay within limits
+//! that the user of the scanner can change. The host memory of a run is known before the run is submitted.
 
 #![allow(unsafe_code, reason = "launching what was laid out here")]
 

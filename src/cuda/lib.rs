@@ -7,10 +7,9 @@
 //! corpus::Segment         ──upload──▶ DeviceCorpus ──weights, passages, sequences──▶ rows
 //! ```
 //!
-//! Without a driver or a device, every call returns a [`GpuError`], so one binary runs anywhere.
-//! The CPU implementation is the reference, and answers if this one fails. Users need only the
-//! NVIDIA driver (535 or newer). This crate never falls back to the CPU by itself; the caller
-//! decides how to handle an error.
+//! Without a driver or a device, every call returns a [`GpuError`], so one binary runs anywhere. The CPU implementation
+//! is the reference, and answers if this one fails. Users need only the NVIDIA driver (535 or newer). This crate never
+//! falls back to the CPU by itself; the caller decides how to handle an error.
 //!
 //! ```
 //! use gsst::{Block, BlockOptions, write_block};

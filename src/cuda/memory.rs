@@ -5,27 +5,23 @@
 //!
 //! # Managed memory
 //!
-//! An integrated device has no memory of its own. A copy to it is a copy within the host's memory,
-//! and passes through the driver's staging pages. So its [`DeviceBuffer`]s are managed memory, which
-//! the host reads and writes in place:
+//! An integrated device has no memory of its own. A copy to it is a copy within the host's memory, and passes through
+//! the driver's staging pages. So its [`DeviceBuffer`]s are managed memory, which the host reads and writes in place:
 //!
 //! ```text
 //! a grammar  Segment ──one copy──▶ where kernels read it              else by the driver's pages
 //! rows       where kernels wrote them ──one copy──▶ the caller's Vec  else by pinned pages
 //! ```
 //!
-//! Scans of GSST blocks use mapped page-locked memory instead. An integrated device does not cache
-//! page-locked memory, which suits bytes that are read once. Kernels of corpora read the same
-//! elements many times, at random places.
+//! Scans of GSST blocks use mapped page-locked memory instead. An integrated device does not cache page-locked memory,
+//! which suits bytes that are read once. Kernels of corpora read the same elements many times, at random places.
 //!
-//! If a device lacks `concurrentManagedAccess`, as Tegra devices do, the host must not touch
-//! managed memory that the device may use while any kernel runs. So the memory belongs to the host
-//! or to the device at any time. It is allocated for the host, handed to the device in the order of
-//! its stream, and lent back to read rows.
+//! If a device lacks `concurrentManagedAccess`, as Tegra devices do, the host must not touch managed memory that the
+//! device may use while any kernel runs. So the memory belongs to the host or to the device at any time. It is
+//! allocated for the host, handed to the device in the order of its stream, and lent back to read rows.
 //!
-//! Before CUDA 13 the driver has no pool of managed memory: each buffer is a separate allocation,
-//! and freeing it waits for the device. The costs and gains were not measured on an integrated
-//! device, because none was available.
+//! Before CUDA 13 the driver has no pool of managed memory: each buffer is a separate allocation, and freeing it waits
+//! for the device. The costs and gains were not measured on an integrated device, because none was available.
 //!
 //! # Pinned memory
 //!

@@ -1,5 +1,4 @@
-//! Kernel launches of a run: the wrapper of `kernels/gsst_check.cu` and `kernels/gsst_rows.cu`,
-//! with decoding.
+//! Kernel launches of a run: the wrapper of `kernels/gsst_check.cu` and `kernels/gsst_rows.cu`, with decoding.
 //!
 //! ```text
 //! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      faults go to the error word

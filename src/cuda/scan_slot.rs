@@ -1,9 +1,8 @@
 //! A slot of a scanner: a stream with its staging buffer and device memory; and the rows of a run in host
 //! memory, all of them or those that match.
 //!
-//! The holder of a slot's lock submits work to its stream, and the stream keeps the order. So
-//! device memory can be reused at once. Only the staging buffer, which the host writes, must wait
-//! until it was copied.
+//! The holder of a slot's lock submits work to its stream, and the stream keeps the order. So device memory can be
+//! reused at once. Only the staging buffer, which the host writes, must wait until it was copied.
 //!
 //! A device that shares the host's memory reads the staging buffer and writes the results in place,
 //! if they are pinned. It then copies nothing.

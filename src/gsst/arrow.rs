@@ -8,14 +8,12 @@
 //!       └── longer ones point into the text ◀───────── text and offsets ◀──────┘
 //! ```
 //!
-//! Decoding makes one buffer of text, which the array uses as it is: no row is copied on its own.
-//! UTF-8 is checked once for the whole buffer. Then the starts of rows are checked to be starts of
-//! characters, since a block may hold any bytes whatever its checksum. A decoded array shares
-//! nothing with the block, so the block can be dropped.
+//! Decoding makes one buffer of text, which the array uses as it is: no row is copied on its own. UTF-8 is checked once
+//! for the whole buffer. Then the starts of rows are checked to be starts of characters, since a block may hold any
+//! bytes whatever its checksum. A decoded array shares nothing with the block, so the block can be dropped.
 //!
-//! Limits: those of a block (2^23 bytes of text, 2^20 rows). An array with 32-bit offsets or views
-//! holds at most 2^31 - 1 bytes of text. Dictionaries and lists are left to the caller, since their
-//! values are text again.
+//! Limits: those of a block (2^23 bytes of text, 2^20 rows). An array with 32-bit offsets or views holds at most 2^31 -
+//! 1 bytes of text. Dictionaries and lists are left to the caller, since their values are text again.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -8,11 +8,10 @@
 //!   rows, ranges, selections ◀──decode── codes of some rows ◀┘
 //! ```
 //!
-//! A *symbol* is a string of 1 to 8 bytes. A *code* is the number of a symbol. An *escape* is the
-//! code that says that a literal byte follows (Boncz, Neumann, Leis: FSST, VLDB 2020). A *block*
-//! holds rows whose codes share one symbol table. A *split* is a run of codes of fixed length whose
-//! place in the text is stored, so that it decodes alone (Vonk, Hoozemans, Al-Ars: GSST, 2025).
-//! Each row has its own codes, so a single row decodes alone.
+//! A *symbol* is a string of 1 to 8 bytes. A *code* is the number of a symbol. An *escape* is the code that says that a
+//! literal byte follows (Boncz, Neumann, Leis: FSST, VLDB 2020). A *block* holds rows whose codes share one symbol
+//! table. A *split* is a run of codes of fixed length whose place in the text is stored, so that it decodes alone
+//! (Vonk, Hoozemans, Al-Ars: GSST, 2025). Each row has its own codes, so a single row decodes alone.
 //!
 //! ```
 //! use gsst::{Block, BlockOptions, Pattern, write_block};
@@ -25,11 +24,10 @@
 //! # Ok::<(), gsst::Error>(())
 //! ```
 //!
-//! Reading order: [`symbol_table`](SymbolTable) (symbols and codes), [`layout`] (the bytes of a
-//! block), `encode` with `matcher`, `decode`, [`block`](Block), `training`,
-//! [`pattern`](Pattern) and `matching` (predicates). The crate's core knows neither Arrow nor
-//! Parquet nor devices and hands out plain slices. The modules `arrow` and `parquet` are optional
-//! features.
+//! Reading order: [`symbol_table`](SymbolTable) (symbols and codes), [`layout`] (the bytes of a block), `encode` with
+//! `matcher`, `decode`, [`block`](Block), `training`, [`pattern`](Pattern) and `matching` (predicates). The crate's
+//! core knows neither Arrow nor Parquet nor devices and hands out plain slices. The modules `arrow` and `parquet` are
+//! optional features.
 //!
 //! Messages of errors say what was expected, what was found, and how to resolve the problem. Variants that concern
 //! bytes name the file, the section and the offset. The *type* is public API, the text is not.

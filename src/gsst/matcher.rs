@@ -10,10 +10,9 @@
 //!                   if any of these has more candidates: a slower search over all of them (rare)
 //! ```
 //!
-//! All tables are read at once and the winner is selected by its address, so the only branch is the
-//! rare one. If values were selected instead, the compiler would branch on the comparisons. FSST's
-//! table keeps one symbol per bucket; this table keeps all. The match is always the longest one, so
-//! a greedy parse depends on the table's symbols alone.
+//! All tables are read at once and the winner is selected by its address, so the only branch is the rare one. If values
+//! were selected instead, the compiler would branch on the comparisons. FSST's table keeps one symbol per bucket; this
+//! table keeps all. The match is always the longest one, so a greedy parse depends on the table's symbols alone.
 //!
 //! Rows lie behind one another. Each is closed by a byte that occurs in no row and no symbol, so no
 //! match crosses it and rows need no test for their end. Its own entry says that a row ends.

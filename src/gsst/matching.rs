@@ -7,12 +7,11 @@
 //!                           rows with hits; for '%x' compare the end of each row
 //! ```
 //!
-//! The faster way depends on how early in a row the answer is known and on how many rows have to be
-//! tested, not on the length of the literal. So both ways are first estimated on a few rows, with
-//! fitted costs. The automaton waits for one lookup per code, and for a wrong branch prediction
-//! where it stops after another number of codes than in the row before. The text costs the
-//! decoding, each hit, and each byte of a row that has to be tested. In small blocks the automaton
-//! is not worthwhile for patterns that start with `%`.
+//! The faster way depends on how early in a row the answer is known and on how many rows have to be tested, not on the
+//! length of the literal. So both ways are first estimated on a few rows, with fitted costs. The automaton waits for
+//! one lookup per code, and for a wrong branch prediction where it stops after another number of codes than in the row
+//! before. The text costs the decoding, each hit, and each byte of a row that has to be tested. In small blocks the
+//! automaton is not worthwhile for patterns that start with `%`.
 //!
 //! Constants are never encoded and compared as codes. Unequal codes mean unequal rows only if both
 //! were parsed by the same function, and a block cannot prove that its rows were. The filters above
@@ -26,9 +25,8 @@
 //! next(state, code) = next(… next(state, byte 0 of its symbol) …, last byte)
 //! ```
 //!
-//! An automaton is built for one symbol table. This takes states x symbols x bytes of a symbol
-//! steps. It is correct for any codes,
-//! however rows were parsed.
+//! An automaton is built for one symbol table. This takes states x symbols x bytes of a symbol steps. It is correct for
+//! any codes, however rows were parsed.
 
 use std::ops::Range;
 

@@ -15,11 +15,10 @@
 //!           └───other─┘
 //! ```
 //!
-//! The automaton comes from the subset construction over the places of the pattern, including
-//! places inside a character of `_`. Places before the last reached `%` are dropped, because the
-//! `%` matches all that they could still match. So patterns without `_` have at most as many states
-//! as tokens. Patterns with `_` can have exponentially many. The construction stops at 256 states,
-//! which fit into a byte.
+//! The automaton comes from the subset construction over the places of the pattern, including places inside a character
+//! of `_`. Places before the last reached `%` are dropped, because the `%` matches all that they could still match. So
+//! patterns without `_` have at most as many states as tokens. Patterns with `_` can have exponentially many. The
+//! construction stops at 256 states, which fit into a byte.
 
 use std::collections::HashMap;
 

@@ -21,9 +21,8 @@
 //! packed  byte 0   byte 1   …       length, or byte 7 of a symbol of 8 bytes
 //! ```
 //!
-//! Device kernels read the packed form. A top byte below 8 is the length. Any other top byte is the
-//! last of 8 bytes. So a symbol of 8 bytes must not end in a byte below 8, which does not occur in
-//! text.
+//! Device kernels read the packed form. A top byte below 8 is the length. Any other top byte is the last of 8 bytes. So
+//! a symbol of 8 bytes must not end in a byte below 8, which does not occur in text.
 //!
 //! # Codes of twelve bits
 //!

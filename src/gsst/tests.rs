@@ -3,10 +3,9 @@
 //!
 //! # Independent encoder
 //!
-//! Its symbol tables and codes come from the crate fsst-rs 0.7.0. A program trained `fsst::Compressor` on
-//! three copies of the rows (all but the last, which is there for its escapes), and printed
-//! `symbol_table()`, `symbol_lengths()` and `compress(row)`. The streams are those of FSST: code 255 escapes
-//! a literal, and any other code has a symbol.
+//! Its symbol tables and codes come from the crate fsst-rs 0.7.0. A program trained `fsst::Compressor` on three copies
+//! of the rows (all but the last, which is there for its escapes), and printed `symbol_table()`, `symbol_lengths()` and
+//! `compress(row)`. The streams are those of FSST: code 255 escapes a literal, and any other code has a symbol.
 
 use proptest::prelude::*;
 

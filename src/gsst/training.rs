@@ -9,19 +9,17 @@
 //!                       loss(s) = count(s) x (units of s written with the others - 1)
 //! ```
 //!
-//! Training uses the parse that will encode, so a count equals the encoder's use of a symbol.
-//! Losses are measured in stored units: an escaped byte takes two units, and a single byte can lose
-//! its code like any other symbol. FSST's own training (Boncz, Neumann, Leis, VLDB 2020, algorithm
-//! 3) grows a set of fixed size by gain = count x length. This gain credits a symbol with bytes
-//! that other symbols would cover as well. A round does not always improve the result, so training
-//! takes the best symbols of all rounds.
+//! Training uses the parse that will encode, so a count equals the encoder's use of a symbol. Losses are measured in
+//! stored units: an escaped byte takes two units, and a single byte can lose its code like any other symbol. FSST's own
+//! training (Boncz, Neumann, Leis, VLDB 2020, algorithm 3) grows a set of fixed size by gain = count x length. This
+//! gain credits a symbol with bytes that other symbols would cover as well. A round does not always improve the result,
+//! so training takes the best symbols of all rounds.
 //!
-//! The result depends on rows and options alone. Time: about 3 parses of the sample per round, at
-//! the encoder's speed. Sizes of blocks of 23 columns (f-dbtext, TPC-H) relative to those with the
-//! tables of fsst-rs 0.7, geometric mean: samples of 16 KiB and 5 rounds 1.085 times smaller, 64
-//! KiB and 6 rounds 1.12 times smaller. Failed experiments: samples of 128 and 256 KiB (no gain);
-//! symbols extended by the first byte of their neighbour as candidates, as in FSST (1.063); one
-//! parse per round for pruning and growing (single columns 15 % larger); required bytes only after
+//! The result depends on rows and options alone. Time: about 3 parses of the sample per round, at the encoder's speed.
+//! Sizes of blocks of 23 columns (f-dbtext, TPC-H) relative to those with the tables of fsst-rs 0.7, geometric mean:
+//! samples of 16 KiB and 5 rounds 1.085 times smaller, 64 KiB and 6 rounds 1.12 times smaller. Failed experiments:
+//! samples of 128 and 256 KiB (no gain); symbols extended by the first byte of their neighbour as candidates, as in
+//! FSST (1.063); one parse per round for pruning and growing (single columns 15 % larger); required bytes only after
 //! the rounds (one more round for the same result).
 //!
 //! # Sample
@@ -32,9 +30,8 @@
 //!                                                         that periods in the data do no harm
 //! ```
 //!
-//! A range ends at the end of its row, so training learns no symbol that occurs in no row. The same
-//! rows give the same sample.
-//! Pairs of ids are counted in an open-addressing table whose output order does not depend on the hashes.
+//! A range ends at the end of its row, so training learns no symbol that occurs in no row. The same rows give the same
+//! sample. Pairs of ids are counted in an open-addressing table whose output order does not depend on the hashes.
 
 use rustc_hash::FxHashSet;
 

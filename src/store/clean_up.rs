@@ -9,14 +9,12 @@
 //! unfinished  files of writers that ended early: removed by the same rule
 //! ```
 //!
-//! Versions are removed in ascending order, durably, and before the segments that they name. So a
-//! clean-up that is interrupted leaves no version that seems complete but is not (`commit` relies
-//! on this). Segments are removed in any order, many at once if the storage supports it. Files with
-//! other names stay. The age protects writers between their segment files and their commit, and
-//! readers of old versions. With an age of zero there must be neither.
+//! Versions are removed in ascending order, durably, and before the segments that they name. So a clean-up that is
+//! interrupted leaves no version that seems complete but is not (`commit` relies on this). Segments are removed in any
+//! order, many at once if the storage supports it. Files with other names stay. The age protects writers between their
+//! segment files and their commit, and readers of old versions. With an age of zero there must be neither.
 //!
-//! A corpus that was created and never committed to can be removed as a whole
-//! ([`LivingStore::remove_unused`]).
+//! A corpus that was created and never committed to can be removed as a whole ([`LivingStore::remove_unused`]).
 //!
 //! # Knowledge
 //!

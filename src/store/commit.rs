@@ -11,12 +11,11 @@
 //! No change is committed twice. A commit keeps its id over all attempts. It moves on from number n
 //! only after it has read another commit there, because then its own can never get this number.
 //!
-//! The question about version n - 1 concerns writers that slept for longer than clean-ups keep
-//! versions: version n of another writer may have been cleaned up. Clean-ups remove versions in
-//! ascending order. So if n - 1 still exists, n did not exist before. Otherwise the parent id of
-//! version n + 1 tells whose commit n was. A version n that was cleaned up may even be ours, put by
-//! an attempt whose answer was lost. In that case the commit is reported as unknown and not
-//! repeated.
+//! The question about version n - 1 concerns writers that slept for longer than clean-ups keep versions: version n of
+//! another writer may have been cleaned up. Clean-ups remove versions in ascending order. So if n - 1 still exists, n
+//! did not exist before. Otherwise the parent id of version n + 1 tells whose commit n was. A version n that was
+//! cleaned up may even be ours, put by an attempt whose answer was lost. In that case the commit is reported as unknown
+//! and not repeated.
 //!
 //! | change | can be made on a later version |
 //! | --- | --- |

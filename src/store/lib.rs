@@ -9,11 +9,10 @@
 //!       corpus, read_part, edits ◀─────┘   write_part ────┘
 //! ```
 //!
-//! A [`Version`] is a list of [`Part`]s, which hold the documents in order of id, and the edits of
-//! the versions since the last optimization, which apply to the documents in order. A commit writes
-//! the file of the next version, if no such file exists. So two writers cannot both succeed, and a
-//! reader keeps one complete version for as long as it likes. A commit of edits alone writes one
-//! object. A commit of many documents writes their segment files first.
+//! A [`Version`] is a list of [`Part`]s, which hold the documents in order of id, and the edits of the versions since
+//! the last optimization, which apply to the documents in order. A commit writes the file of the next version, if no
+//! such file exists. So two writers cannot both succeed, and a reader keeps one complete version for as long as it
+//! likes. A commit of edits alone writes one object. A commit of many documents writes their segment files first.
 //!
 //! ```
 //! use tadoc::edits::{Edit, EditBatch};

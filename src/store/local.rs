@@ -11,9 +11,8 @@
 //! folder. After a power loss a version may be empty, or missing although its writer was told that
 //! it exists. A commit here costs two syncs: one of the file and one of the folder.
 //!
-//! A failed sync is not repeated. The affected pages may be marked clean, and the next sync would
-//! succeed without effect (Rebello et al., "Can Applications Recover from fsync Failures?", ATC
-//! 2020).
+//! A failed sync is not repeated. The affected pages may be marked clean, and the next sync would succeed without
+//! effect (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};

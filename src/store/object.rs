@@ -1,8 +1,7 @@
 //! A storage in a prefix of an object store.
 //!
-//! A version is put with `PutMode::Create`. Stores that do not support it (S3 with
-//! `conditional_put` disabled) refuse, so the first commit fails. `object_store` 0.13 reports the
-//! answers as follows:
+//! A version is put with `PutMode::Create`. Stores that do not support it (S3 with `conditional_put` disabled) refuse,
+//! so the first commit fails. `object_store` 0.13 reports the answers as follows:
 //!
 //! | answer | reported as | reaction |
 //! | --- | --- | --- |

@@ -6,8 +6,9 @@
 //! after     [    A     ][                 G                   ][    E     ][ f ]
 //! ```
 //!
-//! [`plan`] has the choice of parts, a run of them with its edits as a version of its own, and the
-//! new file. Every document keeps its id, path, text and user columns. A dropped document is empty afterwards, and its columns are NULL.
+//! [`plan`] has the choice of parts, a run of them with its edits as a version of its own, and the new file. Every
+//! document keeps its id, path, text and user columns. A dropped document is empty afterwards, and its columns are
+//! NULL.
 //!
 //! Time: O(bytes of the runs). Memory: the files of one run, as any reader holds them, and
 //! a block of text. Writers and readers are not blocked: later commits are moved behind the new

@@ -4,10 +4,9 @@
 //! write(PartWriter) on a thread ─▶ chunks (4 in flight) ─▶ Storage::put_stream
 //! ```
 //!
-//! A file that no version names belongs to nobody. Its writer holds it until the commit. If the
-//! commit fails or the writer is killed, the next commit removes the file. On storages without
-//! holds (object stores) a clean-up removes it. Readers of single ranges find the file by
-//! [`Part::file_name`]. Its sections have checksums of their own.
+//! A file that no version names belongs to nobody. Its writer holds it until the commit. If the commit fails or the
+//! writer is killed, the next commit removes the file. On storages without holds (object stores) a clean-up removes it.
+//! Readers of single ranges find the file by [`Part::file_name`]. Its sections have checksums of their own.
 //!
 //! # Assembly
 //!
@@ -16,11 +15,10 @@
 //! order    A, B as the base | edits 8, 9 | then C | edits 11
 //! ```
 //!
-//! Edits name documents that existed at their commit. So the edits up to those of a part are
-//! applied before the files behind that part are added, and added documents get the ids of their
-//! part. If only some documents are requested, edits of other documents are left out, because the
-//! edits of one document never depend on those of another. Parts without requested documents are
-//! left out too.
+//! Edits name documents that existed at their commit. So the edits up to those of a part are applied before the files
+//! behind that part are added, and added documents get the ids of their part. If only some documents are requested,
+//! edits of other documents are left out, because the edits of one document never depend on those of another. Parts
+//! without requested documents are left out too.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, VecDeque};

@@ -6,11 +6,10 @@
 //!         └─▶ removed by the next writer that stages a file in this folder
 //! ```
 //!
-//! The lock is advisory (flock) and ends with the process, however the process ends. So an
-//! incomplete file without a lock is abandoned. Between the creation and the locking of a file,
-//! another process may take it for abandoned and remove it. A writer that finds the name gone under
-//! its lock creates another file. On file systems without locks, abandoned files stay, because
-//! nobody can recognize them.
+//! The lock is advisory (flock) and ends with the process, however the process ends. So an incomplete file without a
+//! lock is abandoned. Between the creation and the locking of a file, another process may take it for abandoned and
+//! remove it. A writer that finds the name gone under its lock creates another file. On file systems without locks,
+//! abandoned files stay, because nobody can recognize them.
 //!
 //! ```
 //! use std::io::Write;

@@ -1,18 +1,15 @@
-//! The handle of a living corpus, which opens it and reads its versions and edits; and the storage at a
-//! location.
+//! The handle of a living corpus, which opens it and reads its versions and edits; and the storage at a location.
 //!
-//! To find the latest version, a handle asks for the version after the last one it has seen. This
-//! takes the same time for any number of versions. Only if it exists, the handle lists the later
-//! versions. Up to 16 versions are read at a time. The total size of edits is listed once. Later
-//! puts of the same handle are added to it.
+//! To find the latest version, a handle asks for the version after the last one it has seen. This takes the same time
+//! for any number of versions. Only if it exists, the handle lists the later versions. Up to 16 versions are read at a
+//! time. The total size of edits is listed once. Later puts of the same handle are added to it.
 //!
 //! | location | storage |
 //! | --- | --- |
 //! | a path, or `file://…` | [`LocalFolder`], which is durable on local disks |
 //! | any other URL | [`ObjectPrefix`] in a store |
 //!
-//! An object store is configured from the environment, credentials included, unless the caller has
-//! one.
+//! An object store is configured from the environment, credentials included, unless the caller has one.
 //!
 //! Segment files whose writers ended before their commit are removed:
 //!
@@ -22,9 +19,8 @@
 //!              name the file? no: it is removed; then the mark is removed
 //! ```
 //!
-//! A handle that finds a mark without a lock first takes the lock and then reads the versions. If
-//! the writer committed, it has done so by that time. Each handle lists the names once. It reads
-//! versions only if there is such a mark.
+//! A handle that finds a mark without a lock first takes the lock and then reads the versions. If the writer committed,
+//! it has done so by that time. Each handle lists the names once. It reads versions only if there is such a mark.
 
 use std::collections::HashSet;
 use std::future::Future;

@@ -27,11 +27,10 @@
 //!        1 | version | num_docs                                 documents of edits
 //! ```
 //!
-//! Integers are little-endian. The checksum covers every byte. It is checked before everything
-//! except magic and length, so that a file of a later format is not taken for a damaged one. The
-//! first 24 and the last 4 bytes never move in later formats. Content that a reader must not skip
-//! sets a bit of the *required features*. Decoding is O(bytes + edits), and its memory is bounded
-//! by the bytes and `max_edits_bytes`.
+//! Integers are little-endian. The checksum covers every byte. It is checked before everything except magic and length,
+//! so that a file of a later format is not taken for a damaged one. The first 24 and the last 4 bytes never move in
+//! later formats. Content that a reader must not skip sets a bit of the *required features*. Decoding is O(bytes +
+//! edits), and its memory is bounded by the bytes and `max_edits_bytes`.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};

@@ -6,9 +6,8 @@
 //!                            └ an error, or no memory: the cores answer
 //! ```
 //!
-//! The core defines the trait and knows no device. The crate `tadoc-cuda` implements it. A device
-//! gives the rows that the cores give; the functions of
-//! [`analytics`](crate::analytics) that join rows of segments check their shape.
+//! The core defines the trait and knows no device. The crate `tadoc-cuda` implements it. A device gives the rows that
+//! the cores give; the functions of [`analytics`](crate::analytics) that join rows of segments check their shape.
 //!
 //! ```
 //! use std::error::Error;

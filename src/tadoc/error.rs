@@ -18,11 +18,10 @@
 //!
 //! # Panics of libraries
 //!
-//! The crates parquet and arrow expect intact files; some damaged files make them panic.
-//! [`contain_panics`] converts such a panic to an error and suppresses the line that a panic prints
-//! to standard error (`thread … panicked`). Panics of other crates are contained too, but their
-//! line is printed, because they are defects that should be reported. Without a panic the cost is
-//! some nanoseconds.
+//! The crates parquet and arrow expect intact files; some damaged files make them panic. [`contain_panics`] converts
+//! such a panic to an error and suppresses the line that a panic prints to standard error (`thread … panicked`). Panics
+//! of other crates are contained too, but their line is printed, because they are defects that should be reported.
+//! Without a panic the cost is some nanoseconds.
 //!
 //! # Long work
 //!
@@ -31,9 +30,8 @@
 //! Interrupt   the question and steps to it       counted down in a loop, asked at 0
 //! ```
 //!
-//! A step takes some nanoseconds, so the question is asked every fraction of a millisecond; steps
-//! that take longer count as several. O(1) for each step. The work ends with [`Error::Cancelled`]
-//! when each of its threads has asked.
+//! A step takes some nanoseconds, so the question is asked every fraction of a millisecond; steps that take longer
+//! count as several. O(1) for each step. The work ends with [`Error::Cancelled`] when each of its threads has asked.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,5 +1,4 @@
-//! Ids as types of their own, so that the id of a rule is not taken for that of an element, nor a
-//! word for a document.
+//! Ids as types of their own, so that the id of a rule is not taken for that of an element, nor a word for a document.
 //!
 //! ```
 //! use tadoc::ids::{DocId, RuleId, WordId};

@@ -5,14 +5,12 @@
 //! (segment, part, number) ──▶ grammar, weights, sequences of n words, …   last used last
 //! ```
 //!
-//! A copy in use is taken out and put back later, so an evicted copy is never in use. The budget of
-//! the device is the limit. If it refuses an allocation, the least recently used copy is evicted
-//! and the allocation is tried again, until nothing is left to evict. So a corpus larger than the
-//! budget passes through the device segment by segment.
+//! A copy in use is taken out and put back later, so an evicted copy is never in use. The budget of the device is the
+//! limit. If it refuses an allocation, the least recently used copy is evicted and the allocation is tried again, until
+//! nothing is left to evict. So a corpus larger than the budget passes through the device segment by segment.
 //!
-//! Copying the grammar of the next segment while the device works on the current one was tried and
-//! removed (H200, 17 segments of 32 MiB, memory for half of them): 0.96 to 1.11 times as fast, and
-//! 0.95 to 1.05 if all segments fit.
+//! Copying the grammar of the next segment while the device works on the current one was tried and removed (H200, 17
+//! segments of 32 MiB, memory for half of them): 0.96 to 1.11 times as fast, and 0.95 to 1.05 if all segments fit.
 //!
 //! A segment is identified by its address. Its owner reports when it is no longer needed
 //! ([`CorpusCopies::forget`]). Each call takes O(kept copies). Rows of answers stay on the device at

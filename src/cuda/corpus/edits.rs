@@ -6,9 +6,8 @@
 //!            host               host, windows read on the device     device
 //! ```
 //!
-//! The new text has the rules of the old one under a new root. The old text stays unchanged, and
-//! both can be read, searched and edited. Each has its own copy of the grammar, 12 1/8 bytes per
-//! element, and of the dictionary.
+//! The new text has the rules of the old one under a new root. The old text stays unchanged, and both can be read,
+//! searched and edited. Each has its own copy of the grammar, 12 1/8 bytes per element, and of the dictionary.
 //!
 //! # Mixed batches
 //!

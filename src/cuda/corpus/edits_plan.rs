@@ -5,10 +5,9 @@
 //! changes    4..4 "X"   8..12 ""   20..20 "Y"      bytes of the text before the batch
 //! ```
 //!
-//! Offsets of edits in sequence refer to the text after the earlier edits. A [`PieceTree`] per
-//! document applies them, O(log edits) each. Offsets of edits in batch are converted to such
-//! offsets first ([`BatchOffsets`]), as on the CPU (`src/tadoc/edits/plan.rs`). All operations are
-//! checked before anything is built.
+//! Offsets of edits in sequence refer to the text after the earlier edits. A [`PieceTree`] per document applies them,
+//! O(log edits) each. Offsets of edits in batch are converted to such offsets first ([`BatchOffsets`]), as on the CPU
+//! (`src/tadoc/edits/plan.rs`). All operations are checked before anything is built.
 
 use rustc_hash::FxHashMap;
 

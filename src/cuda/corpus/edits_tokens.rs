@@ -6,11 +6,10 @@
 //! splice        [the power rower] loss   from the last cut before the change to the first after
 //! ```
 //!
-//! The text between two cuts ([`tadoc::text::last_cut`]) is tokenized independently. So splices
-//! remove whole tokens and insert whole tokens. Changes with fewer than two bytes between their
-//! cuts become one splice. Tokens are looked up in the dictionary; new ones get ids after all
-//! terminals. All cores work on the documents. O(bytes of windows and texts), and log words for
-//! each token.
+//! The text between two cuts ([`tadoc::text::last_cut`]) is tokenized independently. So splices remove whole tokens and
+//! insert whole tokens. Changes with fewer than two bytes between their cuts become one splice. Tokens are looked up in
+//! the dictionary; new ones get ids after all terminals. All cores work on the documents. O(bytes of windows and
+//! texts), and log words for each token.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

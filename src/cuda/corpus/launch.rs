@@ -12,15 +12,13 @@
 //! host     |-- all cores --|                  while all cores copy this one to its final place
 //! ```
 //!
-//! Pageable memory is copied at a fifth of the speed of pinned memory. The first write to new
-//! memory costs as much again, so all cores do it. The two pinned buffers of a copy are kept for
-//! the next copy. If the host shares the device's memory, all cores read it directly, without
-//! pinned buffers.
+//! Pageable memory is copied at a fifth of the speed of pinned memory. The first write to new memory costs as much
+//! again, so all cores do it. The two pinned buffers of a copy are kept for the next copy. If the host shares the
+//! device's memory, all cores read it directly, without pinned buffers.
 //!
 //! # Tickets
 //!
-//! Kernels whose threads wait for each other take tickets: the wrapper of
-//! `kernels/corpus_tickets.cuh`.
+//! Kernels whose threads wait for each other take tickets: the wrapper of `kernels/corpus_tickets.cuh`.
 
 #![allow(unsafe_code, reason = "launching kernels, the layout of their arguments, copies without a safe form")]
 

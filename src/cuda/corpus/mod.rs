@@ -15,14 +15,12 @@
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
 //!
-//! A device that shares the host's memory keeps all of this in memory that the host reaches too
-//! (`memory.rs`). The grammar is written to where kernels read it, and rows are read from where
-//! kernels wrote them.
+//! A device that shares the host's memory keeps all of this in memory that the host reaches too (`memory.rs`). The
+//! grammar is written to where kernels read it, and rows are read from where kernels wrote them.
 //!
-//! Each part is made on request and counted in the device's memory budget. Kernels trust the
-//! grammar, because it was validated. The device refuses grammars of more than 2^31 positions. It
-//! also refuses grammars so deep that their rules wait for each other for a second (some hundred
-//! thousand levels). The CPU answers for both.
+//! Each part is made on request and counted in the device's memory budget. Kernels trust the grammar, because it was
+//! validated. The device refuses grammars of more than 2^31 positions. It also refuses grammars so deep that their
+//! rules wait for each other for a second (some hundred thousand levels). The CPU answers for both.
 //!
 //! A document that was cut continues in another segment, which is another `DeviceCorpus`. The
 //! caller adds their counts and counts the windows across the cut.

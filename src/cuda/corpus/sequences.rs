@@ -5,10 +5,9 @@
 //! room. Then the device writes, sorts and sums them. The first and last words of rules are
 //! computed once. Memory is 8(n - 1) bytes per rule, 8 per position and 24 per window.
 //!
-//! For documents, the text is written out (`corpus_terms`) and its windows are sorted, which keeps
-//! documents in order. Runs of equal windows become rows, and rows are sorted by sequence and count.
-//! Time is O(N), even if documents share text. Memory is 40 bytes per word of the text, 20 per row
-//! and 12 per sequence.
+//! For documents, the text is written out (`corpus_terms`) and its windows are sorted, which keeps documents in order.
+//! Runs of equal windows become rows, and rows are sorted by sequence and count. Time is O(N), even if documents share
+//! text. Memory is 40 bytes per word of the text, 20 per row and 12 per sequence.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 

@@ -5,10 +5,9 @@
 //!
 //! # Space
 //!
-//! A space is allocated for a number of keys and reused. Keys and values lie in two buffers, and
-//! each step moves them from one to the other. This takes 16 bytes per 32-bit key with its value,
-//! and 24 per 64-bit key. The states by which tiles communicate take a quarter and a half of a byte
-//! more.
+//! A space is allocated for a number of keys and reused. Keys and values lie in two buffers, and each step moves them
+//! from one to the other. This takes 16 bytes per 32-bit key with its value, and 24 per 64-bit key. The states by which
+//! tiles communicate take a quarter and a half of a byte more.
 //!
 //! ```text
 //! progress   tickets 8   counts 8 x 256   states: tiles x 256   states of the next step

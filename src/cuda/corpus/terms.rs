@@ -8,9 +8,8 @@
 //! docs   0 0 0 1 1           words a b c a c            term vectors
 //! ```
 //!
-//! Time is O(N), even if documents share text. Memory is 4 bytes per element of rules, 24 per word
-//! of the text and 12 per row. A text has fewer than 2^31 words, so 32-bit counts are exact.
-//! On the host rows are sparse matrices by rows.
+//! Time is O(N), even if documents share text. Memory is 4 bytes per element of rules, 24 per word of the text and 12
+//! per row. A text has fewer than 2^31 words, so 32-bit counts are exact. On the host rows are sparse matrices by rows.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 

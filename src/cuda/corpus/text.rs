@@ -7,10 +7,9 @@
 //! edges                                 flags: each element begins or ends with a word
 //! ```
 //!
-//! `kernels/corpus_text.cuh` defines these arrays. Starts and blanks come from a
-//! [`CorpusIndex`], which needs memory for lengths while it computes them.
-//! Edges are computed on the host. A text with [edits](super::CorpusEdits) has its own arrays, made
-//! on the device, and new terminals after those of the dictionary. Its documents are still those of
+//! `kernels/corpus_text.cuh` defines these arrays. Starts and blanks come from a [`CorpusIndex`], which needs memory
+//! for lengths while it computes them. Edges are computed on the host. A text with [edits](super::CorpusEdits) has its
+//! own arrays, made on the device, and new terminals after those of the dictionary. Its documents are still those of
 //! the segment.
 //!
 //! [`CorpusText`] implements the trait of the text that edits read on a device, tests implement it on the

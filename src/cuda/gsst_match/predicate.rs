@@ -2,11 +2,10 @@
 //!
 //! # Anchors
 //!
-//! The filter looks at the rarest position of a literal. It compares two codes, about 6 bytes, with the
-//! literal: the code that covers the byte `anchor` of the literal, and the next one. At a common place,
-//! most candidates are wrong and must be tested. For example, in `l_comment` the middle of `final dep`
-//! lies in `final`, which 8 % of the rows contain; only 1 % contain both words. So a sample of the rows
-//! shows how often each sequence of four bytes occurs.
+//! The filter looks at the rarest position of a literal. It compares two codes, about 6 bytes, with the literal: the
+//! code that covers the byte `anchor` of the literal, and the next one. At a common place, most candidates are wrong
+//! and must be tested. For example, in `l_comment` the middle of `final dep` lies in `final`, which 8 % of the rows
+//! contain; only 1 % contain both words. So a sample of the rows shows how often each sequence of four bytes occurs.
 //!
 //! A unit is the 1 to 8 frames of a block that a warp takes at a time.
 

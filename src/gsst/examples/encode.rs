@@ -1,5 +1,4 @@
-//! Encodes rows of text as a block, and reads and searches it:
-//! `cargo run -p gsst --example encode`.
+//! Encodes rows of text as a block, and reads and searches it: `cargo run -p gsst --example encode`.
 
 use gsst::{Block, BlockOptions, CodeWidth, Pattern, write_block};
 

@@ -1,10 +1,9 @@
 //! The footer of a Parquet file: its metadata, the index of GSST columns, and checksums.
 //!
-//! The footer is enough to plan a query: it shows which row groups can be skipped and which byte
-//! ranges the fields of a row group occupy. Asynchronous readers fetch those ranges first and then
-//! read from memory. All places in the index are compared with those of Parquet, because another
-//! program may have rewritten the file and kept the key. A run must lie inside its column's chunk, and
-//! stretches must have the row group's rows.
+//! The footer is enough to plan a query: it shows which row groups can be skipped and which byte ranges the fields of a
+//! row group occupy. Asynchronous readers fetch those ranges first and then read from memory. All places in the index
+//! are compared with those of Parquet, because another program may have rewritten the file and kept the key. A run must
+//! lie inside its column's chunk, and stretches must have the row group's rows.
 //!
 //! In the file, a GSST column has a name of its own, `level (tadoc GSST codes)` for `level`. A
 //! reader that does not know GSST columns finds no `level`, so it cannot take codes for values. The

@@ -22,20 +22,18 @@
 //! and takes almost no space. The field carries the Arrow extension type `tadoc.gsst`. The footer
 //! stores the places of runs and blocks, and their statistics. This layout has two consequences:
 //!
-//! - A run is contiguous, not compressed again, and holds whole blocks. One range read fetches the
-//!   codes, splits and table for a device. Blocks are multiples of 16 bytes, so if the first one
-//!   lies on such a boundary, all do. Codes may have 12 bits, and a block's own checksum covers
-//!   every byte of it.
+//! - A run is contiguous, not compressed again, and holds whole blocks. One range read fetches the codes, splits and
+//!   table for a device. Blocks are multiples of 16 bytes, so if the first one lies on such a boundary, all do. Codes
+//!   may have 12 bits, and a block's own checksum covers every byte of it.
 //! - Other readers read all ordinary columns, and see the GSST column as binary with another name:
 //!   `level (tadoc GSST codes)` for `level`. So a query of `level` is an error there, and never an
 //!   answer about codes. They count its nulls correctly.
 //!
-//! Other layouts fail on one of these points. If each row's codes were a value, other readers would
-//! see a value per row, but none that they could use without the table. Codes of 12 bits would be
-//! padded to bytes, the numbers of codes would be stored twice, and each block would have to be
-//! gathered from several places before its checksum could be compared. Blocks outside of columns
-//! are lost when another program rewrites the file, and columns then look smaller than they are to
-//! query planners.
+//! Other layouts fail on one of these points. If each row's codes were a value, other readers would see a value per
+//! row, but none that they could use without the table. Codes of 12 bits would be padded to bytes, the numbers of codes
+//! would be stored twice, and each block would have to be gathered from several places before its checksum could be
+//! compared. Blocks outside of columns are lost when another program rewrites the file, and columns then look smaller
+//! than they are to query planners.
 //!
 //! Statistics of the run's bytes would prune wrongly, so Parquet keeps none for the column. The
 //! index has statistics of the decoded values per block.
@@ -45,15 +43,13 @@
 //! be encrypted. Files without a GSST column are read as plain Parquet. The reader reads ranges of
 //! any `ChunkReader`. Asynchronous readers take the ranges from [`GsstFooter`].
 //!
-//! Every byte that the reader uses is compared with a checksum before (CRC32C). Blocks have their
-//! own, the index has those of the column chunks, and the footer has one of itself and of the page
-//! indexes. Damage is an error, and so is a file that another program rewrote. Such a file has to
-//! be written again.
+//! Every byte that the reader uses is compared with a checksum before (CRC32C). Blocks have their own, the index has
+//! those of the column chunks, and the footer has one of itself and of the page indexes. Damage is an error, and so is
+//! a file that another program rewrote. Such a file has to be written again.
 //!
-//! Files of the first version of the index open too. There the GSST column has the name `level`,
-//! and only blocks and the index have checksums. Files without an index are read as plain Parquet:
-//! damage there can change names, types and values without a trace. Some of it makes the Parquet
-//! crate panic, which is caught and reported as an error.
+//! Files of the first version of the index open too. There the GSST column has the name `level`, and only blocks and
+//! the index have checksums. Files without an index are read as plain Parquet: damage there can change names, types and
+//! values without a trace. Some of it makes the Parquet crate panic, which is caught and reported as an error.
 //!
 //! ```
 //! use std::sync::Arc;

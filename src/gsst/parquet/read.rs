@@ -1,5 +1,4 @@
-//! The reader of Parquet files with or without GSST columns, row group by row group and stretch by
-//! stretch.
+//! The reader of Parquet files with or without GSST columns, row group by row group and stretch by stretch.
 //!
 //! ```text
 //! each stretch  statistics ─▶ row filter ─▶ blocks of predicates ─┬─▶ blocks of the projection

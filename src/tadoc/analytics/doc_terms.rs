@@ -11,9 +11,8 @@
 //! Cost: O(root ranges + rules reached) for the first two, independent of the length of the
 //! expansions; O(words) for the third.
 //!
-//! A chunk of words in text order ends after a fixed number of words, also inside a document. So the cost
-//! for a corpus of 2^60 words depends only on the words that are read, with a few steps through the
-//! grammar for each.
+//! A chunk of words in text order ends after a fixed number of words, also inside a document. So the cost for a corpus
+//! of 2^60 words depends only on the words that are read, with a few steps through the grammar for each.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Inverted index: for each word, the documents that contain it.
 //!
-//! The index is built for each segment separately ([`postings`](super::postings)): from the
-//! grammar, or from the words of each document if the segment keeps them
-//! ([`DocWords`](crate::segment::DocWords)). Rows join the lists of the segments by word when they
-//! are read. A document that is cut over segments is listed once.
+//! The index is built for each segment separately ([`postings`](super::postings)): from the grammar, or from the words
+//! of each document if the segment keeps them ([`DocWords`](crate::segment::DocWords)). Rows join the lists of the
+//! segments by word when they are read. A document that is cut over segments is listed once.
 
 use std::sync::Arc;
 

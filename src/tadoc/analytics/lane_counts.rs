@@ -6,15 +6,13 @@
 //! item 12      counts   [1 1 2 .. 1]  ─▶ one row for each document with a count
 //! ```
 //!
-//! Items are words, or the numbers of sequences; [`Bodies`] says which items a rule contains. Each
-//! document has a lane. The root range of a document puts counts into its lane. Counts then flow
-//! from rules to the items and rules that they contain, parents before children. So each rule is
-//! visited once for all lanes, however often the documents use it. Waiting rules and items with a
-//! count are bits, so nothing is sorted. If the documents contain so much that most rules and items
-//! have a count, all rules and items are visited without bits.
+//! Items are words, or the numbers of sequences; [`Bodies`] says which items a rule contains. Each document has a lane.
+//! The root range of a document puts counts into its lane. Counts then flow from rules to the items and rules that they
+//! contain, parents before children. So each rule is visited once for all lanes, however often the documents use it.
+//! Waiting rules and items with a count are bits, so nothing is sorted. If the documents contain so much that most
+//! rules and items have a count, all rules and items are visited without bits.
 //!
-//! O(root ranges + items and rules of the rules reached + rows), independent of the length of the
-//! expansions.
+//! O(root ranges + items and rules of the rules reached + rows), independent of the length of the expansions.
 //!
 //! # Ascending sets
 //!
@@ -26,9 +24,8 @@
 //! groups    [0b...0001]                         one bit for each element of `blocks` that is not 0
 //! ```
 //!
-//! Adding a number is one write if its block has a number already. Finding the least number takes
-//! three steps, and one more for each 262,144 numbers before it. Nothing is sorted. 1.02 bits for
-//! each number.
+//! Adding a number is one write if its block has a number already. Finding the least number takes three steps, and one
+//! more for each 262,144 numbers before it. Nothing is sorted. 1.02 bits for each number.
 
 use crate::ids::{DocId, RuleId};
 

@@ -57,23 +57,21 @@
 //! | [`TokenCursor`] | | | O(words read) |
 //! | [`LogTemplates`] | lines of each rule, made once, times its weight; documents visit the rules below them | | |
 //!
-//! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term
-//! vectors, scores and inverted indexes are read from these in O(rows), unless a traversal is
-//! forced.
+//! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term vectors, scores and
+//! inverted indexes are read from these in O(rows), unless a traversal is forced.
 //!
-//! Sources: the traversals and the heads and tails of rules are from Zhang et al., "TADOC: Text
-//! analytics directly on compression", VLDB Journal 2021. The sources of each task are given below.
-//! The differences to that paper are flat arrays in topological order instead of queues of rules
-//! with a hash table for each rule, several documents in one sweep, and packed windows that are
-//! sorted instead of hashed. A table of measured costs decides about the traversal
+//! Sources: the traversals and the heads and tails of rules are from Zhang et al., "TADOC: Text analytics directly on
+//! compression", VLDB Journal 2021. The sources of each task are given below. The differences to that paper are flat
+//! arrays in topological order instead of queues of rules with a hash table for each rule, several documents in one
+//! sweep, and packed windows that are sorted instead of hashed. A table of measured costs decides about the traversal
 //! ([`choose_task_traversal`]). Figures are in `benches/README.md`.
 //!
-//! Reading order: `task_limits` (memory, a caller who may leave, documents of a task, corpora larger than
-//! memory in parts), `vocabulary` (words of all segments as rows, and their counts), `inverted_index` with
-//! `postings` (the index of one segment), `term_vector` (also scores) with `doc_terms` and `lane_counts`
-//! (counts of a few documents at a time), `segment_terms` (answers of a device), `sequences` (n-grams),
-//! `cooccurrence`, `repeated_phrases`, `log_templates`, `repeated_spans`, `overlap` (n-grams of other texts)
-//! and `near_duplicates` with `rolling_hash`, `parcels` (rows that machines send to one another), `statistics`, `traversal` (names, shapes and the choice).
+//! Reading order: `task_limits` (memory, a caller who may leave, documents of a task, corpora larger than memory in
+//! parts), `vocabulary` (words of all segments as rows, and their counts), `inverted_index` with `postings` (the index
+//! of one segment), `term_vector` (also scores) with `doc_terms` and `lane_counts` (counts of a few documents at a
+//! time), `segment_terms` (answers of a device), `sequences` (n-grams), `cooccurrence`, `repeated_phrases`,
+//! `log_templates`, `repeated_spans`, `overlap` (n-grams of other texts) and `near_duplicates` with `rolling_hash`,
+//! `parcels` (rows that machines send to one another), `statistics`, `traversal` (names, shapes and the choice).
 //!
 //! Each task is a pure function of the segments. Its result keeps the corpus alive, and rows are
 //! addressed by number, so paging is free. Word ids belong to a segment. A row is a word, in byte

@@ -15,14 +15,12 @@
 //!   rules. O(root + sets of the rules used).
 //! - *token scan*: every token of every document is read.
 //!
-//! Then the masks are split by ranges of words. Each range becomes a contiguous part of the result
-//! that one task writes, so the bytes are the same for any number of threads. Each task adds the
-//! number of its entries to one counter, so that a small file of many documents with the same many
-//! words is rejected before it fills the memory.
+//! Then the masks are split by ranges of words. Each range becomes a contiguous part of the result that one task
+//! writes, so the bytes are the same for any number of threads. Each task adds the number of its entries to one
+//! counter, so that a small file of many documents with the same many words is rejected before it fills the memory.
 //!
-//! One set of documents for each element, joined from parents to children in one sweep as in the
-//! papers, takes several times as long, as roaring bitmaps and as the papers' double-layered
-//! bitmaps.
+//! One set of documents for each element, joined from parents to children in one sweep as in the papers, takes several
+//! times as long, as roaring bitmaps and as the papers' double-layered bitmaps.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

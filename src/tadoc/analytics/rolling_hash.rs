@@ -7,10 +7,9 @@
 //! w1 w2       prefix 3 - prefix 1 · b²  =  v1 b + v2
 //! ```
 //!
-//! Keys and the point b are random, so no text can be made that collides. They are the same for all
-//! segments, because they depend on the bytes of words and not on their ids. Two sequences of n
-//! words that differ have the same hash with a chance of about n / 2^61. Tasks do not rely on it:
-//! they compare words.
+//! Keys and the point b are random, so no text can be made that collides. They are the same for all segments, because
+//! they depend on the bytes of words and not on their ids. Two sequences of n words that differ have the same hash with
+//! a chance of about n / 2^61. Tasks do not rely on it: they compare words.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -17,9 +17,8 @@
 //! | t | (O - E) / sqrt(O) | Church, Gale, Hanks, Hindle, "Using statistics in lexical analysis", 1991 |
 //! | log-likelihood | 2 * sum of O ln(O / E) over the four cells, negative if O < E | Dunning, "Accurate methods for the statistics of surprise and coincidence", Computational Linguistics 19(1), 1993 |
 //!
-//! The expected counts are those of Evert, "Corpora and collocations", 2008, for windows: `near` is
-//! the number of words in all windows. Windows may overlap, so O can exceed `word_count`; a cell is
-//! never below 0.
+//! The expected counts are those of Evert, "Corpora and collocations", 2008, for windows: `near` is the number of words
+//! in all windows. Windows may overlap, so O can exceed `word_count`; a cell is never below 0.
 //!
 //! [`keyness`] compares two corpora: the log-likelihood of the two counts of the word, as Rayson
 //! and Garside, "Comparing corpora using frequency profiling", 2000, with the sign of the

@@ -20,12 +20,11 @@
 //! then        each part alone; those of one key are done
 //! ```
 //!
-//! The sort of the standard library takes seconds for some ten million entries and cannot be
-//! stopped. Entries are first cut into parts by a sample of their keys (Frazer, McKellar,
-//! "Samplesort", 1970), with a check every [`CHECK_LEN`] entries, and parts of at most
-//! [`WHOLE_LEN`] entries are sorted at once. Parts of one key have their own place, so that keys
-//! that repeat do not come back. O(entries * log entries), about as fast as the sort of the
-//! standard library; a copy of the entries while they are cut. Equal entries are in any order.
+//! The sort of the standard library takes seconds for some ten million entries and cannot be stopped. Entries are first
+//! cut into parts by a sample of their keys (Frazer, McKellar, "Samplesort", 1970), with a check every [`CHECK_LEN`]
+//! entries, and parts of at most [`WHOLE_LEN`] entries are sorted at once. Parts of one key have their own place, so
+//! that keys that repeat do not come back. O(entries * log entries), about as fast as the sort of the standard library;
+//! a copy of the entries while they are cut. Equal entries are in any order.
 
 use std::borrow::Borrow;
 use std::ops::Range;

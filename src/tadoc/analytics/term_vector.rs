@@ -8,20 +8,18 @@
 //!                                                                       counts   1 2  |  | 5
 //! ```
 //!
-//! A chunk has a few whole documents, and only selected documents are read. With
-//! [`Traversal::Auto`], counts come from [`DocWords`](crate::segment::DocWords) once a segment
-//! keeps them.
+//! A chunk has a few whole documents, and only selected documents are read. With [`Traversal::Auto`], counts come from
+//! [`DocWords`](crate::segment::DocWords) once a segment keeps them.
 //!
 //! The score of a word is tf * ln(D / df): tf is its number of occurrences in the document, df the
 //! number of documents of the whole corpus that contain it, and D the number of documents.
 //!
 //! # Document frequencies
 //!
-//! The sets of documents flow down as for an inverted index ([`postings`](super::postings)), 64
-//! documents in one sweep. They are counted instead of kept, which takes 4 bytes for each word and
-//! thread. A document that is cut over segments is left out of the sweeps; its term vector is
-//! counted instead. If term vectors exist already, from a device or kept with the segment, their
-//! entries are counted.
+//! The sets of documents flow down as for an inverted index ([`postings`](super::postings)), 64 documents in one sweep.
+//! They are counted instead of kept, which takes 4 bytes for each word and thread. A document that is cut over segments
+//! is left out of the sweeps; its term vector is counted instead. If term vectors exist already, from a device or kept
+//! with the segment, their entries are counted.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

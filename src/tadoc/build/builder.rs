@@ -11,11 +11,10 @@
 //! tokens ([`find_cut`]). Blocks depend only on the input and on `block_bytes`. So the file is the same,
 //! byte for byte, for any number of threads, and for documents in one or several parts.
 //!
-//! The memory needed is at worst about 13 bytes for each byte of the block (one token per byte: 1
-//! for the text, 9 for the grammar builder, the rest for counts). Ordinary text needs 4, plus 2 for
-//! the block that is filled meanwhile. Measured for the whole process: 3 to 6 for one block at a
-//! time, 3 to 5 for each further block. A document needs no more memory than its block, unless one
-//! token is longer.
+//! The memory needed is at worst about 13 bytes for each byte of the block (one token per byte: 1 for the text, 9 for
+//! the grammar builder, the rest for counts). Ordinary text needs 4, plus 2 for the block that is filled meanwhile.
+//! Measured for the whole process: 3 to 6 for one block at a time, 3 to 5 for each further block. A document needs no
+//! more memory than its block, unless one token is longer.
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;

@@ -35,12 +35,11 @@
 //!                  tokens 3  grammar 3 | coding 3                    as soon as a grammar is complete
 //! ```
 //!
-//! Segments are returned in the order of their blocks. They do not depend on how many blocks are built
-//! at a time. All blocks share the current threads. A third of a block's time is serial steps, during which
-//! the threads work on other blocks, and the last block has all of them. The serial steps run on a
-//! thread of the block that belongs to no pool, so that they never wait for the work of another
-//! block. A place of a block is free when its grammar is complete. Its coding is mostly serial and
-//! needs a fifth of the memory.
+//! Segments are returned in the order of their blocks. They do not depend on how many blocks are built at a time. All
+//! blocks share the current threads. A third of a block's time is serial steps, during which the threads work on other
+//! blocks, and the last block has all of them. The serial steps run on a thread of the block that belongs to no pool,
+//! so that they never wait for the work of another block. A place of a block is free when its grammar is complete. Its
+//! coding is mostly serial and needs a fifth of the memory.
 //!
 //! # Pieces
 //!
@@ -73,9 +72,8 @@
 //!                            └ cut
 //! ```
 //!
-//! The cut depends only on the text up to the end of the window, not on the text behind it. So a
-//! document that arrives in parts is cut at the same place as the whole document. The search reads
-//! O(limit) bytes.
+//! The cut depends only on the text up to the end of the window, not on the text behind it. So a document that arrives
+//! in parts is cut at the same place as the whole document. The search reads O(limit) bytes.
 
 mod builder;
 

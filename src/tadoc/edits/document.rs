@@ -6,11 +6,10 @@
 //! pieces   base 0..4 | text 0..11 | base 9..17
 //! ```
 //!
-//! Pieces begin and end at cuts ([`crate::text::last_cut`]). The text between the cut before an
-//! edit and the cut after it is written to the buffer again. So each piece can be tokenized alone,
-//! and the tokens of the document are those of its pieces, one after the other. A base piece is a
-//! run of whole tokens of the base document. Counts, search and snapshots need only this. An edit
-//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text.
+//! Pieces begin and end at cuts ([`crate::text::last_cut`]). The text between the cut before an edit and the cut after
+//! it is written to the buffer again. So each piece can be tokenized alone, and the tokens of the document are those of
+//! its pieces, one after the other. A base piece is a run of whole tokens of the base document. Counts, search and
+//! snapshots need only this. An edit costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text.
 //!
 //! If there is no cut nearby (a base64 blob has none), an edit inserts only its
 //! own text. The document is then *not aligned*: its counts and searches read all of its text.

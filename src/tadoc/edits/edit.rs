@@ -1,9 +1,8 @@
 //! Changes of a corpus, as values.
 //!
-//! Offsets are bytes and can lie anywhere, also inside words and characters. The id of a document
-//! never changes: a dropped document leaves a gap, and an added document gets the next id. The
-//! [`EditMode`] of a batch defines the text that its offsets refer to. Both modes are those of the
-//! random-access paper.
+//! Offsets are bytes and can lie anywhere, also inside words and characters. The id of a document never changes: a
+//! dropped document leaves a gap, and an added document gets the next id. The [`EditMode`] of a batch defines the text
+//! that its offsets refer to. Both modes are those of the random-access paper.
 //!
 //! # Records
 //!
@@ -19,11 +18,10 @@
 //!          6 | doc_id | row | number               set user columns: a row of table `number`
 //! ```
 //!
-//! Kinds are one byte, integers are LEB128, and a text, path or content is its length followed by
-//! its bytes. Tables of user columns are numbered from 0 in order of first use, so that each is
-//! stored once. An edit costs 2 to 6 bytes beside its text. The file around the record has
-//! checksums and compression. Decoding is O(bytes) and allocates no more than the bytes account
-//! for. The code that applies the edits checks documents and offsets.
+//! Kinds are one byte, integers are LEB128, and a text, path or content is its length followed by its bytes. Tables of
+//! user columns are numbered from 0 in order of first use, so that each is stored once. An edit costs 2 to 6 bytes
+//! beside its text. The file around the record has checksums and compression. Decoding is O(bytes) and allocates no
+//! more than the bytes account for. The code that applies the edits checks documents and offsets.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

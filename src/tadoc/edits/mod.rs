@@ -46,10 +46,9 @@
 //! then alternate between runs of the base and runs of added documents. A reader of few documents
 //! can leave others out ([`LivingCorpus::append_absent`]), so that their files are not even opened.
 //!
-//! Every read sees every edit at once. A document that was never edited is read from the base after
-//! one look-up; an edited document is read through its pieces. Edits cost O(log pieces) and the bytes
-//! beside them, whatever the size of the corpus. Clones share unchanged data, so a writer can edit a
-//! clone while others read the original.
+//! Every read sees every edit at once. A document that was never edited is read from the base after one look-up; an
+//! edited document is read through its pieces. Edits cost O(log pieces) and the bytes beside them, whatever the size of
+//! the corpus. Clones share unchanged data, so a writer can edit a clone while others read the original.
 //!
 //! Reading order: `edit` (changes, the text that offsets refer to, edits as bytes), `plan` (from operations
 //! to steps that cannot fail; batches of edits and of reads), `document` with `piece_tree` (one edited

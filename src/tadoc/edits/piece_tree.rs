@@ -6,10 +6,9 @@
 //! tree       inner: 24 bytes, 11 bytes  ─▶  leaves of up to 32 pieces
 //! ```
 //!
-//! A piece is a range of the base document or of the buffer of new text. A replacement changes
-//! only the leaves that hold them and the nodes above: O(log pieces + leaves removed). No offset of
-//! later text is moved. Most documents have few edits, so a tree is a single leaf until that is
-//! full. Then it gets nodes, and keeps them.
+//! A piece is a range of the base document or of the buffer of new text. A replacement changes only the leaves that
+//! hold them and the nodes above: O(log pieces + leaves removed). No offset of later text is moved. Most documents have
+//! few edits, so a tree is a single leaf until that is full. Then it gets nodes, and keeps them.
 //!
 //! # Nodes
 //!
@@ -17,10 +16,9 @@
 //! root ─▶ inner nodes, `height` levels of them ─▶ leaves, each of pieces
 //! ```
 //!
-//! Nodes are split when they are full and removed when they are empty. Half-empty nodes are not
-//! joined, so the height depends on the number of all pieces ever inserted; it is at most 15 for
-//! 2^60 of them. Nodes are stored in one vector and found by number, so dropping and walking do not
-//! recurse.
+//! Nodes are split when they are full and removed when they are empty. Half-empty nodes are not joined, so the height
+//! depends on the number of all pieces ever inserted; it is at most 15 for 2^60 of them. Nodes are stored in one vector
+//! and found by number, so dropping and walking do not recurse.
 
 /// Most pieces of a leaf, and most children of an inner node.
 const MAX_FANOUT: usize = 32;

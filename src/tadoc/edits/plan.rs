@@ -1,5 +1,4 @@
-//! Batches on a living corpus: edits, all or none, by a plan of steps that cannot fail; and reads, on all
-//! cores.
+//! Batches on a living corpus: edits, all or none, by a plan of steps that cannot fail; and reads, on all cores.
 //!
 //! Lengths of documents are tracked through the batch, so every document and offset is checked
 //! before anything is changed. Offsets of both modes become offsets in the text at the point of the
@@ -15,17 +14,15 @@
 //!             a X Y f g         3 + 1 inserted - 2 deleted = 2
 //! ```
 //!
-//! All edits of a document are known before the first one is made. Their offsets are sorted, and
-//! the index of an offset is the number of its *place*. Two Fenwick trees return the bytes inserted
-//! up to a place and the bytes deleted before it, in O(log edits) for each edit. The range between
-//! two places is deleted once, even if several edits delete it.
+//! All edits of a document are known before the first one is made. Their offsets are sorted, and the index of an offset
+//! is the number of its *place*. Two Fenwick trees return the bytes inserted up to a place and the bytes deleted before
+//! it, in O(log edits) for each edit. The range between two places is deleted once, even if several edits delete it.
 //!
 //! # Reads
 //!
-//! Documents that were never edited are read from the base in one batch
-//! ([`crate::read::extract_batch`], [`crate::query::count_batch`], [`crate::query::search_batch`]),
-//! where queries share work. Edited documents are answered one by one. Answers are stored in the
-//! order of the queries.
+//! Documents that were never edited are read from the base in one batch ([`crate::read::extract_batch`],
+//! [`crate::query::count_batch`], [`crate::query::search_batch`]), where queries share work. Edited documents are
+//! answered one by one. Answers are stored in the order of the queries.
 
 use std::collections::hash_map::Entry;
 use std::ops::Range;

@@ -1,9 +1,8 @@
 //! Snapshot of a living corpus: a corpus for everything that is answered from rules.
 //!
-//! Segments without an edited document are shared. The others get new roots,
-//! and added documents form segments of their own. Ids do not change: a dropped document becomes an
-//! empty one. A document that is cut over segments stays cut; inserted text belongs to the part
-//! before it.
+//! Segments without an edited document are shared. The others get new roots, and added documents form segments of their
+//! own. Ids do not change: a dropped document becomes an empty one. A document that is cut over segments stays cut;
+//! inserted text belongs to the part before it.
 //!
 //! Cost: O(G + V) for each segment with an edited document, in parallel on all threads, plus the
 //! time of the grammar builder for added text.
@@ -18,11 +17,10 @@
 //!                              └ a rule that was cut is entered, down to the cut
 //! ```
 //!
-//! Elements of the base are copied whole if they lie in a piece, and entered only at its ends. New
-//! words join the dictionary, whose ids follow byte order, so all terminals get new numbers. Rules
-//! and terminals that are no longer used are removed, so that no answer lists them. Cost: O(G + V +
-//! new text). The spaceless model holds across pieces: a blank is held back until it is known if a
-//! word follows.
+//! Elements of the base are copied whole if they lie in a piece, and entered only at its ends. New words join the
+//! dictionary, whose ids follow byte order, so all terminals get new numbers. Rules and terminals that are no longer
+//! used are removed, so that no answer lists them. Cost: O(G + V + new text). The spaceless model holds across pieces:
+//! a blank is held back until it is known if a word follows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,6 @@
-//! Ranks the documents of a corpus file for queries and counts the documents that match. Prints the
-//! best documents and the number of all, each with the time of the first call and the shortest time
-//! of later ones: `cargo run -p tadoc --example rank -- CORPUS.tadoc 'storm OR night' '"power
-//! loss"'`.
+//! Ranks the documents of a corpus file for queries and counts the documents that match. Prints the best documents and
+//! the number of all, each with the time of the first call and the shortest time of later ones: `cargo run -p tadoc
+//! --example rank -- CORPUS.tadoc 'storm OR night' '"power loss"'`.
 
 use std::ops::ControlFlow;
 use std::path::Path;

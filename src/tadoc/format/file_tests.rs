@@ -1,5 +1,4 @@
-//! Tests of a whole file: round trips, false data, limits. `tests/malformed_input/main.rs` tests
-//! damage of every kind.
+//! Tests of a whole file: round trips, false data, limits. `tests/malformed_input/main.rs` tests damage of every kind.
 
 use std::sync::Arc;
 

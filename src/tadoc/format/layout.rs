@@ -28,11 +28,10 @@
 //! the last section. So every byte is either checksummed or known (header, zeros, magic), and each
 //! single flipped bit is found. A file is opened with one read of its tail and one of the rest.
 //!
-//! *Ties* record the sections that were written together. The ties of a segment name its other
-//! sections. The ties of the file name the columns and the ties of each segment. They are compared
-//! when the footer is read, only by length and checksum. So a section of another file is detected
-//! without reading the sections or the ties. Files of earlier versions have no ties. Their word
-//! counts are compared with the grammar and not used.
+//! *Ties* record the sections that were written together. The ties of a segment name its other sections. The ties of
+//! the file name the columns and the ties of each segment. They are compared when the footer is read, only by length
+//! and checksum. So a section of another file is detected without reading the sections or the ties. Files of earlier
+//! versions have no ties. Their word counts are compared with the grammar and not used.
 //!
 //! Compatibility: sections of an unknown kind are skipped. A feature that must not be skipped sets
 //! a bit of *required features*. A reader refuses unknown bits and names their number. The major

@@ -1,10 +1,8 @@
-//! Clean-up that turns the rules of the rounds into the final grammar: rule utility, inlining,
-//! numbering.
+//! Clean-up that turns the rules of the rounds into the final grammar: rule utility, inlining, numbering.
 //!
-//! 1. Rules used once are inlined (Sequitur's rule utility), and so is every rule that saves
-//!    nothing: a rule of length l with u uses costs l + u elements as a rule and l·u if inlined. In
-//!    this way chains of pairs become long rules (average length 2 becomes 8-9 on versioned text, G
-//!    falls by 38 %).
+//! 1. Rules used once are inlined (Sequitur's rule utility), and so is every rule that saves nothing: a rule of length
+//!    l with u uses costs l + u elements as a rule and l·u if inlined. In this way chains of pairs become long rules
+//!    (average length 2 becomes 8-9 on versioned text, G falls by 38 %).
 //! 2. Rules are numbered parents before children and written as one CSR.
 //!
 //! The order of the rules follows from how they were made. Pairs and repeats are made children

@@ -6,17 +6,15 @@
 //! chunk 2 ─ group by shard ─┘   hash, count, number  └─ ungroup ─ ids of chunk 2
 //! ```
 //!
-//! This is a radix join. A shard has about 8,192 pairs, so its table stays in the second-level
-//! cache for any size of input. One thread fills it, so no atomics are needed. The number of shards
-//! depends only on the number of pairs, and ids only on the order of shards and of chunks. So the
-//! result does not depend on threads. Look-ups from the chunks directly into one large
-//! table, batched so that cache misses overlap, are slower.
+//! This is a radix join. A shard has about 8,192 pairs, so its table stays in the second-level cache for any size of
+//! input. One thread fills it, so no atomics are needed. The number of shards depends only on the number of pairs, and
+//! ids only on the order of shards and of chunks. So the result does not depend on threads. Look-ups from the chunks
+//! directly into one large table, batched so that cache misses overlap, are slower.
 //!
 //! # Tallies
 //!
-//! Each of a few owners has a range of the ids and reads all lists. Reading is cheap. Atomics on
-//! the counts of frequent pairs are expensive: one costs 18 cycles alone and a cache miss between
-//! two threads.
+//! Each of a few owners has a range of the ids and reads all lists. Reading is cheap. Atomics on the counts of frequent
+//! pairs are expensive: one costs 18 cycles alone and a cache miss between two threads.
 //!
 //! # Schedule
 //!

@@ -14,11 +14,10 @@
 //!             └── documents ──┘       └ body of S ┘
 //! ```
 //!
-//! On versioned text this makes the whole build 3-4 times faster, with 1-3 % more elements. On
-//! prose it finds nothing. So a sample decides whether it is used. The sample consists of the
-//! segments behind a cut whose hash also has the bits of [`SAMPLE_MASK`] clear. This choice depends
-//! on content, so the sample shows repetitions at their true rate. The cost is one hash for each
-//! token. Segments with equal hashes are compared before they are shared.
+//! On versioned text this makes the whole build 3-4 times faster, with 1-3 % more elements. On prose it finds nothing.
+//! So a sample decides whether it is used. The sample consists of the segments behind a cut whose hash also has the
+//! bits of [`SAMPLE_MASK`] clear. This choice depends on content, so the sample shows repetitions at their true rate.
+//! The cost is one hash for each token. Segments with equal hashes are compared before they are shared.
 //!
 //! # Repeats after the rounds
 //!
@@ -29,10 +28,9 @@
 //! result    R x R y c d,  R = a b c d    a run of two elements is not worth a rule
 //! ```
 //!
-//! A run is an earlier passage and its repeat. Runs are taken from the left. A run is cut where its
-//! elements already belong to a rule, and it uses the rule of the earlier passage if it has the
-//! whole of it. This replaces rounds at threshold 2, which are slower: they build a passage of n
-//! elements pair by pair in log n rounds.
+//! A run is an earlier passage and its repeat. Runs are taken from the left. A run is cut where its elements already
+//! belong to a rule, and it uses the rule of the earlier passage if it has the whole of it. This replaces rounds at
+//! threshold 2, which are slower: they build a passage of n elements pair by pair in log n rounds.
 //!
 //! Finding the runs is parallel. Taking them is serial, but it reads and marks only the elements in
 //! runs. The result depends neither on the number of threads nor on the ids that pairs have.

@@ -5,18 +5,16 @@
 //!      `repeats`                                          `sequence`    `repeats`  `cleanup`
 //! ```
 //!
-//! In a round at threshold T, every pair with count T or more competes with the pairs that overlap
-//! it, and the more frequent pair wins. Pairs that win at least twice become rules and are replaced
-//! all at once. Only pairs next to a replacement are counted again. T falls geometrically from the
-//! largest count to 3. There the rounds continue, four times at most, until they replace almost
-//! nothing. Passages that then still stand twice become one rule each.
+//! In a round at threshold T, every pair with count T or more competes with the pairs that overlap it, and the more
+//! frequent pair wins. Pairs that win at least twice become rules and are replaced all at once. Only pairs next to a
+//! replacement are counted again. T falls geometrically from the largest count to 3. There the rounds continue, four
+//! times at most, until they replace almost nothing. Passages that then still stand twice become one rule each.
 //!
 //! Sources: Larsson & Moffat, *Off-line dictionary-based compression* (Re-Pair, 1999), for the pair
 //! replacement; Sequitur's rule utility (Nevill-Manning & Witten, 1997) for the clean-up.
 //!
-//! Properties: the grammar does not depend on the number of threads. Its depth is at most the
-//! number of rounds: 14 over each sample, 18 over the sequence, one for repeats and one for each
-//! repetition (7 to 21 observed).
+//! Properties: the grammar does not depend on the number of threads. Its depth is at most the number of rounds: 14 over
+//! each sample, 18 over the sequence, one for repeats and one for each repetition (7 to 21 observed).
 //!
 //! Memory: 9 bytes for each token, see [`Sequence`].
 //!
@@ -43,16 +41,14 @@
 //! sequence  a b c a b b a c  ─▶  S R T c       from the left, the longest phrase at each place
 //! ```
 //!
-//! A phrase is the expansion of a rule. The phrases form a trie in one hash table. A node is the
-//! slot in which it lies, and its key is its parent and a symbol. A first symbol is its own node,
-//! so the first look-up takes two symbols. A slot has 8 bytes, and at most a quarter of them is
-//! used.
+//! A phrase is the expansion of a rule. The phrases form a trie in one hash table. A node is the slot in which it lies,
+//! and its key is its parent and a symbol. A first symbol is its own node, so the first look-up takes two symbols. A
+//! slot has 8 bytes, and at most a quarter of them is used.
 //!
-//! One look-up for each element replaces a look-up for each pair in each round. On prose this takes
-//! half the time of applying the rules round by round, on Markdown pages a quarter, with 0.5 % more
-//! elements at most. Rejected experiment: a match that waits for a longer one at the next place is
-//! no faster and no smaller. Complexity: O(N) look-ups for the text, at most [`MAX_PHRASE_LEN`] times as
-//! many for a hostile one.
+//! One look-up for each element replaces a look-up for each pair in each round. On prose this takes half the time of
+//! applying the rules round by round, on Markdown pages a quarter, with 0.5 % more elements at most. Rejected
+//! experiment: a match that waits for a longer one at the next place is no faster and no smaller. Complexity: O(N)
+//! look-ups for the text, at most [`MAX_PHRASE_LEN`] times as many for a hostile one.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

@@ -4,11 +4,10 @@
 //! choose (per chunk) ─▶ make rules ─▶ replace (per chunk) ─▶ number new pairs (radix join)
 //! ```
 //!
-//! Each position stores the id of its pair, so counts are plain array look-ups. Pairs are hashed
-//! only when they are created: N + 2 for each replacement instead of rounds x N. This works because
-//! a new pair contains a new rule, so it differs from every old pair. A pair seen once can never
-//! become more frequent, so it is ignored. If an older rule is used again, a pair may get a second
-//! id. This costs some elements but is never wrong.
+//! Each position stores the id of its pair, so counts are plain array look-ups. Pairs are hashed only when they are
+//! created: N + 2 for each replacement instead of rounds x N. This works because a new pair contains a new rule, so it
+//! differs from every old pair. A pair seen once can never become more frequent, so it is ignored. If an older rule is
+//! used again, a pair may get a second id. This costs some elements but is never wrong.
 //!
 //! Memory: 9 bytes for each element, 20 for each distinct pair seen twice, plus at most 256 MiB
 //! while pairs are numbered.
@@ -21,15 +20,13 @@
 //! levels       5    0    0    5    0    0      upper bound of its count, in quarter octaves
 //! ```
 //!
-//! Chunks are independent. No pair crosses a chunk border while both chunks are long. A border
-//! costs a few symbols, which is less than 0.02 % with 65,536 tokens in a chunk. Neighbours that
-//! have become short are merged between rounds. Chunk borders depend only on the input, so the
-//! grammar does not depend on the number of threads.
+//! Chunks are independent. No pair crosses a chunk border while both chunks are long. A border costs a few symbols,
+//! which is less than 0.02 % with 65,536 tokens in a chunk. Neighbours that have become short are merged between
+//! rounds. Chunk borders depend only on the input, so the grammar does not depend on the number of threads.
 //!
-//! The conditions on a position are practically random. So the loops here always write the value
-//! and advance only if it is needed. This saves a tenth of the whole build time. Rejected
-//! experiment: choosing over all candidates at once without searching for runs (versioned text
-//! +4 %, prose -2 %, logs -3 %).
+//! The conditions on a position are practically random. So the loops here always write the value and advance only if it
+//! is needed. This saves a tenth of the whole build time. Rejected experiment: choosing over all candidates at once
+//! without searching for runs (versioned text +4 %, prose -2 %, logs -3 %).
 
 use std::ops::Range;
 

@@ -1,17 +1,15 @@
 //! Sequitur, the builder of the TADOC papers, kept as published baseline and as an oracle.
 //!
-//! Nevill-Manning & Witten, *Identifying Hierarchical Structure in Sequences* (JAIR 7, 1997). Two
-//! invariants hold after each token: no pair of neighbours occurs twice (digram uniqueness), and no
-//! rule is used once (rule utility).
+//! Nevill-Manning & Witten, *Identifying Hierarchical Structure in Sequences* (JAIR 7, 1997). Two invariants hold after
+//! each token: no pair of neighbours occurs twice (digram uniqueness), and no rule is used once (rule utility).
 //!
 //! ```text
 //! nodes    circular doubly linked lists in flat arrays; a rule is a list closed by its guard
 //! digrams  pair -> node of its one indexed occurrence
 //! ```
 //!
-//! It is serial and follows pointers: 24 bytes for each token, about half the speed of the rounds,
-//! and no bound on the depth of rules. There is no clean-up beyond the two invariants, so G is the
-//! number that the papers report.
+//! It is serial and follows pointers: 24 bytes for each token, about half the speed of the rounds, and no bound on the
+//! depth of rules. There is no clean-up beyond the two invariants, so G is the number that the papers report.
 
 use std::collections::HashMap;
 

@@ -7,12 +7,11 @@
 //!           by document: 2 {loss} 7 {loss}   read once, for all words that are asked of it
 //! ```
 //!
-//! A query is put into the group in which it is cheaper. A place
-//! of a word costs as much as reading some bytes of text, and the queries of the word share its
-//! places. Rare words are climbed from path by path, frequent words as in
-//! [`crate::query::search()`]. Groups are answered on all cores. In segments that keep the words of
-//! documents, counts are looked up first, and words that a document does not contain are not
-//! searched for. Memory: some 60 bytes a query, and the answers. Equal queries are answered once.
+//! A query is put into the group in which it is cheaper. A place of a word costs as much as reading some bytes of text,
+//! and the queries of the word share its places. Rare words are climbed from path by path, frequent words as in
+//! [`crate::query::search()`]. Groups are answered on all cores. In segments that keep the words of documents, counts
+//! are looked up first, and words that a document does not contain are not searched for. Memory: some 60 bytes a query,
+//! and the answers. Equal queries are answered once.
 
 use std::ops::Range;
 use std::sync::Arc;

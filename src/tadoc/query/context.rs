@@ -5,11 +5,10 @@
 //! kwic     power was lost; then, |during| the storm, it came        width 4
 //! ```
 //!
-//! A context begins and ends with a word. The bytes between the context and the hit, and between
-//! the words of the context, are those of the document. A context never leaves the document. It has
-//! fewer words than requested if the document ends before, or if it would be longer than
-//! [`MAX_CONTEXT_BYTES`]. Tokens are read from the hit outwards; nothing else of the document is
-//! read. Memory is that of one batch.
+//! A context begins and ends with a word. The bytes between the context and the hit, and between the words of the
+//! context, are those of the document. A context never leaves the document. It has fewer words than requested if the
+//! document ends before, or if it would be longer than [`MAX_CONTEXT_BYTES`]. Tokens are read from the hit outwards;
+//! nothing else of the document is read. Memory is that of one batch.
 //!
 //! A [`ContextForm`] can ask for the words of a context too, nearest first: `lost`, `was`, `power`
 //! to the left of the hit above. They sort concordances by their neighbours.
@@ -22,10 +21,9 @@
 //! counted   the 1 + 1, was 1, lost 1, came 1, back 1
 //! ```
 //!
-//! The window of a hit is the `left` words before it and the `right` words after it, in its
-//! document. Separators do not count. A window ends at the border of the document, and the words of
-//! the hit itself are not in it. A word that is in the windows of
-//! two hits counts twice.
+//! The window of a hit is the `left` words before it and the `right` words after it, in its document. Separators do not
+//! count. A window ends at the border of the document, and the words of the hit itself are not in it. A word that is in
+//! the windows of two hits counts twice.
 //!
 //! The neighbours of each hit are walked in the grammar from the hit outwards, so the cost is that
 //! of the search, O(depth * log rule length) for each hit, and O(1) for each token of its window.

@@ -9,11 +9,10 @@
 //! "the calm"   │ 9:1                │          storm NOT "the calm"   2:1  5:3  8:1
 //! ```
 //!
-//! These are the posting lists of an inverted index (Zobel and Moffat, "Inverted Files for Text
-//! Search Engines", 2006), but made from the grammar for the leaves that people ask for again:
-//! words, phrases, wildcards, NEAR lists. A list is made when its leaf is asked for the second
-//! time. Lists of documents then cost O(shortest list · log of the others) for AND, O(sum of the
-//! lists) for OR, whatever the occurrences.
+//! These are the posting lists of an inverted index (Zobel and Moffat, "Inverted Files for Text Search Engines", 2006),
+//! but made from the grammar for the leaves that people ask for again: words, phrases, wildcards, NEAR lists. A list is
+//! made when its leaf is asked for the second time. Lists of documents then cost O(shortest list · log of the others)
+//! for AND, O(sum of the lists) for OR, whatever the occurrences.
 //!
 //! Memory: 16 bytes for each document of a list, at most 32 MiB together. A leaf with a longer list
 //! is counted in the grammar each time.

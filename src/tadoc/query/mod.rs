@@ -40,10 +40,9 @@
 //! Reading order: `language`, `matching`, `text_hits` (also windows of NEAR), `search`, `leaves`, `context`, `rank`,
 //! `batch`, `grep`. Options of a search, hits of a segment, and hits counted by document are here.
 //!
-//! A document that was cut at a block border is searched as one document: offsets and word numbers
-//! count from its start, and phrases match across the cut. All code is iterative, so a hostile
-//! grammar cannot exhaust the stack. Limits are checked against computed sizes before memory is
-//! allocated.
+//! A document that was cut at a block border is searched as one document: offsets and word numbers count from its
+//! start, and phrases match across the cut. All code is iterative, so a hostile grammar cannot exhaust the stack.
+//! Limits are checked against computed sizes before memory is allocated.
 //!
 //! # Hits
 //!

@@ -8,11 +8,10 @@
 //! hits in 2  those of a and b; c is not there, d is excluded
 //! ```
 //!
-//! Segments are processed one after the other. Each leaf is counted in the documents that the
-//! leaves before it left. Matches of phrases are counted by rule and passed up to the documents,
-//! so the time is O(places above the matches), however often these occur; stretches of NEAR are
-//! listed. If few documents are left, they are read instead. A document that was cut is reported
-//! after its last part. Memory is that of the counts of one segment.
+//! Segments are processed one after the other. Each leaf is counted in the documents that the leaves before it left.
+//! Matches of phrases are counted by rule and passed up to the documents, so the time is O(places above the matches),
+//! however often these occur; stretches of NEAR are listed. If few documents are left, they are read instead. A
+//! document that was cut is reported after its last part. Memory is that of the counts of one segment.
 //!
 //! Then places are listed in the documents found. Hits are produced one by one in order. Memory is that of
 //! the places in the grammar (at most one for each of its elements), never of all hits.

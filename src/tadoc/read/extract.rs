@@ -4,11 +4,10 @@
 //!
 //! - After many passages have been read, the segment keeps its documents as runs of texts
 //!   ([`TextRuns`]). A passage is copied from the texts that hold it: O(log of a block + output).
-//! - Until then, and if the runs would be much larger than the grammar, hints and prefix sums find
-//!   the root element that holds the first byte. From there each rule is entered at the element
-//!   that holds the byte, and elements are expanded forward until enough bytes are written:
-//!   O(output + depth * log rule length). The first passages of a segment do without prefix sums:
-//!   the lengths before them in their documents are added up.
+//! - Until then, and if the runs would be much larger than the grammar, hints and prefix sums find the root element
+//!   that holds the first byte. From there each rule is entered at the element that holds the byte, and elements are
+//!   expanded forward until enough bytes are written: O(output + depth * log rule length). The first passages of a
+//!   segment do without prefix sums: the lengths before them in their documents are added up.
 //!
 //! Offsets are bytes of the document, even if it was cut at a block border.
 //!

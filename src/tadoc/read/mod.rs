@@ -24,22 +24,19 @@
 //! All code is iterative, so a hostile grammar cannot exhaust the stack. Limits are checked against
 //! computed sizes before memory is allocated.
 //!
-//! A rule that is already expanded in the output is copied from there. Decoding is thus a series of
-//! short copies, as in a Lempel-Ziv decoder. It costs O(elements of the distinct rules used +
-//! output), whatever the depth of the grammar:
+//! A rule that is already expanded in the output is copied from there. Decoding is thus a series of short copies, as in
+//! a Lempel-Ziv decoder. It costs O(elements of the distinct rules used + output), whatever the depth of the grammar:
 //!
 //! ```text
 //! output   |Licensed under the Apache License|...|Licensed under the Apache License|
 //! memo[r]   ^ start, length                       ^ rule r again: one copy
 //! ```
 //!
-//! After a part of a segment was decoded, texts of its short elements are built
-//! (`ElementTexts`), which all decoders share. Documents are then copied from them, element by
-//! element: O(elements entered + output).
+//! After a part of a segment was decoded, texts of its short elements are built (`ElementTexts`), which all decoders
+//! share. Documents are then copied from them, element by element: O(elements entered + output).
 //!
-//! The memo (8 bytes a rule) stays valid as long as the output stays in the decoder, so batches of
-//! small documents profit from each other. It is created when it begins to pay; a single small
-//! document is expanded without it.
+//! The memo (8 bytes a rule) stays valid as long as the output stays in the decoder, so batches of small documents
+//! profit from each other. It is created when it begins to pay; a single small document is expanded without it.
 
 pub(crate) mod extract;
 

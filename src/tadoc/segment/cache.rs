@@ -15,10 +15,9 @@
 //! doc words      after many words were read without them      unless they are too many
 //! ```
 //!
-//! Everything else of a segment is immutable. So counting tasks do not pay for the arrays of
-//! searches, and a segment that is asked once does not pay for those that need many questions. A
-//! method with `or_derive` in its name may derive an array and keep it. All others only look at the
-//! arrays that exist.
+//! Everything else of a segment is immutable. So counting tasks do not pay for the arrays of searches, and a segment
+//! that is asked once does not pay for those that need many questions. A method with `or_derive` in its name may derive
+//! an array and keep it. All others only look at the arrays that exist.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,7 @@
 //! Compressed corpus as a value in memory.
 //!
-//! A [`Corpus`] is one or more immutable [`Segment`]s, each with its own dictionary and grammar.
-//! Word ids are valid in one segment only. Results of segments are merged by word. [`Dag`] is the
-//! grammar of a segment as flat arrays.
+//! A [`Corpus`] is one or more immutable [`Segment`]s, each with its own dictionary and grammar. Word ids are valid in
+//! one segment only. Results of segments are merged by word. [`Dag`] is the grammar of a segment as flat arrays.
 //!
 //! ```
 //! use tadoc::Corpus;

@@ -8,25 +8,22 @@
 //! tokens   [final ids                                             ]
 //! ```
 //!
-//! Pieces are ranges of the text, queued for the threads. A thread takes the next piece when it is
-//! done with one. A piece ends at the end of a document, or inside a document at a place where the
-//! cut does not change the tokens ([`next_cut`]). So the result depends neither on the number of
-//! threads nor on their timing. A document without such a place (no white space behind a word) is
-//! one piece.
+//! Pieces are ranges of the text, queued for the threads. A thread takes the next piece when it is done with one. A
+//! piece ends at the end of a document, or inside a document at a place where the cut does not change the tokens
+//! ([`next_cut`]). So the result depends neither on the number of threads nor on their timing. A document without such
+//! a place (no white space behind a word) is one piece.
 //!
-//! Time: O(bytes) + O(V log V). Memory beyond text and result: for each distinct token of each
-//! thread 24 bytes of entry and 16 to 32 bytes of slots, later 16 bytes for sorting and 4 bytes of
-//! id map. Local ids are freed piece by piece while the final ids are written. A document of 257 MB
-//! of prose needs at most 470 MB with one thread and 495 MB with two; 257 MB of this is text and
-//! 217 MB tokens. Blocks are shorter than 4 GiB, so that 32 bits hold every position, id and
-//! dictionary offset.
+//! Time: O(bytes) + O(V log V). Memory beyond text and result: for each distinct token of each thread 24 bytes of entry
+//! and 16 to 32 bytes of slots, later 16 bytes for sorting and 4 bytes of id map. Local ids are freed piece by piece
+//! while the final ids are written. A document of 257 MB of prose needs at most 470 MB with one thread and 495 MB with
+//! two; 257 MB of this is text and 217 MB tokens. Blocks are shorter than 4 GiB, so that 32 bits hold every position,
+//! id and dictionary offset.
 //!
-//! Measured (release, input in memory, 2 shared cores of a Xeon, best of 15, wall clock, MB/s): 31
-//! MB of Gutenberg prose 354 with one thread, 703 with two; 56 MB of logs (3.3 bytes per token) 330
-//! and 596. Of one thread's time on prose, token search takes 25 %, hash look-ups 63 %, the sorted
-//! dictionary 5 % (15 % at 8 MB), final ids 9 %. Ids of repeated text are copied
-//! ([`repeats`](super::interner)): versioned text, of which two thirds are repeated, takes a fifth
-//! less time.
+//! Measured (release, input in memory, 2 shared cores of a Xeon, best of 15, wall clock, MB/s): 31 MB of Gutenberg
+//! prose 354 with one thread, 703 with two; 56 MB of logs (3.3 bytes per token) 330 and 596. Of one thread's time on
+//! prose, token search takes 25 %, hash look-ups 63 %, the sorted dictionary 5 % (15 % at 8 MB), final ids 9 %. Ids of
+//! repeated text are copied ([`repeats`](super::interner)): versioned text, of which two thirds are repeated, takes a
+//! fifth less time.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;

@@ -8,11 +8,10 @@
 //! text     ...token...           the first occurrence, not copied
 //! ```
 //!
-//! Tokens are processed in batches: first all keys and hashes of a batch, then all probes. So the
-//! cache misses of neighbouring tokens overlap. A token of up to 16 bytes is compared by its key
-//! alone. A longer token has a digest in its key and is compared in the text. Frequent tokens occur
-//! early, so they get small ids and share few cache lines of `entries`. Each table has a new random
-//! seed, so that no text can be made to collide. Ids do not depend on the seed.
+//! Tokens are processed in batches: first all keys and hashes of a batch, then all probes. So the cache misses of
+//! neighbouring tokens overlap. A token of up to 16 bytes is compared by its key alone. A longer token has a digest in
+//! its key and is compared in the text. Frequent tokens occur early, so they get small ids and share few cache lines of
+//! `entries`. Each table has a new random seed, so that no text can be made to collide. Ids do not depend on the seed.
 //!
 //! Token by token, with entries in the slots, or with keys computed in `push`, this is slower. A
 //! smaller load gains nothing.
@@ -27,10 +26,9 @@
 //! ids    .. |17 3 25| ..                          copied when an equal passage is found
 //! ```
 //!
-//! A passage is a range of the piece that one thread tokenizes. The table is small and lossy: a
-//! slot holds the last passage whose first bytes have its hash. Bytes are compared before ids are
-//! copied. The search stops when it finds little. It needs O(bytes) time and at most 512 KiB for
-//! each piece.
+//! A passage is a range of the piece that one thread tokenizes. The table is small and lossy: a slot holds the last
+//! passage whose first bytes have its hash. Bytes are compared before ids are copied. The search stops when it finds
+//! little. It needs O(bytes) time and at most 512 KiB for each piece.
 //!
 //! Shorter passages find little more with twice as many look-ups, longer ones find less. So do
 //! passages whose ends are chosen by a hash of the bytes before them.

@@ -1,10 +1,9 @@
 //! Tokenizer profiles and the dictionary: bytes of documents to token ids.
 //!
-//! Each document is cut into *word* and *separator* tokens. Their concatenation is the document,
-//! byte for byte, for any bytes. Then the spaceless model (de Moura, Navarro, Ziviani, Baeza-Yates,
-//! TOIS 2000) removes every separator that is exactly one blank between two words (-32 % tokens on
-//! prose). It inserts an empty separator between two word tokens that touch. So the decoder needs
-//! only one rule: two neighbouring words have a blank between them.
+//! Each document is cut into *word* and *separator* tokens. Their concatenation is the document, byte for byte, for any
+//! bytes. Then the spaceless model (de Moura, Navarro, Ziviani, Baeza-Yates, TOIS 2000) removes every separator that is
+//! exactly one blank between two words (-32 % tokens on prose). It inserts an empty separator between two word tokens
+//! that touch. So the decoder needs only one rule: two neighbouring words have a blank between them.
 //!
 //! Reading order: [`TokenizerProfile`] (rule for words), [`Dictionary`] (ids), [`tokenize_block`]
 //! (documents to ids, on all threads), [`Fold`] (words that count as equal), [`first_cut`] and

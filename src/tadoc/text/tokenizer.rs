@@ -15,9 +15,8 @@
 //! longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words
 //! at the last char boundary before it. So one base64 blob cannot spoil a dictionary.
 //!
-//! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
-//! applies the spaceless model of the [parent module](super). Both need O(bytes) time and no
-//! allocation.
+//! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`] applies the spaceless
+//! model of the [parent module](super). Both need O(bytes) time and no allocation.
 //!
 //! # Cuts
 //!
@@ -29,12 +28,10 @@
 //!               |                uax29: letter or digit, then white space (or `\n`, then a letter)
 //! ```
 //!
-//! The visible part has a whole character on both sides of a cut. UTF-8 characters can be found
-//! from any byte, so these two characters are the same in any surroundings. The border between them
-//! is a token border: between runs of two classes, or by UAX #29, none of whose rules looks across
-//! such a place (WB3a, WB999). Unlike [`next_cut`] this search needs no
-//! bytes before the visible part. It takes the nearest place, so cuts are a few bytes apart in
-//! ordinary text.
+//! The visible part has a whole character on both sides of a cut. UTF-8 characters can be found from any byte, so these
+//! two characters are the same in any surroundings. The border between them is a token border: between runs of two
+//! classes, or by UAX #29, none of whose rules looks across such a place (WB3a, WB999). Unlike [`next_cut`] this search
+//! needs no bytes before the visible part. It takes the nearest place, so cuts are a few bytes apart in ordinary text.
 
 use std::fmt;
 use std::str::FromStr;

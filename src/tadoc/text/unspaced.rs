@@ -1,5 +1,4 @@
-//! Words of the profile `auto`, and the classes of bytes and characters by which `auto` and other profiles
-//! find words.
+//! Words of the profile `auto`, and the classes of bytes and characters by which `auto` and other profiles find words.
 //!
 //! `auto` has runs of `\w`, but scripts that are written without blanks are cut into characters, and Hangul
 //! into syllables, because particles stand at its words.
@@ -14,9 +13,8 @@
 //! profile `word`. A soft hyphen or a mark without width is a part of a word if letters of one word stand on
 //! both sides, else it is a part of a separator.
 //!
-//! Most texts have no such character. A text is read in pieces of a few KiB that end where a word ends and
-//! white space begins, and only pieces with such a character are cut character by character: O(bytes) in
-//! both cases.
+//! Most texts have no such character. A text is read in pieces of a few KiB that end where a word ends and white space
+//! begins, and only pieces with such a character are cut character by character: O(bytes) in both cases.
 //!
 //! # Classes
 //!
@@ -27,11 +25,10 @@
 //! bits    1 1 0 1 0 1 1 1 1 1 1 0 1 1 0        (é and à are two bytes each)
 //! ```
 //!
-//! The class of an ASCII byte is computed by arithmetic that the compiler turns into vector
-//! instructions. Then one multiplication turns eight class bytes into eight bits. Only characters
-//! above U+007F are decoded. Invalid UTF-8 is never part of a word: a lead byte without its
-//! continuation and each byte that cannot begin a character have bit 0. This agrees with
-//! `std::str::Utf8Chunks`, which may report several of these bytes as one fault.
+//! The class of an ASCII byte is computed by arithmetic that the compiler turns into vector instructions. Then one
+//! multiplication turns eight class bytes into eight bits. Only characters above U+007F are decoded. Invalid UTF-8 is
+//! never part of a word: a lead byte without its continuation and each byte that cannot begin a character have bit 0.
+//! This agrees with `std::str::Utf8Chunks`, which may report several of these bytes as one fault.
 //!
 //! SWAR arithmetic on `u64` is slower, a plain loop over bits much slower. SSE2 intrinsics cannot
 //! be called without `unsafe`, even on a target that always has them.

@@ -6,11 +6,10 @@
 //! document   S                    the first and the last line belong to the document
 //! ```
 //!
-//! An element *breaks* if a line ends in it. Between two elements of a rule that break there is one
-//! line: the end of the first, the elements between, and the beginning of the second. It occurs as
-//! often as the rule does. A separator with several line ends holds lines, too. So a line that the
-//! grammar has in one rule is made once, however often it occurs: at most N words are read, and few
-//! where lines repeat.
+//! An element *breaks* if a line ends in it. Between two elements of a rule that break there is one line: the end of
+//! the first, the elements between, and the beginning of the second. It occurs as often as the rule does. A separator
+//! with several line ends holds lines, too. So a line that the grammar has in one rule is made once, however often it
+//! occurs: at most N words are read, and few where lines repeat.
 //!
 //! ```text
 //! positions  0 … G of all rules, cut into parts, in parallel; a line belongs to the part where it ends

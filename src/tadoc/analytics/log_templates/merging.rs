@@ -7,11 +7,10 @@
 //! 2  user list is empty                   user list is empty
 //! ```
 //!
-//! This follows Drain (He, Zhu, Zheng, Lyu, "Drain: an online log parsing approach with fixed depth
-//! tree", ICWS 2017): lines of equally many tokens and with the same first words are compared with
-//! the templates so far. A line joins the one with most equal tokens, if these are at least the
-//! share `similarity` of its tokens; of several, the oldest. Tokens that differ become
-//! [`PLACEHOLDER`]. Otherwise the line is a template of its own. Differences to Drain:
+//! This follows Drain (He, Zhu, Zheng, Lyu, "Drain: an online log parsing approach with fixed depth tree", ICWS 2017):
+//! lines of equally many tokens and with the same first words are compared with the templates so far. A line joins the
+//! one with most equal tokens, if these are at least the share `similarity` of its tokens; of several, the oldest.
+//! Tokens that differ become [`PLACEHOLDER`]. Otherwise the line is a template of its own. Differences to Drain:
 //!
 //! - The lines come by falling count, then in byte order, not as they stand in the text. So the
 //!   templates depend on nothing but the counted lines.
@@ -39,11 +38,10 @@
 //!   UUIDs, of hardware addresses and of IPv6 addresses
 //! - short English names of months and days (`Jan`, `Mon`) in front of a variable word
 //!
-//! A variable word becomes [`PLACEHOLDER`]. Variable words with only `. : , - + /` between are one,
-//! so an IP address, a time, a version and a UUID are one placeholder each. A sign in front of a
-//! variable word is part of it, unless it stands behind a word. Runs of ASCII white space become
-//! one blank and vanish at the ends of the line, and between `[` or `(` and a digit, where loggers
-//! pad numbers. O(bytes).
+//! A variable word becomes [`PLACEHOLDER`]. Variable words with only `. : , - + /` between are one, so an IP address, a
+//! time, a version and a UUID are one placeholder each. A sign in front of a variable word is part of it, unless it
+//! stands behind a word. Runs of ASCII white space become one blank and vanish at the ends of the line, and between `[`
+//! or `(` and a digit, where loggers pad numbers. O(bytes).
 //!
 //! # Masked lines
 //!

@@ -1,5 +1,4 @@
-//! Templates of the lines of a corpus: lines that differ only in numbers, names and the like are
-//! counted together.
+//! Templates of the lines of a corpus: lines that differ only in numbers, names and the like are counted together.
 //!
 //! ```text
 //! lines                                      templates
@@ -23,10 +22,9 @@
 //! Bytes that are not UTF-8 are read as U+FFFD. Of a line, 64 KiB are looked at. Text that has
 //! `<*>` itself is not told from a variable part.
 //!
-//! Cost: O(G), the bytes of the lines that no rule has made before, and for each document the rules
-//! with lines below it. Memory is that of the distinct masked lines, with an example of each, and
-//! up to 40 bytes for each element of the grammar. A corpus that needs more than the caller allows
-//! is rejected.
+//! Cost: O(G), the bytes of the lines that no rule has made before, and for each document the rules with lines below
+//! it. Memory is that of the distinct masked lines, with an example of each, and up to 40 bytes for each element of the
+//! grammar. A corpus that needs more than the caller allows is rejected.
 
 mod lines;
 mod merging;

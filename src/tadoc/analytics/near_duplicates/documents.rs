@@ -16,9 +16,8 @@
 //! hashes    17 42  3 17 99   distinct: 17 42 3 99
 //! ```
 //!
-//! N-grams of one document that have the same hash are compared word by word. So the number of
-//! distinct hashes is that of distinct n-grams, or the keys of the hashes must be drawn again.
-//! O(words).
+//! N-grams of one document that have the same hash are compared word by word. So the number of distinct hashes is that
+//! of distinct n-grams, or the keys of the hashes must be drawn again. O(words).
 //!
 //! # Counters
 //!
@@ -35,9 +34,8 @@
 //!
 //! # Memory and threads
 //!
-//! Documents of few words are read in parallel, some at a time. A document that alone needs the
-//! share of a thread is read while no other is. So memory for reading is bounded by the threads'
-//! share and by the largest document.
+//! Documents of few words are read in parallel, some at a time. A document that alone needs the share of a thread is
+//! read while no other is. So memory for reading is bounded by the threads' share and by the largest document.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

@@ -6,11 +6,10 @@
 //! pairs      0, 2: 5 of 5 in common, 1.0     0, 1: 4 of 6, 0.67      not 1, 2: 2 equals 0
 //! ```
 //!
-//! The similarity of two documents is that of Jaccard: the n-grams of both, divided by the n-grams
-//! of either, each counted once. It is computed on the sets themselves, so no pair is wrong, and
-//! none is missed. Documents of fewer than n words have no n-grams and no pairs. Of documents with
-//! equal sets only the first stands for all in pairs with others: it has a pair with each of them,
-//! and they have no more. So 10,000 equal documents make 9,999 pairs.
+//! The similarity of two documents is that of Jaccard: the n-grams of both, divided by the n-grams of either, each
+//! counted once. It is computed on the sets themselves, so no pair is wrong, and none is missed. Documents of fewer
+//! than n words have no n-grams and no pairs. Of documents with equal sets only the first stands for all in pairs with
+//! others: it has a pair with each of them, and they have no more. So 10,000 equal documents make 9,999 pairs.
 //!
 //! ```text
 //! text ──hashes──▶ counters, sizes ──prefixes──▶ lists of documents ──candidates──▶ blocks ──▶ pairs
@@ -18,12 +17,11 @@
 //!                                                y: │prefix   │ rest │   similar only if these meet
 //! ```
 //!
-//! The join filters by prefixes (Chaudhuri, Ganti, Kaushik, "A primitive operator for similarity
-//! joins in data cleaning", ICDE 2006; Bayardo, Ma, Srikant, "Scaling up all pairs similarity
-//! search", WWW 2007). Let all sets be sorted by the same order. Two sets of s and s' n-grams that
-//! are similar share at least threshold * s. So each has one of them among its first s -
-//! ceil(threshold * s) + 1 n-grams. Rare n-grams come first, so few sets meet. Sets of lengths that
-//! differ too much are not compared. MinHash would miss pairs.
+//! The join filters by prefixes (Chaudhuri, Ganti, Kaushik, "A primitive operator for similarity joins in data
+//! cleaning", ICDE 2006; Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", WWW 2007). Let all sets be
+//! sorted by the same order. Two sets of s and s' n-grams that are similar share at least threshold * s. So each has
+//! one of them among its first s - ceil(threshold * s) + 1 n-grams. Rare n-grams come first, so few sets meet. Sets of
+//! lengths that differ too much are not compared. MinHash would miss pairs.
 //!
 //! 1. `documents`: the parts are read for the first time. Each n-gram is its hash.
 //!    Counters estimate the number of its documents.
@@ -32,20 +30,18 @@
 //! 3. `comparing`: documents whose prefixes meet are compared, a block of documents with all later
 //!    ones, by the words of their n-grams.
 //!
-//! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so
-//! estimates cost time only. Two n-grams of one document never have the same hash: they are
-//! compared, and the search begins again with other random keys if they do. So the hashes of two
-//! documents have at least as many in common as their n-grams, and the filter loses no pair.
-//! Documents of equal hashes are compared before the first pair, and the search begins again if
-//! their words say that they differ. All similarities are counted by words.
+//! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so estimates cost time
+//! only. Two n-grams of one document never have the same hash: they are compared, and the search begins again with
+//! other random keys if they do. So the hashes of two documents have at least as many in common as their n-grams, and
+//! the filter loses no pair. Documents of equal hashes are compared before the first pair, and the search begins again
+//! if their words say that they differ. All similarities are counted by words.
 //!
-//! O(words) for each class and block, O(prefixes * log prefixes), and O(n-grams) for each pair of
-//! sets whose prefixes meet. A corpus may come in parts ([`CorpusParts`]), one of which is in
-//! memory at a time. Memory beside it: 2 bytes for each word, at most a quarter of what it may
-//! take; 21 for each document; 32 for each n-gram of a prefix and class, and 16 for each that meets
-//! another; 20 for each word of a block, 80 MB in all if the corpus is in memory; 8 for each word
-//! of a part's dictionaries, 64 if words are folded; 40 for each word of the largest document. A
-//! corpus of more than eight words for each byte of memory is refused.
+//! O(words) for each class and block, O(prefixes * log prefixes), and O(n-grams) for each pair of sets whose prefixes
+//! meet. A corpus may come in parts ([`CorpusParts`]), one of which is in memory at a time. Memory beside it: 2 bytes
+//! for each word, at most a quarter of what it may take; 21 for each document; 32 for each n-gram of a prefix and
+//! class, and 16 for each that meets another; 20 for each word of a block, 80 MB in all if the corpus is in memory; 8
+//! for each word of a part's dictionaries, 64 if words are folded; 40 for each word of the largest document. A corpus
+//! of more than eight words for each byte of memory is refused.
 
 mod comparing;
 mod documents;

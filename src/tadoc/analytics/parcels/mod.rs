@@ -9,12 +9,11 @@
 //! parcel 1    rows that begin with b       ...
 //! ```
 //!
-//! A machine counts its own segments. Their vocabulary numbers the words in byte order, and rows ascend by
-//! these numbers. The hash of the text of its first word says to which parcel a row belongs, so equal rows of
-//! all machines meet in one parcel, and no machine asks another for its numbers. [`ParcelPacker`] writes the
-//! rows of a parcel, and at last the words that they use. [`MergedParcels`] merges the words of all machines,
-//! which maps the numbers of each to common ones in the same order. Then it merges the rows as numbers.
-//! Texts are made of what is left.
+//! A machine counts its own segments. Their vocabulary numbers the words in byte order, and rows ascend by these
+//! numbers. The hash of the text of its first word says to which parcel a row belongs, so equal rows of all machines
+//! meet in one parcel, and no machine asks another for its numbers. [`ParcelPacker`] writes the rows of a parcel, and
+//! at last the words that they use. [`MergedParcels`] merges the words of all machines, which maps the numbers of each
+//! to common ones in the same order. Then it merges the rows as numbers. Texts are made of what is left.
 //!
 //! # Layout
 //!

@@ -6,10 +6,9 @@
 //!                     b c z       2     ┘                             ┘
 //! ```
 //!
-//! Suffixes with the same beginning are an interval of the order. An interval with a longer common
-//! beginning than its surroundings is a repeat that cannot be extended to the right (Abouelhoda,
-//! Kurtz, Ohlebusch, 2004). If the symbols before its suffixes differ, it cannot be extended to the
-//! left either. One pass with a stack, O(suffixes).
+//! Suffixes with the same beginning are an interval of the order. An interval with a longer common beginning than its
+//! surroundings is a repeat that cannot be extended to the right (Abouelhoda, Kurtz, Ohlebusch, 2004). If the symbols
+//! before its suffixes differ, it cannot be extended to the left either. One pass with a stack, O(suffixes).
 //!
 //! # Chains
 //!
@@ -20,19 +19,17 @@
 //! symbols    0 1 2   |  5 1 2   |  5 1 4 |    the start of each is kept, too
 //! ```
 //!
-//! Assume that b follows every a, and that a stands before every b. Then no maximal repeat begins
-//! with b or ends with a, so every maximal repeat consists of whole chains. (The same step makes
-//! unitigs of the graph of k-mers in genome assembly.) A run of names ends in [`END`]. The words
-//! before and behind a run occur too seldom to be part of a phrase; like a border, they differ from
-//! everything. O(names), 8 bytes for each name.
+//! Assume that b follows every a, and that a stands before every b. Then no maximal repeat begins with b or ends with
+//! a, so every maximal repeat consists of whole chains. (The same step makes unitigs of the graph of k-mers in genome
+//! assembly.) A run of names ends in [`END`]. The words before and behind a run occur too seldom to be part of a
+//! phrase; like a border, they differ from everything. O(names), 8 bytes for each name.
 //!
 //! # Suffixes
 //!
-//! Suffixes with the same first symbols form a group. Each round sorts the suffixes of a group by
-//! the group of the text behind these symbols, which doubles the sorted length (Larsson, Sadakane,
-//! "Faster suffix sorting", 2007). Groups of one suffix are finished. Common prefixes are then
-//! computed in the order of the text (Kasai, Lee, Arimura, Arikawa, Park, 2001). O(symbols * log²
-//! symbols), nearly linear if few groups are large; 20 bytes for each symbol.
+//! Suffixes with the same first symbols form a group. Each round sorts the suffixes of a group by the group of the text
+//! behind these symbols, which doubles the sorted length (Larsson, Sadakane, "Faster suffix sorting", 2007). Groups of
+//! one suffix are finished. Common prefixes are then computed in the order of the text (Kasai, Lee, Arimura, Arikawa,
+//! Park, 2001). O(symbols * log² symbols), nearly linear if few groups are large; 20 bytes for each symbol.
 //!
 //! # Periodic phrases
 //!
@@ -46,10 +43,9 @@
 //! times, three times, and so on. A phrase is dropped if it equals itself shifted by a *period* of at
 //! most half its words. Periods up to [`MAX_PERIOD`] words are looked for.
 //!
-//! The least period of the first 2 * [`MAX_PERIOD`] words is found with the failure function of
-//! Knuth, Morris and Pratt (1977). By the theorem of Fine and Wilf (1965) no other period can be
-//! that of the whole phrase. The run around it is then read once, for all phrases inside. O(512)
-//! for each phrase, and O(words) for each period in all.
+//! The least period of the first 2 * [`MAX_PERIOD`] words is found with the failure function of Knuth, Morris and Pratt
+//! (1977). By the theorem of Fine and Wilf (1965) no other period can be that of the whole phrase. The run around it is
+//! then read once, for all phrases inside. O(512) for each phrase, and O(words) for each period in all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -17,8 +17,7 @@
 //! rows        a b c, 4 times               not a b c a b c, which is its own shift
 //! ```
 //!
-//! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is
-//! no row.
+//! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is no row.
 //!
 //! ```text
 //! text ──grams──▶ names ──chains──▶ few symbols ──suffixes──▶ sorted ──maximal──▶ rows
@@ -26,11 +25,10 @@
 //!                 words, repeated   stand together            follows   words before them
 //! ```
 //!
-//! Most text drops out in `grams`, because a sequence of `min_words` words that is not repeated is
-//! in no row. `chains` replaces text that is repeated only as a whole by one symbol, so sorting is
-//! cheap where much is repeated. O(words * log² words) in the worst case. Memory is at
-//! most 48 bytes for each word during the work, and afterwards 4 bytes for each word of the text
-//! and 12 bytes for each row. A text that needs more memory than the caller allows is rejected
+//! Most text drops out in `grams`, because a sequence of `min_words` words that is not repeated is in no row. `chains`
+//! replaces text that is repeated only as a whole by one symbol, so sorting is cheap where much is repeated. O(words *
+//! log² words) in the worst case. Memory is at most 48 bytes for each word during the work, and afterwards 4 bytes for
+//! each word of the text and 12 bytes for each row. A text that needs more memory than the caller allows is rejected
 //! before it is read.
 //!
 //! The text and the names of its sequences are here. `maximal` has all that follows.
@@ -43,11 +41,10 @@
 //! 3 words    .  0  .  .  .  .  0  .  .  .        0 and the name one further on: b c d
 //! ```
 //!
-//! Names are numbered in the sorted order of the sequences, so comparing names compares words. Two
-//! overlapping names of l words give a name of up to 2 l words (Karp, Miller, Rosenberg, 1972). The
-//! first names have as many words as fit 64 bits. In each round, sequences that occur too seldom
-//! lose their name, and no longer sequence that begins there is considered; after one round, most
-//! of a prose text has no name. O(words * log words) for each of the log n rounds.
+//! Names are numbered in the sorted order of the sequences, so comparing names compares words. Two overlapping names of
+//! l words give a name of up to 2 l words (Karp, Miller, Rosenberg, 1972). The first names have as many words as fit 64
+//! bits. In each round, sequences that occur too seldom lose their name, and no longer sequence that begins there is
+//! considered; after one round, most of a prose text has no name. O(words * log words) for each of the log n rounds.
 
 mod maximal;
 

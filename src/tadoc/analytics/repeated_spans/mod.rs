@@ -13,9 +13,8 @@
 //!
 //! - A *copy* is a maximal stretch of words that are all in repeats. So copies do not overlap, and
 //!   no word of a repeat is outside of them.
-//! - The *first copy*, number 0, is a maximal stretch of words that are all in first places of
-//!   repeats. It is one span. A copy belongs to the span that has the first places of most of its
-//!   windows.
+//! - The *first copy*, number 0, is a maximal stretch of words that are all in first places of repeats. It is one span.
+//!   A copy belongs to the span that has the first places of most of its windows.
 //!
 //! Without the copies from number 1 on, no two windows of the text that is left have the same
 //! words, save those across a cut, where words become neighbours, and those that overlap each
@@ -37,16 +36,14 @@
 //!    same hash, and the search begins again with other random keys.
 //! 4. Runs become rows, and places of words become bytes (`places`).
 //!
-//! The rows are exact. Equal windows have equal hashes, so the first window of each hash repeats
-//! none, and the others were compared with it. A window that overlaps the first place of its words
-//! repeats none without overlap. So only the first place matters, and a text that repeats a few
-//! words a million times takes no longer than others.
+//! The rows are exact. Equal windows have equal hashes, so the first window of each hash repeats none, and the others
+//! were compared with it. A window that overlaps the first place of its words repeats none without overlap. So only the
+//! first place matters, and a text that repeats a few words a million times takes no longer than others.
 //!
-//! O(words) for each class, and O(words that are repeated) for comparing. A corpus may come in
-//! parts ([`CorpusParts`]), of which two are in memory at a time. Memory beside them: 4 bytes for
-//! each anchor, 16 to 32 for each window whose anchor is repeated and that repeats none, 8 for each
-//! document, 240 for each run, and 8 for each word of a dictionary. A corpus of more than eight
-//! words for each byte of memory is refused. One thread works.
+//! O(words) for each class, and O(words that are repeated) for comparing. A corpus may come in parts ([`CorpusParts`]),
+//! of which two are in memory at a time. Memory beside them: 4 bytes for each anchor, 16 to 32 for each window whose
+//! anchor is repeated and that repeats none, 8 for each document, 240 for each run, and 8 for each word of a
+//! dictionary. A corpus of more than eight words for each byte of memory is refused. One thread works.
 
 mod places;
 mod runs;

@@ -5,8 +5,7 @@
 //!   below) for each document; nothing is kept between documents.
 //! - *bottom-up*: all sequences get numbers first, and counts of 8 documents flow down at once.
 //!   This is best if documents share rules.
-//! - *token scan*: the document is expanded and its windows are sorted. This is best for small
-//!   documents.
+//! - *token scan*: the document is expanded and its windows are sorted. This is best for small documents.
 //!
 //! The caller chooses the documents and may stop between chunks of them.
 //!
@@ -19,10 +18,9 @@
 //! numbers   rule 4: 0 17 3 | rule 5: 9 | ...      windows over the borders of its children
 //! ```
 //!
-//! With numbers, a document is counted like a term vector: counts of 8 documents flow down at once,
-//! and a rule adds them to the numbers it contains
-//! ([`lane_counts`](crate::analytics::lane_counts)). Nothing is packed, sorted or compared again.
-//! Preparation takes O(windows of all rules), independent of the number of documents counted later.
+//! With numbers, a document is counted like a term vector: counts of 8 documents flow down at once, and a rule adds
+//! them to the numbers it contains ([`lane_counts`](crate::analytics::lane_counts)). Nothing is packed, sorted or
+//! compared again. Preparation takes O(windows of all rules), independent of the number of documents counted later.
 
 use std::mem::swap;
 use std::ops::Range;

@@ -1,10 +1,9 @@
 //! Sequence count: the number of occurrences of each sequence of n words.
 //!
-//! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), with the
-//! weight of the rule, or at every word of the text ([`walk`](super::walk)). They are
-//! then sorted by ranges of sequences and added up. O(windows * n), with at most as many windows as
-//! the text has words. Single words use their weights, O(G). If memory has no room for all windows,
-//! they are met in several walks ([`walk`](super::walk)).
+//! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), with the weight of the rule, or
+//! at every word of the text ([`walk`](super::walk)). They are then sorted by ranges of sequences and added up.
+//! O(windows * n), with at most as many windows as the text has words. Single words use their weights, O(G). If memory
+//! has no room for all windows, they are met in several walks ([`walk`](super::walk)).
 //!
 //! # Counts of segments
 //!
@@ -15,11 +14,10 @@
 //! segment 1   b a: 2   (its b is 0)    rows 1 0: 2          ┴─▶ sorted, added up
 //! ```
 //!
-//! Word ids become rows of the vocabulary. If there is only one segment and its ids are the rows,
-//! its keys are used as they are. With folded words, the smaller word of a pair may become the
-//! larger one. O(rows) plus the time to sort them, in parallel; 32 bytes for each row of all
-//! segments. Windows across the place where a document is cut belong to no segment, so corpora with
-//! cut documents are rejected.
+//! Word ids become rows of the vocabulary. If there is only one segment and its ids are the rows, its keys are used as
+//! they are. With folded words, the smaller word of a pair may become the larger one. O(rows) plus the time to sort
+//! them, in parallel; 32 bytes for each row of all segments. Windows across the place where a document is cut belong to
+//! no segment, so corpora with cut documents are rejected.
 
 use std::sync::Arc;
 

@@ -5,11 +5,10 @@
 //! walk      a  b c | e f  g         windows abc, efg and, with their 2 words, none inside r
 //! ```
 //!
-//! A window of n words belongs to the rule where it crosses a border between two elements, and
-//! occurs as often as that rule (Goto, Bannai, Inenaga, Takeda, "Fast q-gram mining on SLP
-//! compressed strings", 2011, for binary rules). The child's own rule meets the windows inside a
-//! child. So only the first and the last n - 1 words of a child matter: its head and its tail. One
-//! backward sweep makes the heads and another one the tails, children before parents and both in
+//! A window of n words belongs to the rule where it crosses a border between two elements, and occurs as often as that
+//! rule (Goto, Bannai, Inenaga, Takeda, "Fast q-gram mining on SLP compressed strings", 2011, for binary rules). The
+//! child's own rule meets the windows inside a child. So only the first and the last n - 1 words of a child matter: its
+//! head and its tail. One backward sweep makes the heads and another one the tails, children before parents and both in
 //! parallel, O(rules * n). Separators are left out.
 //!
 //! A [`Limit`] has the windows that a walk may meet, from the memory that it may use, and its time, since

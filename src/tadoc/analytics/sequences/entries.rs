@@ -19,10 +19,9 @@
 //! next      a1 a2 | b1 b2      and back
 //! ```
 //!
-//! The keys of a range differ in 20 to 40 bits, which are two to four digits. Each digit costs
-//! about as much as one and a half comparisons for each entry, plus its counts. Sorting by
-//! comparison takes log2(entries) comparisons for each entry. Digits have about log2(entries) bits,
-//! at most 10.
+//! The keys of a range differ in 20 to 40 bits, which are two to four digits. Each digit costs about as much as one and
+//! a half comparisons for each entry, plus its counts. Sorting by comparison takes log2(entries) comparisons for each
+//! entry. Digits have about log2(entries) bits, at most 10.
 
 use std::ops::Range;
 

@@ -5,9 +5,8 @@
 //! | word 1 | word 2 | word 3 | value |     bits of a word each, value_bits
 //! ```
 //!
-//! Keys have the order of the sequences. Sequences that fit 64 bits with their value are counted in
-//! `u64`, up to 128 bits (7 words of 2^18) in `u128`. Longer ones are counted as positions in a
-//! text.
+//! Keys have the order of the sequences. Sequences that fit 64 bits with their value are counted in `u64`, up to 128
+//! bits (7 words of 2^18) in `u128`. Longer ones are counted as positions in a text.
 //!
 //! A walk keeps all sequences, those of a range, or none while it counts them:
 //!

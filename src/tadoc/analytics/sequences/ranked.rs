@@ -1,5 +1,4 @@
-//! Ranked inverted index: for each sequence of n words, the documents that contain it, by falling
-//! count.
+//! Ranked inverted index: for each sequence of n words, the documents that contain it, by falling count.
 //!
 //! The counts by document are sorted by sequence, which keeps documents ascending. Then the
 //! documents of each sequence are sorted by count. O(rows * log rows), where a row is a distinct
@@ -8,8 +7,7 @@
 //!
 //! # Indexes of segments
 //!
-//! Ranked indexes of single segments, made elsewhere (on a device), are joined to that of the
-//! corpus:
+//! Ranked indexes of single segments, made elsewhere (on a device), are joined to that of the corpus:
 //!
 //! ```text
 //! segment 0   a b: 3 in 7, 1 in 2          documents 0 to 9   ┐

@@ -1,9 +1,8 @@
 //! Walks that meet every window of a corpus once, in parallel tasks: one if all windows fit into memory,
 //! else several over ranges of sequences.
 //!
-//! - *top-down*: over the rules, each with its weight ([`edges`](super::edges)). Windows across the
-//!   places where a document is cut at the border of segments come last, with the parts of a
-//!   document as children of a rule.
+//! - *top-down*: over the rules, each with its weight ([`edges`](super::edges)). Windows across the places where a
+//!   document is cut at the border of segments come last, with the parts of a document as children of a rule.
 //! - *token scan*: over every token of the expanded documents, each window with weight 1, without
 //!   weights, heads and tails.
 //!
@@ -21,9 +20,8 @@
 //! walks     [12 3] [90] [7]   kept, counted, sent, forgotten
 //! ```
 //!
-//! A range is cut while it has more than one sequence. So an error means that one sequence occurs
-//! more often than memory can hold. O(walks * grammar), where the number of walks is (windows met /
-//! windows that fit) + 2.
+//! A range is cut while it has more than one sequence. So an error means that one sequence occurs more often than
+//! memory can hold. O(walks * grammar), where the number of walks is (windows met / windows that fit) + 2.
 //!
 //! The rows of a pass are made in parts, by [`RowMaker`]. Windows are cut by ranges of sequences.
 //! One thread sorts each run of ranges, adds up equal windows and converts them to the result of

@@ -1,5 +1,4 @@
-//! Codec of the dictionary section: words, then separators, both in byte order, as lists of
-//! strings.
+//! Codec of the dictionary section: words, then separators, both in byte order, as lists of strings.
 //!
 //! ```text
 //! codec 1   one list
@@ -17,11 +16,10 @@
 //! layout `indexed` and large ones of the layout `small` have codec 4. Blocks are decoded several times as fast as
 //! a list, and a word is found in one block.
 //!
-//! See [`strings`] for a list. Numbers are LEB128. Decoding a list waits
-//! for its next model in memory, so only other lists can be decoded at the same time. Therefore a
-//! dictionary is cut into parts of equally many tokens, which threads decode in parallel. Each part
-//! learns its distributions anew. Two parts make a dictionary 0.2 to 4 % larger, four 0.6 to 8 %,
-//! which is 0.1 to 0.6 % of a file.
+//! See [`strings`] for a list. Numbers are LEB128. Decoding a list waits for its next model in memory, so only other
+//! lists can be decoded at the same time. Therefore a dictionary is cut into parts of equally many tokens, which
+//! threads decode in parallel. Each part learns its distributions anew. Two parts make a dictionary 0.2 to 4 % larger,
+//! four 0.6 to 8 %, which is 0.1 to 0.6 % of a file.
 //!
 //! The footer contains the number of tokens and of their bytes. [`Dictionary`] checks that tokens
 //! ascend and that words are UTF-8.

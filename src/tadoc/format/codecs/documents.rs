@@ -8,10 +8,9 @@
 //! 2  front-coded strings in zstd (see `front_coded`)
 //! ```
 //!
-//! Neighbouring paths share their folder. In a corpus of lines or rows all paths are equal, or end
-//! in ascending numbers. Names of one word each are smaller with the first codec (tldr pages: 23.6
-//! KB, zstd 28.3). Names of repeated parts are smaller with the second (Office reference: 25.2 KB,
-//! strings 32.1).
+//! Neighbouring paths share their folder. In a corpus of lines or rows all paths are equal, or end in ascending
+//! numbers. Names of one word each are smaller with the first codec (tldr pages: 23.6 KB, zstd 28.3). Names of repeated
+//! parts are smaller with the second (Office reference: 25.2 KB, strings 32.1).
 //!
 //! # Lengths
 //!

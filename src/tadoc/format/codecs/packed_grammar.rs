@@ -10,16 +10,14 @@
 //!               R7 = d R3         │ R7         was read last and is not taken yet
 //! ```
 //!
-//! All four parts are lists in prefix codes ([`prefix_code`](crate::format::entropy::prefix_code)).
-//! An id costs about log2 of its rank by number of uses, so the section has nearly the zero-order
-//! entropy of the elements. Groups are as large as their places, so no place is wasted. The group
-//! of each id is stored, because ids of words are sorted and those of rules go from parents to
-//! children.
+//! All four parts are lists in prefix codes ([`prefix_code`](crate::format::entropy::prefix_code)). An id costs about
+//! log2 of its rank by number of uses, so the section has nearly the zero-order entropy of the elements. Groups are as
+//! large as their places, so no place is wasted. The group of each id is stored, because ids of words are sorted and
+//! those of rules go from parents to children.
 //!
-//! Rules are numbered depth-first as in the other [codec](super::grammar): the rule that is
-//! completed last, the root, is rule 0. The rules that a rule uses first are therefore the ones
-//! that were read last, and their first uses need no id. A rule can use only rules that were read
-//! before, so no bytes describe a cycle or a rule without use.
+//! Rules are numbered depth-first as in the other [codec](super::grammar): the rule that is completed last, the root,
+//! is rule 0. The rules that a rule uses first are therefore the ones that were read last, and their first uses need no
+//! id. A rule can use only rules that were read before, so no bytes describe a cycle or a rule without use.
 
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};

@@ -16,21 +16,19 @@
 //! regions    0 2          form 10: regions in which some documents have the word, without counts
 //! ```
 //!
-//! All numbers are in static prefix codes (`prefix_code`), with one code for each context: the
-//! numbers of a gap follow the density of the list and whether the gap before it was 0, because
-//! documents with a word stand side by side. Those of a count follow the form and the class of the
-//! count before it. Postings lists with parametrized codes are Moffat and Turpin, "Compression and
-//! Coding Algorithms" (2002), chapter 3; the contexts here replace their parameters.
+//! All numbers are in static prefix codes (`prefix_code`), with one code for each context: the numbers of a gap follow
+//! the density of the list and whether the gap before it was 0, because documents with a word stand side by side. Those
+//! of a count follow the form and the class of the count before it. Postings lists with parametrized codes are Moffat
+//! and Turpin, "Compression and Coding Algorithms" (2002), chapter 3; the contexts here replace their parameters.
 //!
 //! A question reads the directory, and the groups of its words. A group is checked by its own
 //! checksum. Decoding takes some nanoseconds for each document of the words of a group up to the
 //! last one asked for; lists of 256 documents or more are skipped.
 //!
-//! A *region* is a run of documents that are decoded together: units of the grammar section. Under a
-//! budget the words of few documents have lists of regions, which take half of the bits. A question
-//! about them decodes these regions, and one about other words reads their lists alone. If that does
-//! not suffice, the longest lists are left out. Their words stand in the directory as not listed, and
-//! questions about them read the grammar.
+//! A *region* is a run of documents that are decoded together: units of the grammar section. Under a budget the words
+//! of few documents have lists of regions, which take half of the bits. A question about them decodes these regions,
+//! and one about other words reads their lists alone. If that does not suffice, the longest lists are left out. Their
+//! words stand in the directory as not listed, and questions about them read the grammar.
 //!
 //! Codec 1 has no regions.
 

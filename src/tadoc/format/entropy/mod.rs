@@ -45,9 +45,8 @@
 //! sample  bit of the high bits that number 128, 256, … sets
 //! ```
 //!
-//! The length of a list and a limit of its numbers are known to the reader, and determine the sizes
-//! of all three parts. Each number of n below u takes about 2 + log2(u / n) bits. A number is found
-//! by counting the ones behind a sample.
+//! The length of a list and a limit of its numbers are known to the reader, and determine the sizes of all three parts.
+//! Each number of n below u takes about 2 + log2(u / n) bits. A number is found by counting the ones behind a sample.
 
 pub(in crate::format) mod prefix_code;
 mod rans;

@@ -6,11 +6,10 @@
 //! class    numbers start .. start + 2^width
 //! ```
 //!
-//! A list is cut into [`NUM_STREAMS`] equal parts, each with a stream of its own. A decoder follows
-//! several streams at once, because within a stream it must know where one number ends before it
-//! can read the next. A number is one load, one look-up in a table of 2^[`MAX_CODE_LEN`] entries,
-//! and one shift. Low bits come first. Codes are canonical and at most 11 bits long (Huffman, 1952;
-//! counts are halved until they fit).
+//! A list is cut into [`NUM_STREAMS`] equal parts, each with a stream of its own. A decoder follows several streams at
+//! once, because within a stream it must know where one number ends before it can read the next. A number is one load,
+//! one look-up in a table of 2^[`MAX_CODE_LEN`] entries, and one shift. Low bits come first. Codes are canonical and at
+//! most 11 bits long (Huffman, 1952; counts are halved until they fit).
 //!
 //! Adaptive rANS in this folder is slower and needs no table. It is smaller where
 //! probabilities change within a segment.

@@ -1,10 +1,9 @@
 //! Coder of symbols and bits: two states of 64 bits, words of 32, batches of 65,536 symbols.
 //!
-//! A state stays in [2^31, 2^63). A symbol of frequency f of 2^15 maps state s to `s / f << 15 |
-//! start + s % f`, and the decoder reverses this. Numbers are divided into a symbol (their
-//! magnitude, with one bit of mantissa where that pays) and plain bits. Symbols and magnitudes have
-//! separate states (Giesen, arXiv:1402.3392), so that a processor decodes the next symbol while it
-//! is still busy with the previous number. This is 1.5 times as fast.
+//! A state stays in [2^31, 2^63). A symbol of frequency f of 2^15 maps state s to `s / f << 15 | start + s % f`, and
+//! the decoder reverses this. Numbers are divided into a symbol (their magnitude, with one bit of mantissa where that
+//! pays) and plain bits. Symbols and magnitudes have separate states (Giesen, arXiv:1402.3392), so that a processor
+//! decodes the next symbol while it is still busy with the previous number. This is 1.5 times as fast.
 
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin, push_varint};

@@ -5,10 +5,9 @@
 //! a[^b]c\s$     a [^b] c [ \t\n…] (?m:$)   a [^b\n] c [ \t…] (?m:$)
 //! ```
 //!
-//! No part of the compiled form matches a line end, and the borders of the text count as borders of
-//! a line. So one search over many lines finds the first match of the first line that has one.
-//! ripgrep does the same. A literal line end can never match, and is refused. So is the flag `R`,
-//! whose borders depend on more than the line.
+//! No part of the compiled form matches a line end, and the borders of the text count as borders of a line. So one
+//! search over many lines finds the first match of the first line that has one. ripgrep does the same. A literal line
+//! end can never match, and is refused. So is the flag `R`, whose borders depend on more than the line.
 //!
 //! # Smart case
 //!

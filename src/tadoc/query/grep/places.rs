@@ -7,10 +7,9 @@
 //! places    ──x─────────x─────       bytes of the tokens, and the number of line ends before each
 //! ```
 //!
-//! A line that matches overlaps a token of the demand. One pass over the rules of a segment marks
-//! those above such tokens and adds up their line ends. A walk over the elements of the document
-//! then enters only marked rules. Where a document was cut at the border of a block, a token may be
-//! cut too, so the border is a place.
+//! A line that matches overlaps a token of the demand. One pass over the rules of a segment marks those above such
+//! tokens and adds up their line ends. A walk over the elements of the document then enters only marked rules. Where a
+//! document was cut at the border of a block, a token may be cut too, so the border is a place.
 //!
 //! Cost: O(rules) once for each segment of a search, O(elements of the document in the root), and
 //! O(elements of the rules above the tokens). Memory: 8 bytes for each token and rule of a segment.
@@ -25,10 +24,9 @@
 //! foo.*abcd|bar.*abc         {foo, bar} {abcd, abc}
 //! ```
 //!
-//! Each position of a sequence is tried as the start of literals, and each part that must match is
-//! tried alone. Of two demands, one of which follows from the other, only the stronger is kept. If
-//! the expression has a class that is one character in several cases, all literals are taken in any
-//! case. This only adds candidates.
+//! Each position of a sequence is tried as the start of literals, and each part that must match is tried alone. Of two
+//! demands, one of which follows from the other, only the stronger is kept. If the expression has a class that is one
+//! character in several cases, all literals are taken in any case. This only adds candidates.
 
 use std::ops::Range;
 

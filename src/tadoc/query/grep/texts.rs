@@ -1,5 +1,4 @@
-//! The documents of a corpus by path: lines and records of a file are one text again, and are searched as
-//! one.
+//! The documents of a corpus by path: lines and records of a file are one text again, and are searched as one.
 //!
 //! ```text
 //! documents  0  1  2  3  4  5         runs    0..3 of a   3..4 of b   4..6 of a

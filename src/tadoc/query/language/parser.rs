@@ -12,22 +12,18 @@
 //!           | [ "^" ] ( quoted [ "*" ] | word )
 //! ```
 //!
-//! The order of binding is that of SQLite's FTS5 (section 3.6 of its documentation). Operators are
-//! words in capitals that stand alone. A parenthesis opens a group only where a part begins:
-//! `main(argc)` is the phrase `main argc`. Every error names the character at which it was found,
-//! counted from 1.
+//! The order of binding is that of SQLite's FTS5 (section 3.6 of its documentation). Operators are words in capitals
+//! that stand alone. A parenthesis opens a group only where a part begins: `main(argc)` is the phrase `main argc`.
+//! Every error names the character at which it was found, counted from 1.
 //!
-//! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
-//! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
-//! refused where it names a column that documents have, and all else is words as before. Likewise
-//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a
-//! b)` mean something in other languages. They are refused, and all other minus signs, tildes and
-//! words `near` are text. FTS5 takes operators in small letters for words, and so does this parser.
-//! It notes those that stand between two parts, because who writes `heart or soul` seldom means the
-//! word `or`.
+//! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents only, and most
+//! colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is refused where it names a column
+//! that documents have, and all else is words as before. Likewise `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO
+//! b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)` mean something in other languages. They are refused, and all other
+//! minus signs, tildes and words `near` are text. FTS5 takes operators in small letters for words, and so does this
+//! parser. It notes those that stand between two parts, because who writes `heart or soul` seldom means the word `or`.
 //!
-//! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
-//! parse at that point.
+//! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the parse at that point.
 
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;

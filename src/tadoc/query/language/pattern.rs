@@ -1,10 +1,9 @@
 //! Pattern of one word of a phrase: a word, a word with edits, a wildcard or a regular expression.
 //!
-//! A folded word is found by all words at the first question of a dictionary and a fold: O(bytes of
-//! the words), a few milliseconds for a million words in lower case, ten times as long for stems.
-//! Later questions take an index ([`Dictionary::words_folded_to`]). A folded wildcard always reads
-//! all words. A regular expression matches any case by itself, and only the words that begin like
-//! it are read; under other folds it reads all words as well.
+//! A folded word is found by all words at the first question of a dictionary and a fold: O(bytes of the words), a few
+//! milliseconds for a million words in lower case, ten times as long for stems. Later questions take an index
+//! ([`Dictionary::words_folded_to`]). A folded wildcard always reads all words. A regular expression matches any case
+//! by itself, and only the words that begin like it are read; under other folds it reads all words as well.
 //!
 //! ```text
 //! pattern              compared with
@@ -22,17 +21,15 @@
 //!                               last at its end, those between follow each other
 //! ```
 //!
-//! The dictionary is in byte order, so the literal before the first wildcard narrows the search to
-//! a range of words; for `pow*` this range is the result. In other cases a search over the bytes of
-//! the dictionary finds the words that contain the longest literal, and only these are tested.
-//! Cost: O(log V) for a prefix, else O(bytes of the range).
+//! The dictionary is in byte order, so the literal before the first wildcard narrows the search to a range of words;
+//! for `pow*` this range is the result. In other cases a search over the bytes of the dictionary finds the words that
+//! contain the longest literal, and only these are tested. Cost: O(log V) for a prefix, else O(bytes of the range).
 //!
 //! # Edits
 //!
-//! One edit inserts, removes or replaces a character, or swaps two neighbours. A character is
-//! edited once (optimal string alignment): `ca` and `abc` are at distance 3. A Levenshtein
-//! automaton (Schulz and Mihov 2002) reads each word of the dictionary until no word that begins
-//! so can match: a few nanoseconds a word.
+//! One edit inserts, removes or replaces a character, or swaps two neighbours. A character is edited once (optimal
+//! string alignment): `ca` and `abc` are at distance 3. A Levenshtein automaton (Schulz and Mihov 2002) reads each word
+//! of the dictionary until no word that begins so can match: a few nanoseconds a word.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -24,12 +24,11 @@
 //! /usr/bin  x.org/p?q= text: a slash that opens no expression, a question mark in front of a parameter
 //! ```
 //!
-//! The grammar is that of SQLite's FTS5 with more kinds of words; [`parser`](super::parser) has it.
-//! The tokenizer profile of the corpus cuts items into words, so a word means the same in a query
-//! as in the text. Separators of an item do not have to agree with those of the text. A slash
-//! begins a regular expression only at the start of a word, after white space or a quote, and only if the
-//! next one is at the end of a word. A
-//! [folded](Query::folded) query asks for words of any case.
+//! The grammar is that of SQLite's FTS5 with more kinds of words; [`parser`](super::parser) has it. The tokenizer
+//! profile of the corpus cuts items into words, so a word means the same in a query as in the text. Separators of an
+//! item do not have to agree with those of the text. A slash begins a regular expression only at the start of a word,
+//! after white space or a quote, and only if the next one is at the end of a word. A [folded](Query::folded) query asks
+//! for words of any case.
 //!
 //! The hits of a query are the occurrences of its leaves (phrases, NEAR lists, phrases with gaps)
 //! in the documents that meet the condition. A leaf that NOT excludes has no hits, and neither has

@@ -1,5 +1,4 @@
-//! Regular expressions over one word, in the syntax of the regex crate. They must match the whole
-//! word.
+//! Regular expressions over one word, in the syntax of the regex crate. They must match the whole word.
 //!
 //! ```text
 //! /err(or)?s?/    begins with "err": a range of the dictionary, each word of it tested

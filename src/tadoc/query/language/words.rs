@@ -5,11 +5,10 @@
 //! words     power  pl*  /stat.*/  quik~1           by the tokenizer, regular expressions whole
 //! ```
 //!
-//! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
-//! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
-//! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) Words of `uax29` can touch, and there a wildcard joins the words that it touches where
-//! these can have more characters:
+//! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins the letters and
+//! digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a word. (An underscore alone is no word
+//! in profile `uax29`; it would join the separators beside it.) Words of `uax29` can touch, and there a wildcard joins
+//! the words that it touches where these can have more characters:
 //!
 //! ```text
 //! カ?カナ     カ?カナ          a run of katakana is one word

@@ -1,9 +1,8 @@
 //! Candidates of a predicate on the text: documents that it may select.
 //!
-//! `text = …`, `LIKE`, `contains`, `starts_with` and `grep` all need some literal *fragments* to
-//! occur. Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), or
-//! runs and single characters whose borders do not depend on the text around them (`auto`). So a
-//! fragment says which tokens a document must have:
+//! `text = …`, `LIKE`, `contains`, `starts_with` and `grep` all need some literal *fragments* to occur. Tokens are
+//! maximal runs of one class of characters (profiles `word` and `whitespace`), or runs and single characters whose
+//! borders do not depend on the text around them (`auto`). So a fragment says which tokens a document must have:
 //!
 //! ```text
 //! fragment    er, the quick b
@@ -17,11 +16,10 @@
 //! checked. The caller decodes the candidates and applies the predicate to their text. Cost:
 //! O(dictionary bytes) for runs at the edge of a fragment, plus O(G) at worst for each run.
 //!
-//! Nothing is excluded where a token need not be a whole run: profile `uax29`, dictionaries with
-//! tokens so long that runs were split, documents cut at a block border (always candidates),
-//! fragments with an invisible mark that joins letters on both sides, and fragments with U+FFFD,
-//! which also represents bytes that are not UTF-8. A fragment without U+FFFD
-//! that occurs in the text with replacements also occurs in the bytes.
+//! Nothing is excluded where a token need not be a whole run: profile `uax29`, dictionaries with tokens so long that
+//! runs were split, documents cut at a block border (always candidates), fragments with an invisible mark that joins
+//! letters on both sides, and fragments with U+FFFD, which also represents bytes that are not UTF-8. A fragment without
+//! U+FFFD that occurs in the text with replacements also occurs in the bytes.
 //!
 //! # Segments that are needed
 //!
@@ -32,11 +30,10 @@
 //! "a b" needs     |  x  |   |     |   |   x  |  x |   x  |
 //! ```
 //!
-//! Segments that share a document form a *chain*, mostly of one segment. A document lies in one
-//! chain, so a chain is needed only if the query can hold with the patterns that match a word in
-//! it. In a longer chain the segments with a match are needed, and with each all other segments of
-//! its documents: offsets count from the start of a document, and contexts leave the segment.
-//! Positions between two matches in one document are therefore complete.
+//! Segments that share a document form a *chain*, mostly of one segment. A document lies in one chain, so a chain is
+//! needed only if the query can hold with the patterns that match a word in it. In a longer chain the segments with a
+//! match are needed, and with each all other segments of its documents: offsets count from the start of a document, and
+//! contexts leave the segment. Positions between two matches in one document are therefore complete.
 
 use crate::error::Result;
 use crate::query::language::pattern::WordPattern;

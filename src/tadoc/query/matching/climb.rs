@@ -13,10 +13,9 @@
 //! rule 9         power loss          after:  [4]… | b | loss
 //! ```
 //!
-//! One descent leads to the word and keeps the positions before and after it on each level. Both
-//! directions continue from there without another descent. Cost: O(depth * log rule length), then
-//! O(1) for each token on average. The parts of a document that was cut are walked one after the
-//! other.
+//! One descent leads to the word and keeps the positions before and after it on each level. Both directions continue
+//! from there without another descent. Cost: O(depth * log rule length), then O(1) for each token on average. The parts
+//! of a document that was cut are walked one after the other.
 
 use std::ops::Range;
 

@@ -10,15 +10,13 @@
 //! walk     doc 0: 77 + 4, 912 + 21 + 4; doc 2: 5
 //! ```
 //!
-//! First all places above the matches are gathered, at most one entry for each element of the
-//! grammar. Sorted by position, the entries are a small grammar that contains only paths to
-//! matches. A walk from its root yields every occurrence in order. Rules have two uses or more, so
-//! there are fewer entries than occurrences, inner steps included. The walk adds two numbers at
-//! each step. Memory is that of the entries, not of the occurrences.
+//! First all places above the matches are gathered, at most one entry for each element of the grammar. Sorted by
+//! position, the entries are a small grammar that contains only paths to matches. A walk from its root yields every
+//! occurrence in order. Rules have two uses or more, so there are fewer entries than occurrences, inner steps included.
+//! The walk adds two numbers at each step. Memory is that of the entries, not of the occurrences.
 //!
-//! A climb from each occurrence with a sort of the results takes several times as long. Starts of
-//! places that are read when a place is reached, and rules in a hash table, are slower for common
-//! words.
+//! A climb from each occurrence with a sort of the results takes several times as long. Starts of places that are read
+//! when a place is reached, and rules in a hash table, are slower for common words.
 //!
 //! # Counts
 //!

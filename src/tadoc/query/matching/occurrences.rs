@@ -7,12 +7,11 @@
 //!
 //! # Phrases
 //!
-//! Each place of the phrase is a set of words, most often a set of one. The rarest set is the
-//! *anchor*. The search starts from each place of the anchor on a right-hand side. It compares the
-//! other words to the left and to the right, inside that rule first. If the rule is too short, the
-//! rest is carried to the places of the rule in its parents, and so on, until the phrase is
-//! complete in some rule or a word is not in its set. A complete phrase is a *match* of that rule.
-//! It is found once, however often the rule occurs:
+//! Each place of the phrase is a set of words, most often a set of one. The rarest set is the *anchor*. The search
+//! starts from each place of the anchor on a right-hand side. It compares the other words to the left and to the right,
+//! inside that rule first. If the rule is too short, the rest is carried to the places of the rule in its parents, and
+//! so on, until the phrase is complete in some rule or a word is not in its set. A complete phrase is a *match* of that
+//! rule. It is found once, however often the rule occurs:
 //!
 //! ```text
 //! phrase        power  loss  during         anchor: loss
@@ -21,10 +20,9 @@
 //! rule 5        ...  [7]  and  ...          differs: dropped
 //! ```
 //!
-//! A state that is carried lies within the length of the phrase of an edge of its rule, and each
-//! rule has one path to it. The total cost is O(G * words), however large the sets are, and also
-//! where the corpus repeats without bound. Separators are ignored. Documents and parts of documents
-//! end a phrase; `cut` handles phrases across a cut.
+//! A state that is carried lies within the length of the phrase of an edge of its rule, and each rule has one path to
+//! it. The total cost is O(G * words), however large the sets are, and also where the corpus repeats without bound.
+//! Separators are ignored. Documents and parts of documents end a phrase; `cut` handles phrases across a cut.
 
 use std::borrow::Cow;
 use std::ops::Range;

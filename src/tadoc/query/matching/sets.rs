@@ -9,10 +9,9 @@
 //! pages    [empty][bits][bits] …    in the order they were needed
 //! ```
 //!
-//! The set has one bit for each rule, in pages that are allocated when one of their rules is added.
-//! Clearing bits for all rules would take longer than most searches, and a hash table takes three
-//! times as long for each look-up of a large set. Memory: 4 bytes for 4,096 rules and 512 bytes a
-//! page.
+//! The set has one bit for each rule, in pages that are allocated when one of their rules is added. Clearing bits for
+//! all rules would take longer than most searches, and a hash table takes three times as long for each look-up of a
+//! large set. Memory: 4 bytes for 4,096 rules and 512 bytes a page.
 //!
 //! Numbers of the rules that a search finds stand in a hash table with open addressing, half full at most.
 //! Its size depends on the rules that were found, since an array over all rules would cost more than most
@@ -26,9 +25,8 @@
 //! *ing        first 7, 1001 0000…    many ranges become a bitmap from the first id on
 //! ```
 //!
-//! A look-up takes one or two steps however large the set is. The set takes V / 8 bytes at most. Tokens
-//! that contain some bytes are found in one pass over the arena of the dictionary, where tokens are stored
-//! end to end.
+//! A look-up takes one or two steps however large the set is. The set takes V / 8 bytes at most. Tokens that contain
+//! some bytes are found in one pass over the arena of the dictionary, where tokens are stored end to end.
 
 use std::ops::Range;
 

@@ -21,9 +21,8 @@
 //! everything else, and reads the words beside a border that an occurrence crosses. A rule is
 //! walked once for each use in the text, so the pass adds up these steps, too.
 //!
-//! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as
-//! much as the pass, and pay when several questions follow. The places of an item with a long walk
-//! are left to them.
+//! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as much as the pass,
+//! and pay when several questions follow. The places of an item with a long walk are left to them.
 
 use std::ops::{ControlFlow, Range};
 

@@ -13,20 +13,18 @@
 //! Positions of a word in a document are found by reading it, except rules without the word. Each
 //! rule has a signature of 64 bits, which excludes most words that the rule does not contain.
 //!
-//! The table is built from the words of the text, in O(N) on all cores, after a quarter of them was
-//! read without it. It needs 8 bytes for each word of each document. On the corpora of
-//! `benches/README.md` these are 0.04 to 1.9 times as many as elements. The table is not built if
-//! there would be more than [`MAX_PAIRS_PER_ELEMENT`], or if documents repeat each other so often
-//! that their expansion takes more than [`MAX_STEPS_PER_ELEMENT`]. Then questions are answered from
-//! the rules.
+//! The table is built from the words of the text, in O(N) on all cores, after a quarter of them was read without it. It
+//! needs 8 bytes for each word of each document. On the corpora of `benches/README.md` these are 0.04 to 1.9 times as
+//! many as elements. The table is not built if there would be more than [`MAX_PAIRS_PER_ELEMENT`], or if documents
+//! repeat each other so often that their expansion takes more than [`MAX_STEPS_PER_ELEMENT`]. Then questions are
+//! answered from the rules.
 //!
 //! # First and last words
 //!
 //! First and last word of each rule's expansion.
 //!
-//! Phrase search compares them before it descends into a rule. This excludes almost every
-//! candidate. They are built by one backward sweep, children before parents, in O(G). They need 8
-//! bytes for each rule.
+//! Phrase search compares them before it descends into a rule. This excludes almost every candidate. They are built by
+//! one backward sweep, children before parents, in O(G). They need 8 bytes for each rule.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -29,10 +29,9 @@
 //! Building takes O(elements of the short rules + bytes of their texts). Memory: 8 bytes for each
 //! element, and the texts.
 //!
-//! Measured once, by a program that is not kept, on one core of a machine with other work and 262
-//! MB of Rust sources (13 million elements, layout fast); `benches/access.rs` times decoding: all
-//! documents are decoded in 0.48 of the time that the memo of
-//! [`DocumentDecoder`](crate::read::DocumentDecoder) takes, and in 0.57 without texts that are
+//! Measured once, by a program that is not kept, on one core of a machine with other work and 262 MB of Rust sources
+//! (13 million elements, layout fast); `benches/access.rs` times decoding: all documents are decoded in 0.48 of the
+//! time that the memo of [`DocumentDecoder`](crate::read::DocumentDecoder) takes, and in 0.57 without texts that are
 //! loaded ahead. Building takes a fifth of the time with the memo.
 
 use std::ops::Range;

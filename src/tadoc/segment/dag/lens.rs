@@ -5,22 +5,19 @@
 //!         bytes     words      thinness    begins with a word   ends with a word
 //! ```
 //!
-//! An expansion of 2^32 - 1 bytes or 2^28 - 1 words, or more, has all of the lower 60 bits set. Its
-//! length stands in a table beside the array; few elements of a file have one. One load finds all
-//! there is to know of nearly every element, and the array is a third of one with full lengths, so
-//! the sweep that fills it is several times as fast.
+//! An expansion of 2^32 - 1 bytes or 2^28 - 1 words, or more, has all of the lower 60 bits set. Its length stands in a
+//! table beside the array; few elements of a file have one. One load finds all there is to know of nearly every
+//! element, and the array is a third of one with full lengths, so the sweep that fills it is several times as fast.
 //!
-//! The sweep also finds *steep* rules, of which walks take many steps and yield almost no text. An
-//! exact count of steps needs another number for each element. So the sweep tests a property that
-//! all grammars of builders have and that no steep rule has. The exact count is made only without
-//! it.
+//! The sweep also finds *steep* rules, of which walks take many steps and yield almost no text. An exact count of steps
+//! needs another number for each element. So the sweep tests a property that all grammars of builders have and that no
+//! steep rule has. The exact count is made only without it.
 //!
-//! A rule is *thin* if one of its elements has bytes and the others are empty. Its thinness is 1,
-//! and 1 more than that of the one element if that is thin, too. The property: no thinness exceeds
-//! 2, and no rule has more than one empty element before, between and after those with bytes. Then
-//! a rule of b bytes has at most 17 b + 6 elements below it. (By induction: 17 b - 17 if it is not
-//! thin, since n > 1 elements with bytes have at most 6 steps each through thin rules, and 2 n + 1
-//! elements are in the rule itself.)
+//! A rule is *thin* if one of its elements has bytes and the others are empty. Its thinness is 1, and 1 more than that
+//! of the one element if that is thin, too. The property: no thinness exceeds 2, and no rule has more than one empty
+//! element before, between and after those with bytes. Then a rule of b bytes has at most 17 b + 6 elements below it.
+//! (By induction: 17 b - 17 if it is not thin, since n > 1 elements with bytes have at most 6 steps each through thin
+//! rules, and 2 n + 1 elements are in the rule itself.)
 
 use rustc_hash::FxHashMap;
 

@@ -1,24 +1,21 @@
 //! Grammar as a graph: flat CSR arrays, and the arrays that tasks derive from them in O(G).
 //!
-//! Rules are nodes, numbered parents before children ([`Grammar`] guarantees it). So every top-down
-//! quantity takes one forward sweep and every bottom-up quantity one backward sweep. All
-//! per-element arrays are indexed by element id (words, separators and rules alike), so the sweeps
-//! have no branches:
+//! Rules are nodes, numbered parents before children ([`Grammar`] guarantees it). So every top-down quantity takes one
+//! forward sweep and every bottom-up quantity one backward sweep. All per-element arrays are indexed by element id
+//! (words, separators and rules alike), so the sweeps have no branches:
 //!
 //! ```text
 //! element      0 .. num_words .. num_terminals .. num_elements
 //! lens         bytes of the expansion, including implied blanks inside it; words; edge class
 //! ```
 //!
-//! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000). If
-//! an element ends with a word, and its right neighbour in the same rule and the same document
-//! begins with a word, the expansion has a blank between them. So the length and the edge class of
-//! each rule are stored.
+//! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000). If an element ends
+//! with a word, and its right neighbour in the same rule and the same document begins with a word, the expansion has a
+//! blank between them. So the length and the edge class of each rule are stored.
 //!
-//! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`], [`ElementTexts`] and [`DocWords`] are
-//! derived from it when they are needed. The segment keeps them
-//! ([`Segment`](crate::segment::Segment)), not the graph, which is immutable. Expansions are
-//! limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are refused at open.
+//! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`], [`ElementTexts`] and [`DocWords`] are derived from it when
+//! they are needed. The segment keeps them ([`Segment`](crate::segment::Segment)), not the graph, which is immutable.
+//! Expansions are limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are refused at open.
 //!
 //! # Inverse
 //!

@@ -5,16 +5,14 @@
 //! block     bytes, words before it | 12 x (blank:1, bytes:18, words:13) from the block's start
 //! ```
 //!
-//! A block is one cache line, so the start of any element costs one cache miss. Climbing the
-//! inverse grammar and random extraction spend most of their time on this. A
-//! sample every 16 positions would take 1 byte for each element instead of 5.3, and 15 look-ups at
-//! random positions. `benches/access.rs` measures this.
+//! A block is one cache line, so the start of any element costs one cache miss. Climbing the inverse grammar and random
+//! extraction spend most of their time on this. A sample every 16 positions would take 1 byte for each element instead
+//! of 5.3, and 15 look-ups at random positions. `benches/access.rs` measures this.
 //!
-//! The sums run over the whole `symbols` array, across rule borders, and wrap. Only differences
-//! inside one rule (or one document of the root) are used. They are exact because every expansion
-//! is less than 2^64 bytes. A blank implied between two neighbours belongs to neither: the *start*
-//! of a position lies behind the blank before it. There is no blank at the start of a rule or a
-//! document.
+//! The sums run over the whole `symbols` array, across rule borders, and wrap. Only differences inside one rule (or one
+//! document of the root) are used. They are exact because every expansion is less than 2^64 bytes. A blank implied
+//! between two neighbours belongs to neither: the *start* of a position lies behind the blank before it. There is no
+//! blank at the start of a rule or a document.
 
 use std::ops::Range;
 

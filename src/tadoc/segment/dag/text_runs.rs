@@ -8,21 +8,19 @@
 //! hints    approximate block for each part of the root
 //! ```
 //!
-//! In this module a piece is a range of `texts`, and a run is a sequence of pieces. A passage of 64
-//! bytes has about 14 tokens. Reading it from the rules takes 25 memory accesses, each of which
-//! depends on the one before. Here it takes a hint, one or two blocks and the texts of three
-//! pieces. The texts depend only on the block, so the chain is three loads long instead of twelve.
-//! A text is stored where it first occurs, with the blank before it. So pieces that were neighbours
-//! there are one piece (up to 255 bytes) wherever they occur together again.
+//! In this module a piece is a range of `texts`, and a run is a sequence of pieces. A passage of 64 bytes has about 14
+//! tokens. Reading it from the rules takes 25 memory accesses, each of which depends on the one before. Here it takes a
+//! hint, one or two blocks and the texts of three pieces. The texts depend only on the block, so the chain is three
+//! loads long instead of twelve. A text is stored where it first occurs, with the blank before it. So pieces that were
+//! neighbours there are one piece (up to 255 bytes) wherever they occur together again.
 //!
 //! Rules of up to [`MAX_TEXT_BYTES`] are texts. A longer rule is inlined into the runs that contain
 //! it if it has few pieces. Otherwise it has a run of its own. The runs have at most a quarter more
 //! pieces than the grammar has elements. If references alone exceed this, no runs are built, and
 //! passages are read from the rules. Building takes O(pieces + bytes of the texts).
 //!
-//! The runs need less memory than grammar and prefix sums, and reads from random positions take
-//! less than half of the time. Texts of 32 bytes need more memory and time, texts of 127 gain
-//! little.
+//! The runs need less memory than grammar and prefix sums, and reads from random positions take less than half of the
+//! time. Texts of 32 bytes need more memory and time, texts of 127 gain little.
 
 use crate::ids::RuleId;
 use crate::segment::Dag;

@@ -8,11 +8,10 @@
 //! _château_ ──NFKD──▶ _cha^teau_ ──no marks──▶ _chateau_ ──base letters──▶ … ──NFC──▶ chateau
 //! ```
 //!
-//! The word is decomposed (NFKD, which also makes `ﬁ` of ligatures and `5` of `⁵`), its nonspacing
-//! marks (general category Mn) and any blanks that decompositions have are dropped, letters of
-//! [`LETTERS`] are replaced, and the rest is composed again (NFC), so that Hangul stays syllables.
-//! Underscores at both ends are dropped last: they are part of words (`\w`), and mark emphasis in
-//! plain text. A word of which nothing would be left, such as `__`, stays as it is.
+//! The word is decomposed (NFKD, which also makes `ﬁ` of ligatures and `5` of `⁵`), its nonspacing marks (general
+//! category Mn) and any blanks that decompositions have are dropped, letters of [`LETTERS`] are replaced, and the rest
+//! is composed again (NFC), so that Hangul stays syllables. Underscores at both ends are dropped last: they are part of
+//! words (`\w`), and mark emphasis in plain text. A word of which nothing would be left, such as `__`, stays as it is.
 //!
 //! In scripts where marks are no accents, more words meet: vowel signs of India are dropped with
 //! the other marks, `й` is `и`, and kana lose their voicing.

@@ -12,17 +12,15 @@
 //! "plant"   groups  │ fish │ needle │ …      blocks  │ night │ over │ pin │ …      tokens  pin pint plan plant
 //! ```
 //!
-//! The first token of a block shares bytes with the first token of its group, and any other with the
-//! token before it. Numbers and bytes are in static prefix codes (`prefix_code`), with a code for each
-//! context: lengths depend on the lengths before them, the first own byte on the byte that it replaces,
-//! and other bytes on the byte before and on being the last one. Pairs of bytes after which this saves
-//! bits have codes of their own. A length of 31 or more is an escape, and then its width in 5 bits and
-//! itself.
+//! The first token of a block shares bytes with the first token of its group, and any other with the token before it.
+//! Numbers and bytes are in static prefix codes (`prefix_code`), with a code for each context: lengths depend on the
+//! lengths before them, the first own byte on the byte that it replaces, and other bytes on the byte before and on
+//! being the last one. Pairs of bytes after which this saves bits have codes of their own. A length of 31 or more is an
+//! escape, and then its width in 5 bits and itself.
 //!
-//! A word is found by its group, then by the first tokens of blocks, then in one block: it takes some
-//! microseconds, and one millisecond for the tables of the codes before the first one. A token is read
-//! with 16 others before it on average. Blocks of zstd take about as many bytes, and all of their tokens
-//! are decoded sooner.
+//! A word is found by its group, then by the first tokens of blocks, then in one block: it takes some microseconds, and
+//! one millisecond for the tables of the codes before the first one. A token is read with 16 others before it on
+//! average. Blocks of zstd take about as many bytes, and all of their tokens are decoded sooner.
 
 mod codes;
 #[cfg(test)]

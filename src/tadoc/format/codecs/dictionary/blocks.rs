@@ -10,16 +10,14 @@
 //! "plant"   … │ pink … plaid │ planet … plum │ plural … │ …     the last block that begins at or before it
 //! ```
 //!
-//! Numbers are LEB128. Only the last block may have fewer tokens. A look-up decodes one block, 40
-//! ns a token.
+//! Numbers are LEB128. Only the last block may have fewer tokens. A look-up decodes one block, 40 ns a token.
 //!
 //! | layout | tokens of a block | level of zstd | size of a file of 272 MB of sources, against adaptive lists |
 //! | --- | ---: | ---: | ---: |
 //! | indexed | 4,096 | 9 | + 1.7 % |
 //! | small | 16,384 | 15 | + 0.6 %; at level 9 1.3 %, at 19 0.6 % |
 //!
-//! In the layout `indexed` a cold phrase looks up each word in many segments, which takes longer
-//! with larger blocks.
+//! In the layout `indexed` a cold phrase looks up each word in many segments, which takes longer with larger blocks.
 
 use bytes::Bytes;
 use rayon::prelude::*;

@@ -4,13 +4,11 @@
 //! root  a R7 b R7 c │ R7 = d R3 │ R3 = e e       a NEW(2) d NEW(2) e e b ref c END
 //! ```
 //!
-//! A rule gets its number when it is complete, and only complete rules can be referred to. So no
-//! stream can describe a cycle. In memory the rule that is completed last, the root, is rule 0, and
-//! parents come before children. A rule is written in place of its first use, so that use costs
-//! nothing.
+//! A rule gets its number when it is complete, and only complete rules can be referred to. So no stream can describe a
+//! cycle. In memory the rule that is completed last, the root, is rule 0, and parents come before children. A rule is
+//! written in place of its first use, so that use costs nothing.
 //!
-//! Each event is one symbol (of 32), followed by the information that the symbol does not
-//! determine:
+//! Each event is one symbol (of 32), followed by the information that the symbol does not determine:
 //!
 //! ```text
 //!  0 unseen word         index among those left (uniform)
@@ -26,16 +24,14 @@
 //! 28 … 31 rule  s … s
 //! ```
 //!
-//! The symbol's distribution depends on the kinds of the two events before (an element of a list,
-//! predicted, unseen, …). Two separators never meet, so the last token of a rule restricts the next
-//! event. The greatest gain is that recently used elements are used again, see
-//! [`Recency`](recency::Recency). All steps take O(events).
+//! The symbol's distribution depends on the kinds of the two events before (an element of a list, predicted, unseen,
+//! …). Two separators never meet, so the last token of a rule restricts the next event. The greatest gain is that
+//! recently used elements are used again, see [`Recency`](recency::Recency). All steps take O(events).
 //!
-//! No distribution depends on an element. So symbols and numbers are decoded without the elements,
-//! in four lanes (`decode`), and the elements are found afterwards ([`replay`]), by another
-//! thread if there is one. The codec before ([`decode::decode_sequential`]) has the kind of one
-//! event and the trust in the prediction instead. There, each symbol waits for an element from
-//! memory. `benches/grammar_sections.rs` measures this codec.
+//! No distribution depends on an element. So symbols and numbers are decoded without the elements, in four lanes
+//! (`decode`), and the elements are found afterwards ([`replay`]), by another thread if there is one. The codec before
+//! ([`decode::decode_sequential`]) has the kind of one event and the trust in the prediction instead. There, each
+//! symbol waits for an element from memory. `benches/grammar_sections.rs` measures this codec.
 //!
 //! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8
 //! MB), each step including all steps above it:
@@ -54,15 +50,14 @@
 //! Sizes of sections against the codec before: 0.993 to 1.005 on the seven corpora, 1.003 on 250 MB
 //! of sources, 0.995 on 112 MB of logs.
 //!
-//! Rejected experiments: predictions as a stream of their own, decoded in the replay and with trust
-//! (-0.3 to +1.2 %: symbols then do not know where a prediction stands), outcomes of the last
-//! predictions in the context (logs -1 %, others +0.1 %), kinds of three events (+0.1 to +2 %),
-//! classes that depend on the whole previous symbol (dilution: +1 %), distances that depend on the
-//! previous distance or kind (+1 to 2 %), unseen words as differences to the last one (+8 % of
-//! their share; logs -7 %), end marks instead of lengths, prediction from the previous element as
-//! well (-0.4 % on small documents, a second table), prediction from both (worse than from one),
-//! octaves instead of half octaves of distance (+0.2 %), two learning rates mixed (±0), frequencies
-//! recomputed every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
+//! Rejected experiments: predictions as a stream of their own, decoded in the replay and with trust (-0.3 to +1.2 %:
+//! symbols then do not know where a prediction stands), outcomes of the last predictions in the context (logs -1 %,
+//! others +0.1 %), kinds of three events (+0.1 to +2 %), classes that depend on the whole previous symbol (dilution: +1
+//! %), distances that depend on the previous distance or kind (+1 to 2 %), unseen words as differences to the last one
+//! (+8 % of their share; logs -7 %), end marks instead of lengths, prediction from the previous element as well (-0.4 %
+//! on small documents, a second table), prediction from both (worse than from one), octaves instead of half octaves of
+//! distance (+0.2 %), two learning rates mixed (±0), frequencies recomputed every 64 symbols instead of moving (+0.4 %,
+//! logs +2.5 %).
 //!
 //! # Encoder
 //!
@@ -77,8 +72,7 @@
 //! symbols. So one batch of symbols is encoded while the next is described, by another thread if
 //! there is one. The bytes are the same in both cases. Three fifths of the time are for the description.
 //!
-//! Experiments without effect: prefetching the data of 64 events, and storing the symbol of an
-//! element's next use.
+//! Experiments without effect: prefetching the data of 64 events, and storing the symbol of an element's next use.
 
 pub(in crate::format) mod decode;
 mod recency;

@@ -5,10 +5,9 @@
 //!                 distance 2 ┘ │ └ distance 0
 //! ```
 //!
-//! Taking one of the last [`NEAR_LEN`] entries closes the gap at once, so near distances are exact
-//! ranks. Further away a gap stays. The list is swept when one in [`SWEEP_SHARE`] entries is a gap.
-//! Distances are at most 9 % too large (0.1 bit), and sweeps move 12 entries for each use.
-//! Predicted uses are not recorded here.
+//! Taking one of the last [`NEAR_LEN`] entries closes the gap at once, so near distances are exact ranks. Further away
+//! a gap stays. The list is swept when one in [`SWEEP_SHARE`] entries is a gap. Distances are at most 9 % too large
+//! (0.1 bit), and sweeps move 12 entries for each use. Predicted uses are not recorded here.
 //!
 //! # The encoder's side
 //!
@@ -20,11 +19,10 @@
 //! tail    d g a f … h                 the last 16 to 32 entries, searched
 //! ```
 //!
-//! The near end is short and changes with every use. The far part changes only when gaps are swept.
-//! So a far distance takes two look-ups and a count of ones, and places stay unchanged.
-//! (Renumbering elements whenever a gap was closed or swept took twenty scattered writes for each
-//! use.) A sweep costs one or two bits for each use. If most places are empty, the head is
-//! renumbered. It needs about 10 bytes for each element.
+//! The near end is short and changes with every use. The far part changes only when gaps are swept. So a far distance
+//! takes two look-ups and a count of ones, and places stay unchanged. (Renumbering elements whenever a gap was closed
+//! or swept took twenty scattered writes for each use.) A sweep costs one or two bits for each use. If most places are
+//! empty, the head is renumbered. It needs about 10 bytes for each element.
 //!
 //! Rejected experiment: bits of all uses with counts over 64, 1,024, 16,384 and 262,144 of them,
 //! kept exact. It took three times the instructions.

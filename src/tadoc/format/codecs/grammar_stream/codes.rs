@@ -11,10 +11,9 @@
 //!            4 bits for each symbol
 //! ```
 //!
-//! The writer joins rows, two that lose least at a time, until [`MAX_CONTEXTS`] are left and more
-//! would save less than their code lengths take. Four contexts save three quarters of the bits that
-//! one for each row saves. Their tables fit into the first cache (2^[`MAX_CODE_LEN`] entries of 8
-//! bytes for each).
+//! The writer joins rows, two that lose least at a time, until [`MAX_CONTEXTS`] are left and more would save less than
+//! their code lengths take. Four contexts save three quarters of the bits that one for each row saves. Their tables fit
+//! into the first cache (2^[`MAX_CODE_LEN`] entries of 8 bytes for each).
 
 use std::ops::Range;
 

@@ -31,10 +31,9 @@
 //! 10 e e       waits:
 //! ```
 //!
-//! A rule refers only to rules behind it, which were used before. So no bytes describe a cycle.
-//! [`decode`] reads the whole. [`GrammarStream`] reads units: their elements, and then each rule that
-//! these reach, once, by ascending number. A rule is found by its block. So no reading takes more
-//! steps than there are elements in the section.
+//! A rule refers only to rules behind it, which were used before. So no bytes describe a cycle. [`decode`] reads the
+//! whole. [`GrammarStream`] reads units: their elements, and then each rule that these reach, once, by ascending
+//! number. A rule is found by its block. So no reading takes more steps than there are elements in the section.
 //!
 //! An element of the root that stands in its unit before may be a *repeat*: the distance to that place,
 //! in elements, with a group for each number of bits. Text repeats itself within 64 KiB, and a distance

@@ -1,9 +1,8 @@
 //! Decoder of some units of a segment.
 //!
-//! The elements of the wanted units are decoded first. They reach rules, and these reach others,
-//! always with larger numbers. So one pass by ascending number decodes each rule once. The decoder
-//! goes on where it is if the next rule is in the same block, and to the begin of its block
-//! otherwise.
+//! The elements of the wanted units are decoded first. They reach rules, and these reach others, always with larger
+//! numbers. So one pass by ascending number decodes each rule once. The decoder goes on where it is if the next rule is
+//! in the same block, and to the begin of its block otherwise.
 
 use std::ops::Range;
 

@@ -44,8 +44,9 @@ use crate::text::Dictionary;
 #[cfg(test)]
 pub(super) use codes::encode;
 pub(super) use codes::encode_with_head;
-use codes::{FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, last_two, len_context, pair_context};
-use codes::{StoredTables, Tables};
+use codes::{
+    FIRST_BYTE, FIRST_SHARED_LEN, OWN_LEN, SHARED_LEN, StoredTables, Tables, last_two, len_context, pair_context,
+};
 
 const BLOCK_LEN: u32 = 32;
 const GROUP_LEN: u32 = 1024;

@@ -28,6 +28,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "plain_files",
     "verify_file",
     "calls",
+    "counted_rows",
 ];
 
 /// Rooms of `src/datafusion`, the folders and files below its root, from the ground up. A room imports only rooms that

@@ -39,53 +39,45 @@
 //! | `fields` | patterns that say where the fields of a text are |
 //! | [`user_columns`] | columns that users add to documents |
 //! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
-//! | `statement_depth` | the depth of statements and conditions, before they are parsed |
+//! | `depth` | the depth of statements, conditions and types, before they are parsed |
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
 //! | `functions` | one file for each table function, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
 //! | `planner` | named arguments, notices, hints for errors |
 //! | `session`, [`TadocExtension`] | registration with a session |
-//! | `declared_orders` | the check of the order that a table declares |
 //! | `multiplied` | memory of operators that repeat rows |
-//! | `outer_joins` | constants of outer joins, of which DataFusion promises too much |
+//! | `promises` | orders that files declare, and constants of outer joins, of which DataFusion promises too much |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | [`travel`] | the interface for crates that send scans to other machines |
 //!
 //! [`recipes`] lists common questions and their SQL statements.
 
 mod corpora;
-mod declared_orders;
-mod disk_paths;
+mod depth;
 mod errors;
-mod extension;
 mod fields;
-mod file_scans;
 pub mod functions;
 mod gsst;
 mod multiplied;
 mod options;
-mod outer_joins;
 mod parquet_files;
 mod placement;
 mod plan_methods;
 mod planner;
 mod planning;
-pub mod recipes;
+mod promises;
 pub mod safety;
 mod session;
-mod statement_depth;
 mod stop;
 mod text_files;
 pub mod throughput;
-pub mod travel;
-mod type_depth;
 pub mod user_columns;
 mod write;
 
 pub use self::corpora::{FileAt, Found, Resolver, is_memory_of_corpora, made_store, with_stores};
+pub use self::depth::{check_statement_depth, check_type_depth};
 pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets, quiet_readers};
-pub use self::extension::{Parts, TadocExtension};
 pub use self::functions::{bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::multiplied::asking;
@@ -97,13 +89,81 @@ pub use self::planner::{
 pub use self::planning::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, Spreading, TadocExec, TadocTable, enough_memory,
 };
-pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
-
-pub use self::statement_depth::check_statement_depth;
+pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, Parts, TadocExtension, TadocSessionStateBuilderExt, register_all};
 pub use self::stop::{Stop, cooperative, stoppable};
-pub use self::type_depth::check_type_depth;
 pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};
 pub use ::gsst::parquet as gsst_parquet;
+
+pub mod recipes {
+    //! Questions about a corpus and the SQL statements that answer them: boilerplate, templates of log
+    //! lines, growth of the vocabulary, phrases over time, keyness (of some documents against the rest,
+    //! and of one collection against another), and neighbours of a word.
+    //!
+    //! The statements are those of `sql/examples/recipes.sql`. A test runs them on the corpus of
+    //! `tadoc demo`. They work on every other corpus.
+    //!
+    //! ```
+    //! # use datafusion::prelude::*;
+    //! # #[tokio::main]
+    //! # async fn main() -> datafusion::error::Result<()> {
+    //! # let dir = tempfile::tempdir()?;
+    //! # let file = dir.path().join("notes.tadoc").display().to_string();
+    //! # let ctx = SessionContext::new();
+    //! # datafusion_tadoc::register_all(&ctx)?;
+    //! # let copy = format!("COPY (SELECT repeat('to be or not to be. ', 9) AS text) TO '{file}'");
+    //! # ctx.sql(&copy).await?.collect().await?;
+    //! // The neighbours of a word.
+    //! let neighbours = format!(
+    //!     "SELECT word2, count FROM cooccurrence('{file}', window => 2) WHERE word1 = 'be'"
+    //! );
+    //! let rows = ctx.sql(&neighbours).await?.to_string().await?;
+    //! assert!(rows.contains("| to    | 26    |"), "{rows}");
+    //! # Ok(())
+    //! # }
+    //! ```
+    //!
+    //! ```sql
+    #![doc = include_str!("../../sql/examples/recipes.sql")]
+    //! ```
+}
+
+pub mod travel {
+    //! The interface for crates that send scans to other machines. Versions of this crate may change it at any time.
+    //!
+    //! ```text
+    //! TadocExec, RunsExec, …  ─ facts ─▶ message ══▶ message ─ facts ─▶ the same nodes on another machine
+    //! TadocTable ─ ResolvedTable ─▶ message ══▶ message ─ ResolvedTable ─▶ the same table on another machine
+    //! ```
+    //!
+    //! The messages are those of the other crate. Here are the parts that it takes apart and puts together again. All
+    //! engines share them: `datafusion-tadoc-distributed` has the messages, for its own workers and for Ballista.
+    //!
+    //! ```
+    //! use datafusion_tadoc::travel::Texts;
+    //!
+    //! let texts = Texts::from_rows([("first", "to be")].into_iter());
+    //! assert_eq!(texts.iter().next(), Some(("to be", "first".to_owned())));
+    //! ```
+
+    pub use crate::corpora::living::{FoundCorpus, Narrowed, open_view};
+    pub use crate::corpora::location::{SourceFile, object_store, store_of};
+    pub use crate::corpora::{CorpusCache, OpenFile, Source};
+    pub use crate::errors::{datafusion_error, shown};
+    pub use crate::functions::{AtWorker, CorpusFunction, bound_again, with_condition};
+    pub use crate::gsst::{ColumnFacts, FileFacts, PlannedFiles, gsst_format, gsst_options};
+    pub use crate::parquet_files::{NameParquetFiles, parquet_format, parquet_options};
+    pub use crate::plan_methods::{leaf_methods, one_input_methods, same_rows_methods};
+    pub use crate::planning::filter::{Filters, Stage};
+    pub use crate::planning::function::BoundFunction;
+    pub use crate::planning::long_rows::BatchRowsExec;
+    pub use crate::planning::parcels::Parcels;
+    pub use crate::planning::portions::{JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec};
+    pub use crate::planning::resolved::ResolvedTable;
+    pub use crate::planning::table::ResolvedLocation;
+    pub use crate::planning::{BatchRows, ScanSpec, Texts};
+    pub use crate::promises::NullableRowsExec;
+    pub use crate::write::living::{SegmentTarget, WriteSegmentsExec};
+}
 
 /// Rust examples of the README, which run as tests.
 #[cfg(doctest)]

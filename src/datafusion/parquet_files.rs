@@ -56,13 +56,13 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::declared_orders::check_orders;
+use crate::depth::check_type_depth;
 use crate::errors::{contain_panics, contain_panics_of, datafusion_error};
-use crate::file_scans::{passing_source_methods, with_sources};
 use crate::gsst::{PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema};
+use crate::plan_methods::{passing_source_methods, with_sources};
 use crate::planner::has_type;
+use crate::promises::check_orders;
 use crate::text_files::with_exact_json;
-use crate::type_depth::check_type_depth;
 use gsst::parquet::GsstFooter;
 
 /// Returns the result of `work` on `file`, or an error that names the file.

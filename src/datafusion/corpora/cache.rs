@@ -30,11 +30,10 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::OnceCell;
 
-use crate::corpora::footer::read_footer;
 use crate::corpora::living::{FoundCorpus, LivingCache, LivingView};
 use crate::corpora::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{SourceFile, store_of};
-use crate::corpora::open_file::OpenFile;
+use crate::corpora::open_file::{OpenFile, read_footer};
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc::text::TokenizerProfile;
 

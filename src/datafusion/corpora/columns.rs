@@ -1,16 +1,20 @@
 //! User columns: one row for each document, stored as an embedded Parquet file.
 //!
-//! A corpus stores the Parquet bytes as one opaque section. This module gives them SQL types:
-//! strings become `Utf8View` and bytes become `BinaryView`, so that repeated values are shared, not
-//! copied; other columns keep their Arrow type. Only the columns that a query needs are decoded, on
-//! a blocking thread and within `tadoc.max_memory_bytes`. The files of a location may have
-//! different columns. A column that a file lacks is NULL there. A column with two types has the type that
-//! both fit: numbers widen, and other values become text. Lists and single values fit no type, which is an
-//! error that names both files. For a living corpus, the values that edits set replace those of the files
-//! before a query sees them.
+//! ```text
+//! location ─┬─ living corpus ─▶ files, edits that set columns ─▶ user columns
+//!           ├─ one file       ─▶ footer ─▶ schema of its columns ─▶ user columns
+//!           └─ several files  ─▶ the same, and `corpus`
+//! ```
 //!
-//! For a location of several files, a column `corpus` has the name of the file of each document. It is
-//! not stored, and a stored column of this name takes its place.
+//! A corpus stores the Parquet bytes as one opaque section. This module gives them SQL types: strings become `Utf8View`
+//! and bytes become `BinaryView`, so that repeated values are shared, not copied; other columns keep their Arrow type.
+//! Only the columns that a query needs are decoded, on a blocking thread and within `tadoc.max_memory_bytes`. The files
+//! of a location may have different columns. A column that a file lacks is NULL there. A column with two types has the
+//! type that both fit: numbers widen, and other values become text. Lists and single values fit no type, which is an
+//! error that names both files. The values that edits of a living corpus set replace those of the files.
+//!
+//! For a location of several files, a column `corpus` has the name of the file of each document. It is not stored, and
+//! a stored column of this name takes its place.
 
 use std::sync::Arc;
 
@@ -29,11 +33,13 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 use datafusion::parquet::arrow::{ArrowWriter, ProjectionMask};
 
-use crate::corpora::CorpusCache;
-use crate::corpora::living::LivingView;
-use crate::corpora::location::{read_range, store_of};
+use crate::corpora::glob::is_glob;
+use crate::corpora::living::{LivingView, no_versions, open_columns};
+use crate::corpora::location::{Wanted, read_range, resolve_files, store_of};
 use crate::corpora::open_file::{OpenFile, RowSource};
+use crate::corpora::{CorpusCache, Source};
 use crate::errors::{contain_panics, datafusion_error, task_error};
+use crate::options::TadocOptions;
 use crate::user_columns::{Overlay, conform, join_types, parquet_properties, table_schema};
 use tadoc::Error;
 use tadoc::edits::column_tables;
@@ -365,5 +371,56 @@ impl ColumnsWriter {
     /// Returns the Parquet file.
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         Ok(self.writer.into_inner()?)
+    }
+}
+
+/// Columns of the documents at a location behind those that every corpus has.
+#[derive(Debug)]
+pub(crate) struct FoundColumns {
+    pub(crate) fields: Vec<FieldRef>,
+    /// True for a living corpus.
+    pub(crate) is_living: bool,
+}
+
+impl CorpusCache {
+    /// Returns the columns of the documents that exist at `location` now, in `version` of a living corpus. `explain`
+    /// adds to the error where nothing is there.
+    ///
+    /// # Errors
+    /// A plan error if nothing is there, if plain files have no versions, or if a column of two files has types that
+    /// fit no third one; errors of the store and of footers.
+    pub(crate) async fn columns_at(
+        &self,
+        runtime: &Arc<RuntimeEnv>,
+        options: &TadocOptions,
+        location: &str,
+        version: Option<u64>,
+        explain: impl FnOnce(DataFusionError) -> DataFusionError,
+    ) -> Result<FoundColumns> {
+        if let Some(found) = self.living.find(runtime, location).await? {
+            let version = found.version(version).await?;
+            let (files, edits) = open_columns(self, runtime, options, &found, version).await?;
+            let fields = user_fields(self, runtime, &files, &edits).await?;
+            return Ok(FoundColumns { fields, is_living: true });
+        }
+        let files = resolve_files(runtime, location, Wanted::Corpora).await.map_err(explain)?;
+        if let Some(version) = version {
+            return Err(no_versions(location, version, files.len()));
+        }
+        let files = self.open(runtime, &options.open_limits(), files).await?;
+        let fields = user_fields(self, runtime, &files, &[]).await?;
+        let has_several = files.len() > 1 || is_glob(location);
+        let fields = if has_several { with_file_names(fields) } else { fields };
+        Ok(FoundColumns { fields, is_living: false })
+    }
+
+    /// Returns the user columns of `source`, which was opened.
+    ///
+    /// # Errors
+    /// The errors of [`columns_at`](Self::columns_at).
+    pub(crate) async fn columns_in(&self, runtime: &RuntimeEnv, source: &Source) -> Result<Vec<FieldRef>> {
+        let edits = source.living().filter(|view| view.version.sets_columns);
+        let edits = edits.map_or(&[][..], |view| &view.edits);
+        user_fields(self, runtime, source.corpora(), edits).await
     }
 }

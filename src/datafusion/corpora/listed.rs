@@ -23,15 +23,13 @@ use futures::FutureExt;
 use futures::future::try_join;
 
 use crate::corpora::cache::FILES_AT_ONCE;
-use crate::corpora::decoding::{decoded, in_order};
-use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile};
+use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile, exact_words};
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once};
 use crate::corpora::memory::{counting_bytes, positions_memory, text_memory};
-use crate::corpora::sections::Sections;
+use crate::corpora::open_file::{Sections, decoded, in_order};
 use crate::corpora::skipping::{SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
 use crate::corpora::units::read_docs;
-use crate::corpora::word_ids::exact_words;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::datafusion_error;
 use tadoc::Corpus;

@@ -1,5 +1,9 @@
-//! Segments in memory: those of one file, and those of a whole corpus with the data that queries
-//! share.
+//! Corpora in memory: segments of a file and of a whole corpus with the data that queries share, ids of words of
+//! segments that are not read, and facts about documents.
+//!
+//! ```text
+//! FactTable   [ A: ids 0.. ][ B: ids 40.. (not read) ][ C: ids 70.. ]      read without grammars
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +11,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::corpora::memory::{self, Uses};
-use crate::corpora::word_ids::WordIds;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts_until};
-use tadoc::format::StoredDictionary;
-use tadoc::query::{LeafLists, Ranker};
-use tadoc::segment::{Corpus, DocumentFacts, Segment};
+use tadoc::format::{DictionaryHead, StoredDictionary};
+use tadoc::query::{LeafLists, Query, Ranker};
+use tadoc::segment::{Corpus, DocumentFacts, DocumentLength, Segment, SegmentFacts};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
 /// Places of absent segments in their file, and what was found of each.
@@ -429,5 +433,96 @@ impl LoadContext {
             MemoryLimit::Finite(pool) => self.options.max_memory_bytes.min(pool as u64 / 2),
             _ => self.options.max_memory_bytes,
         }
+    }
+}
+
+/// Most words of a segment whose ids are kept.
+const MAX_IDS: usize = 256;
+
+/// The head of a dictionary, and ids of words that were found by it.
+#[derive(Debug, Clone)]
+pub(super) struct WordIds {
+    pub(super) head: Arc<DictionaryHead>,
+    /// None for a word that the segment does not have.
+    ids: Arc<BTreeMap<String, Option<u32>>>,
+}
+
+impl WordIds {
+    pub(super) fn new(head: DictionaryHead) -> Self {
+        Self { head: Arc::new(head), ids: Arc::default() }
+    }
+
+    /// Returns the id of `word`, `None` inside if it is not one of its words, or `None` if it is not known.
+    pub(super) fn id(&self, word: &str) -> Option<Option<u32>> {
+        self.ids.get(word).copied()
+    }
+
+    /// Returns it with more words. Earlier ones are given up where they are too many.
+    pub(super) fn with(self, found: impl Iterator<Item = (String, Option<u32>)>) -> Self {
+        let Self { head, ids } = self;
+        let mut ids = if ids.len() < MAX_IDS { Arc::unwrap_or_clone(ids) } else { BTreeMap::new() };
+        ids.extend(found);
+        Self { head, ids: Arc::new(ids) }
+    }
+
+    /// Returns the number of bytes of main memory in use.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let texts: usize = self.ids.keys().map(|word| word.len() + size_of::<(String, Option<u32>)>()).sum();
+        self.head.memory_bytes() + texts
+    }
+}
+
+/// Returns the exact words of `query`, ascending.
+pub(super) fn exact_words(query: &Query) -> Vec<String> {
+    let spellings = query.items().iter().flatten().filter_map(|pattern| pattern.as_spellings());
+    let mut words: Vec<String> = spellings.flatten().cloned().collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// Paths and lengths by document id; see the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct FactTable {
+    /// Files in order, each with the id of its first document. The facts of a file that is not read
+    /// are missing.
+    files: Vec<(u64, Option<Arc<LoadedFile>>)>,
+    num_ids: u64,
+}
+
+impl FactTable {
+    /// Appends a file of `num_docs` documents.
+    pub(super) fn push(&mut self, num_docs: u64, file: Option<Arc<LoadedFile>>) {
+        self.files.push((self.num_ids, file));
+        self.num_ids += num_docs;
+    }
+
+    /// Returns the path of document `id`; empty if there is none.
+    pub(crate) fn path(&self, id: u64) -> &str {
+        self.file_with(id).and_then(|(facts, index)| facts.path(index)).unwrap_or_default()
+    }
+
+    /// Returns the length of document `id`.
+    ///
+    /// # Errors
+    /// An internal error if its file was not read.
+    pub(crate) fn length(&self, id: u64) -> Result<DocumentLength> {
+        match self.file_with(id).and_then(|(facts, index)| facts.length(index)) {
+            Some(length) => Ok(length),
+            None => internal_err!("the length of document {id} was not read"),
+        }
+    }
+
+    /// Returns the facts of segment `segment_idx` of the file at `place`, if it was read.
+    pub(super) fn segment(&self, place: usize, segment_idx: usize) -> Option<&SegmentFacts> {
+        let (_, file) = self.files.get(place)?;
+        file.as_ref()?.facts.segments().get(segment_idx)
+    }
+
+    /// Returns the facts of the file with document `id`, and the id of the document in the file.
+    fn file_with(&self, id: u64) -> Option<(&DocumentFacts, u64)> {
+        let behind = self.files.partition_point(|&(first_id, _)| first_id <= id);
+        let (first_id, file) = &self.files[behind.checked_sub(1)?];
+        Some((&file.as_ref()?.facts, id - first_id))
     }
 }

@@ -13,13 +13,11 @@ use futures::FutureExt;
 use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
-use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::living::{LivingView, explain_missing, make_version};
 use crate::corpora::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
 use crate::corpora::location::{read_range, store_of};
 use crate::corpora::memory::{self, MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
-use crate::corpora::open_file::OpenFile;
-use crate::corpora::sections::Sections;
+use crate::corpora::open_file::{OpenFile, Sections, decoded, in_order};
 use crate::corpora::{CorpusCache, FactTable, Source};
 use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
 use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};

@@ -30,7 +30,7 @@ use object_store::{
 };
 
 use crate::corpora::glob::Glob;
-use crate::disk_paths::{meta_of, text_of};
+use crate::safety::{meta_of, text_of};
 use tadoc::format::path_bytes;
 
 /// Folder of the versions of a living corpus.

@@ -39,9 +39,8 @@ use url::Url;
 
 use crate::corpora::glob::{Glob, split_glob};
 use crate::corpora::local_files::{self, DiskFile, FoundFile, VERSION_EXTENSION, VERSIONS, disk_path};
-use crate::disk_paths::store_path;
 use crate::errors::{did_you_mean, files_beside, mask_secrets, task_error};
-use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
+use crate::safety::{Refused, check_container, check_read_text, sandbox_of, store_path};
 
 /// Extension of corpus files, including the dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";

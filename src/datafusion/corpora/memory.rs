@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 
-use crate::corpora::sections::Sections;
+use crate::corpora::open_file::Sections;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::throughput::num_cores;

@@ -7,18 +7,13 @@
 //!
 //! [`Source`] is the input of one scan. `resolver` resolves locations outside of statements.
 //!
-//! Reading order: `glob`, `location` and `local_files` (files behind a location), `footer` and `open_file`
-//! (files with footers), `decoding`, `sections` and `memory` (parts of a file and the memory they take),
-//! `word_ids` and `stored_file` (exact words of a segment that is not read), `loaded`, `loading`,
-//! `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
-//! `columns` and `described` (user columns), `living` (versions of living corpora), `resolver`.
+//! Reading order: `glob`, `location` and `local_files` (files behind a location), `open_file` (files with footers,
+//! and parts of them), `memory` (of these parts), `loaded`, `stored_file`, `loading`, `skipping`, `listed`, `units` and
+//! `cache` (corpora in memory, and what is read instead), `columns` (user columns), `living` (versions of living
+//! corpora), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
-mod decoding;
-mod described;
-mod facts;
-mod footer;
 pub(crate) mod glob;
 mod listed;
 pub(crate) mod living;
@@ -29,24 +24,19 @@ pub(crate) mod location;
 pub(crate) mod memory;
 pub(crate) mod open_file;
 mod resolver;
-mod sections;
 mod skipping;
 mod stored_file;
-mod stores;
 mod units;
-mod word_ids;
 
 pub use cache::CorpusCache;
-pub(crate) use described::FoundColumns;
-pub(crate) use facts::FactTable;
+pub(crate) use columns::FoundColumns;
 pub(crate) use listed::CountedCorpus;
-pub(crate) use loaded::{LoadContext, LoadedCorpus};
+pub(crate) use loaded::{FactTable, LoadContext, LoadedCorpus};
 pub use location::made_store;
 pub use memory::is_memory_of_corpora;
 pub use open_file::OpenFile;
-pub use resolver::{FileAt, Found, Resolver};
+pub use resolver::{FileAt, Found, Resolver, with_stores};
 pub(crate) use skipping::Sought;
-pub use stores::with_stores;
 
 use std::ops::Range;
 use std::sync::Arc;

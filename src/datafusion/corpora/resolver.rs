@@ -1,6 +1,9 @@
-//! Resolution of locations outside of statements. The command line resolves locations as SQL does.
+//! The object stores of a runtime, and locations outside of statements, which the command line resolves as SQL does.
 //!
 //! ```text
+//! FROM 's3://b/x.parquet' ─▶ get_store(s3://b) ─┬─ registered: by CREATE … OPTIONS or an earlier statement
+//!                                               └─ made from the environment of the process, and kept
+//!
 //! location ─▶ Resolver ─┬─ corpora ─▶ Found::Living   a folder or prefix with versions
 //!                       │             Found::Files    a .tadoc file; a folder or glob of them
 //!                       ├─ files   ─▶ FileAt          any files: the input of an ingest
@@ -18,22 +21,55 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt};
+use url::Url;
 
 use crate::corpora::OpenFile;
 use crate::corpora::cache::common_profile;
-use crate::corpora::decoding::{decoded, in_order};
-use crate::corpora::footer::read_footer;
 use crate::corpora::living::LivingLocation;
-use crate::corpora::location::{ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of};
+use crate::corpora::location::{
+    ParsedLocation, SourceFile, Wanted, made_store, object_store, read_range, resolve_files, store_of,
+};
+use crate::corpora::open_file::{decoded, in_order, read_footer};
 use crate::errors::{core_error, datafusion_error};
 use crate::throughput::num_cores;
 use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::{LivingStore, Part, Storage, storage_in};
+
+/// Lets a runtime make stores when a statement, or a plan of another machine, names them, from their URLs and
+/// the environment of this process. Otherwise only stores that were registered are known.
+#[must_use]
+pub fn with_stores(builder: RuntimeEnvBuilder) -> RuntimeEnvBuilder {
+    builder.with_object_store_registry(Arc::<StoresOnDemand>::default())
+}
+
+/// Registry that makes stores that it does not know.
+#[derive(Debug, Default)]
+struct StoresOnDemand(DefaultObjectStoreRegistry);
+
+impl ObjectStoreRegistry for StoresOnDemand {
+    fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
+        self.0.register_store(url, store)
+    }
+
+    fn deregister_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        self.0.deregister_store(url)
+    }
+
+    fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        if let Ok(store) = self.0.get_store(url) {
+            return Ok(store);
+        }
+        let store = made_store(url)?;
+        self.0.register_store(url, Arc::clone(&store));
+        Ok(store)
+    }
+}
 
 /// Resolver of locations. Clones share the stores.
 ///
@@ -213,5 +249,21 @@ impl FileAt {
         let (name, limits) = (self.file.path.clone(), limits.clone());
         let decode = move || read_segment(&name, &footer, segment_idx, &bytes, &limits);
         decoded(decode).await.map(Arc::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_made_once() {
+        let runtime = with_stores(RuntimeEnvBuilder::new()).build().unwrap();
+        let url = Url::parse("memory:///").unwrap();
+        let registry = &runtime.object_store_registry;
+        let (one, other) = (registry.get_store(&url).unwrap(), registry.get_store(&url).unwrap());
+        assert!(Arc::ptr_eq(&one, &other));
+        let unknown = registry.get_store(&Url::parse("ftp://host").unwrap()).unwrap_err();
+        assert!(unknown.to_string().contains("no object store for ftp"), "{unknown}");
     }
 }

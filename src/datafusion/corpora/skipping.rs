@@ -25,15 +25,14 @@ use datafusion::error::Result;
 use futures::FutureExt;
 
 use crate::corpora::cache::FILES_AT_ONCE;
-use crate::corpora::decoding::{decoded, in_order};
 use crate::corpora::living::explain_missing;
-use crate::corpora::loaded::{AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
+use crate::corpora::loaded::{
+    AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened, WordIds, exact_words,
+};
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once, too_little};
 use crate::corpora::memory::{estimate_bytes, peak_bytes, text_memory};
-use crate::corpora::open_file::OpenFile;
-use crate::corpora::sections::Sections;
+use crate::corpora::open_file::{OpenFile, Sections, decoded, in_order};
 use crate::corpora::stored_file::{SMALL_FILE_BYTES, StoredFile, len};
-use crate::corpora::word_ids::{WordIds, exact_words};
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::{datafusion_error, task_error};
 use tadoc::format::{FileFooter, OpenLimits, StoredDictionary, read_segment, read_segment_with};

@@ -13,11 +13,9 @@ use futures::FutureExt;
 use object_store::ObjectStore;
 
 use crate::corpora::cache::FILES_AT_ONCE;
-use crate::corpora::decoding::{decoded, in_order};
-use crate::corpora::loaded::LoadContext;
+use crate::corpora::loaded::{LoadContext, WordIds};
 use crate::corpora::location::{read_range, store_of};
-use crate::corpora::open_file::OpenFile;
-use crate::corpora::word_ids::WordIds;
+use crate::corpora::open_file::{OpenFile, decoded, in_order};
 use crate::errors::datafusion_error;
 use tadoc::format::{DictionaryHead, SegmentMeta, StoredLists};
 

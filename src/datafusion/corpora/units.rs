@@ -19,14 +19,12 @@ use datafusion::error::Result;
 use futures::FutureExt;
 
 use crate::corpora::CorpusCache;
-use crate::corpora::decoding::{decoded, in_order};
-use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile};
+use crate::corpora::loaded::{AbsentSegment, AbsentWords, LoadContext, LoadedFile, WordIds, exact_words};
 use crate::corpora::loading::consumer_of;
 use crate::corpora::memory::{peak_bytes, positions_memory, text_memory};
-use crate::corpora::sections::Sections;
+use crate::corpora::open_file::{Sections, decoded, in_order};
 use crate::corpora::skipping::{FilePart, SomeWords, Sought};
 use crate::corpora::stored_file::StoredFile;
-use crate::corpora::word_ids::{WordIds, exact_words};
 use crate::errors::datafusion_error;
 use tadoc::Corpus;
 use tadoc::format::{PartialSegment, StoredDictionary, read_documents_with};

@@ -1,7 +1,7 @@
 //! The function `ingestion_model(link_gb_per_s)`: the rate at which text arrives over a link with
 //! each codec.
 //!
-//! The rows are those of [`throughput::rows`](crate::throughput::rows). They come from published
+//! The rows are those of [`throughput::rows`](crate::throughput::codecs). They come from published
 //! measurements and from this machine's calibration, which `tadoc calibrate` measures. Stores from
 //! which the session has read GSST columns have rows of their own, at the rate and the ratio that it
 //! has observed. Nothing else is read.

@@ -50,12 +50,12 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::corpora::location::object_store;
+use crate::depth::check_type_depth;
 use crate::gsst::footers::read_footer;
 use crate::gsst::sink::GsstSink;
 use crate::gsst::source::Settings;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};
-use crate::type_depth::check_type_depth;
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]

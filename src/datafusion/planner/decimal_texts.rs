@@ -34,7 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
-use crate::type_depth::inner_types;
+use crate::depth::inner_types;
 
 /// Longest text of a decimal in bytes. A decimal has 76 digits at most; leading zeros and blanks may stand
 /// before them.

@@ -33,10 +33,10 @@ use crate::corpora::Source;
 use crate::corpora::columns::with_file_names;
 use crate::corpora::glob::is_glob;
 use crate::corpora::living::ranges_of;
+use crate::depth::check_statement_depth;
 use crate::errors::shown;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
-use crate::statement_depth::check_statement_depth;
 
 /// Name of the relation of the documents, for messages.
 const DOCUMENTS: &str = "documents";

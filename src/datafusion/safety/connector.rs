@@ -26,11 +26,9 @@ use reqwest::redirect::Policy;
 use url::Url;
 
 use super::Sandbox;
-use super::network::{check_host, is_public, refused};
 #[cfg(feature = "azure")]
-use super::prefixes::check_container;
-use super::prefixes::server_of;
 use super::refusal::{Refusal, Refused};
+use crate::safety::urls::{check_container, check_host, is_public, refused, server_of};
 
 /// The limits of `object_store`'s own client.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

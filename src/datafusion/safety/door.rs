@@ -34,8 +34,8 @@ use url::Url;
 
 use super::Sandbox;
 use super::files::RootedFiles;
-use super::prefixes::{check_user, server_of};
 use super::refusal::{Refusal, Refused};
+use crate::safety::urls::{check_user, server_of};
 
 /// Question for the sandbox of an environment.
 const PROBE: &str = "tadoc-safe";

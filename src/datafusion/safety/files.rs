@@ -1,7 +1,8 @@
-//! The store of local files of a guarded session: the files below the allowed roots.
+//! The store of local files of a guarded session: the files below the allowed roots, and their paths and versions as
+//! object stores write them.
 //!
-//! It addresses files as `object_store`'s local file system does, and gives them the same versions.
-//! Links to folders are followed inside the roots, except to a folder above.
+//! It addresses files as `object_store`'s local file system does, and gives them the same versions. Links to folders
+//! are followed inside the roots, except to a folder above.
 
 use std::fmt;
 use std::fs::File;
@@ -9,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path as DiskPath, PathBuf};
 use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,10 +23,10 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use super::Sandbox;
-use super::refusal::{Refusal, Refused};
-use super::roots::{Entry, Rooted, Stat};
-use crate::disk_paths::meta_of;
+use crate::safety::Sandbox;
+use crate::safety::refusal::{Refusal, Refused};
+use crate::safety::roots::{Entry, Rooted, Stat};
+use tadoc::format::path_text;
 
 /// The whole local file system. Only its names of files are used, and its writes after a check.
 static DISK: LazyLock<LocalFileSystem> = LazyLock::new(LocalFileSystem::new);
@@ -229,5 +231,28 @@ impl ObjectStore for RootedFiles {
 
     async fn copy_opts(&self, _: &Path, to: &Path, _: CopyOptions) -> Result<()> {
         Err(Refused::new(Refusal::Write, format!("copying to /{to}")).into())
+    }
+}
+
+/// Returns the path in a store of the absolute `path`. A path that a store cannot represent is
+/// escaped.
+pub(crate) fn store_path(path: &DiskPath) -> Path {
+    Path::from_absolute_path(path).unwrap_or_else(|_| Path::from(text_of(path)))
+}
+
+/// Returns `path` as text, escaped where it is none.
+pub(crate) fn text_of(path: &DiskPath) -> String {
+    path_text(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Builds the metadata as the session's store does, so that a file has the same version either way.
+pub(crate) fn meta_of(path: &DiskPath, number: u64, modified: SystemTime, size: u64) -> ObjectMeta {
+    let micros = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    ObjectMeta {
+        location: store_path(path),
+        last_modified: modified.into(),
+        size,
+        e_tag: Some(format!("{number:x}-{micros:x}-{size:x}")),
+        version: None,
     }
 }

@@ -5,7 +5,7 @@
 //! plan ─▶ every reader: table functions, FROM 'x', DataFusion's own ─▶ ObjectStoreRegistry
 //!                                                                            │ the door
 //!          roots: canonical, opened relative to a handle of the root ◀─ file ┤
-//!          prefixes of URLs ─▶ connector: checks addresses at connect ◀─ web ┘
+//!          allowed URLs ─▶    connector: checks addresses at connect ◀─ web ┘
 //! ```
 //!
 //! A [`Sandbox`] names the places that statements may read, and what they may do besides reading. It
@@ -67,17 +67,17 @@
 mod connector;
 mod door;
 mod files;
-mod network;
-mod prefixes;
 mod refusal;
 mod roots;
 mod statements;
+mod urls;
 
 pub use refusal::{Refusal, Refused};
 
 pub(crate) use door::sandbox_of;
-pub(crate) use prefixes::check_container;
+pub(crate) use files::{meta_of, store_path, text_of};
 pub(crate) use statements::{SafeStatements, check_read_text};
+pub(crate) use urls::check_container;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -90,8 +90,8 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use url::Url;
 
+use crate::safety::urls::Prefixes;
 use door::Door;
-use prefixes::Prefixes;
 use roots::Roots;
 
 /// Statements that safe mode refuses unless they are permitted.
@@ -151,9 +151,9 @@ impl Sandbox {
     /// # Errors
     /// An error if there is no such file or folder, or if the URL is invalid or contains a user.
     pub fn allow(mut self, location: &str) -> Result<Self> {
-        match prefixes::parse(location)? {
+        match urls::parse(location)? {
             Some(url) if url.scheme() != "file" => self.prefixes.allow(&url)?,
-            Some(url) => self.roots.allow(&prefixes::path_of(&url)?)?,
+            Some(url) => self.roots.allow(&urls::path_of(&url)?)?,
             None => self.roots.allow(location.as_ref())?,
         }
         Ok(self)
@@ -201,7 +201,7 @@ impl Sandbox {
     /// # Errors
     /// A [`Refused`], or an error for an invalid URL.
     pub fn check_location(&self, location: &str) -> Result<()> {
-        match prefixes::parse(location)? {
+        match urls::parse(location)? {
             Some(url) => self.check_url(&url)?,
             None => self.roots.check(location.as_ref())?,
         }
@@ -211,9 +211,9 @@ impl Sandbox {
     /// Checks that `url` is below an allowed one, and that an address in it may be connected to.
     pub(crate) fn check_url(&self, url: &Url) -> Result<()> {
         if url.scheme() == "file" {
-            return Ok(self.roots.check(&prefixes::path_of(url)?)?);
+            return Ok(self.roots.check(&urls::path_of(url)?)?);
         }
-        prefixes::check_user(url)?;
+        urls::check_user(url)?;
         self.prefixes.check(url)?;
         match url.scheme() {
             "http" | "https" => Ok(self.check_host(url)?),
@@ -236,6 +236,6 @@ impl Sandbox {
     }
 
     fn check_host(&self, url: &Url) -> Result<(), Refused> {
-        if self.allows_private { Ok(()) } else { network::check_host(url) }
+        if self.allows_private { Ok(()) } else { urls::check_host(url) }
     }
 }

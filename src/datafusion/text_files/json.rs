@@ -41,7 +41,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
-use crate::file_scans::{passing_source_methods, with_sources};
+use crate::plan_methods::{passing_source_methods, with_sources};
 
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {

@@ -1,23 +1,58 @@
-//! Names of files that DataFusion can read and does not know: `.jsonl`, `.ndjson` and `.tsv`.
+//! Text files that DataFusion reads, under more names (`.jsonl`, `.ndjson` and `.tsv`), with exact decimals.
 //!
-//! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON
-//! value in each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`)
-//! follow from them. Declared decimals in these files are read exactly ([`decimals`]), and a byte order mark before
-//! JSON is skipped ([`marks`]).
+//! ```text
+//! CREATE EXTERNAL TABLE t (price DECIMAL(9, 2)) STORED AS CSV …
+//! scan of price: DECIMAL   ─▶   declared_decimal(price, DECIMAL, file, column) over a scan of price: text
+//! ```
+//!
+//! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON value in
+//! each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`) follow from them. A
+//! byte order mark before JSON is skipped ([`json`]).
+//!
+//! Arrow's readers of CSV and JSON count the digits of a number in 8 bits, keep its mantissa in the bits of the type, and
+//! its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer changes scans of
+//! columns that a table declares as decimals: they read texts, and a function reads the numbers. Digits behind the
+//! declared scale are cut, as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A scan of
+//! JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, PrimitiveArray, make_array,
+};
+use datafusion::arrow::datatypes::{
+    ArrowNativeType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field,
+    FieldRef, Schema,
+};
 use datafusion::catalog::Session;
-use datafusion::common::GetExt;
+use datafusion::common::config::CsvOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::utils::take_function_args;
+use datafusion::common::{GetExt, exec_err};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::csv::{CsvFormat, CsvFormatFactory};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{CsvSource, FileSource, JsonSource};
+use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::functions::core::input_file_name;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::physical_expr::ScalarFunctionExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use datafusion::scalar::ScalarValue;
 
-mod decimals;
+use crate::depth::inner_types;
+use crate::plan_methods::with_sources;
+use crate::planner::has_type;
+use crate::text_files::json::{JsonTexts, with_marked_json};
+
 mod json;
-
-pub(crate) use decimals::{DeclaredDecimal, DeclaredDecimals, with_exact_json};
 
 /// A name of a format of DataFusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,4 +99,334 @@ impl FileFormatFactory for TextFile {
             Self::Tsv => Arc::new(CsvFormat::default().with_delimiter(b'\t')),
         }
     }
+}
+
+/// Most characters of a cell in an error.
+const MAX_SHOWN: usize = 40;
+
+/// Optimizer rule that makes scans of CSV files read declared decimals as texts.
+#[derive(Debug, Default)]
+pub(crate) struct DeclaredDecimals;
+
+impl PhysicalOptimizerRule for DeclaredDecimals {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        exact_scans(plan, config, exact_csv)
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_declared_decimals"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts, and marks as blanks.
+pub(crate) fn with_exact_json(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    with_marked_json(exact_scans(plan, config, exact_json)?)
+}
+
+/// A function that returns a source of texts for another source; `None` for sources of other formats.
+type SourceOfTexts = fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>;
+
+fn exact_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+    of_texts: SourceOfTexts,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let config = Arc::new(config.clone());
+    with_sources(plan, |source| {
+        let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
+        match exact_projection(projection, declared.file_schema(), &config)? {
+            Some(projection) => of_texts(source.as_ref(), table_of_texts(declared), &projection),
+            None => Ok(None),
+        }
+    })
+}
+
+fn exact_csv(
+    source: &dyn FileSource,
+    texts: TableSchema,
+    projection: &ProjectionExprs,
+) -> Result<Option<Arc<dyn FileSource>>> {
+    match source.downcast_ref::<CsvSource>() {
+        Some(source) => CsvSource::new(texts).with_csv_options(options_of(source)).try_pushdown_projection(projection),
+        None => Ok(None),
+    }
+}
+
+fn exact_json(
+    source: &dyn FileSource,
+    texts: TableSchema,
+    projection: &ProjectionExprs,
+) -> Result<Option<Arc<dyn FileSource>>> {
+    if !source.is::<JsonSource>() {
+        return Ok(None);
+    }
+    let source = JsonSource::new(texts).try_pushdown_projection(projection)?;
+    Ok(source.map(|source| Arc::new(JsonTexts::new(source)) as _))
+}
+
+/// Returns `projection` with the function around the decimals of a file; `None` if it has none.
+fn exact_projection(
+    projection: &ProjectionExprs,
+    declared: &Schema,
+    config: &Arc<ConfigOptions>,
+) -> Result<Option<ProjectionExprs>> {
+    let mut is_changed = false;
+    let mut exact = Vec::new();
+    for one in projection.iter() {
+        let expr = Arc::clone(&one.expr).transform_up(|expr| {
+            let column = expr.downcast_ref::<Column>();
+            let field = column.and_then(|column| declared.fields().get(column.index()));
+            Ok(match field.filter(|field| is_read_as_text(field.data_type())) {
+                Some(field) => Transformed::yes(exact_column(&expr, field, config)),
+                None => Transformed::no(expr),
+            })
+        })?;
+        is_changed |= expr.transformed;
+        exact.push(ProjectionExpr::new(expr.data, one.alias.clone()));
+    }
+    Ok(is_changed.then(|| ProjectionExprs::from(exact)))
+}
+
+/// Returns the number of a `column` of texts that is declared as `field`.
+fn exact_column(
+    column: &Arc<dyn PhysicalExpr>,
+    field: &FieldRef,
+    config: &Arc<ConfigOptions>,
+) -> Arc<dyn PhysicalExpr> {
+    let call = |function: Arc<ScalarUDF>, arguments, returned: FieldRef| -> Arc<dyn PhysicalExpr> {
+        let name = function.name().to_owned();
+        Arc::new(ScalarFunctionExpr::new(&name, function, arguments, returned, Arc::clone(config)))
+    };
+    // The scan puts the name of each file in its place.
+    let file = call(input_file_name(), Vec::new(), Arc::new(Field::new("file", DataType::Utf8, true)));
+    let kind = ScalarValue::try_new_null(field.data_type()).unwrap_or(ScalarValue::Null);
+    let kind = Arc::new(Literal::new(kind));
+    let name = Arc::new(Literal::new(ScalarValue::from(field.name().as_str())));
+    let arguments = vec![Arc::clone(column), kind, file, name];
+    call(Arc::new(DeclaredDecimal::new().into()), arguments, Arc::clone(field))
+}
+
+fn table_of_texts(declared: &TableSchema) -> TableSchema {
+    let file_schema = declared.file_schema();
+    let fields = file_schema.fields().iter().map(field_of_texts).collect::<Vec<_>>();
+    let texts = Schema::new_with_metadata(fields, file_schema.metadata().clone());
+    TableSchema::builder(Arc::new(texts))
+        .with_table_partition_cols(declared.table_partition_cols().clone())
+        .with_virtual_columns(declared.virtual_columns().clone())
+        .build()
+}
+
+fn field_of_texts(field: &FieldRef) -> FieldRef {
+    match type_of_texts(field.data_type()) {
+        Cow::Borrowed(_) => Arc::clone(field),
+        Cow::Owned(kind) => Arc::new(field.as_ref().clone().with_data_type(kind)),
+    }
+}
+
+/// Returns the type that is read for a declared one: the same, with texts for decimals.
+fn type_of_texts(declared: &DataType) -> Cow<'_, DataType> {
+    let read = match declared {
+        kind if !has_type(kind, &DataType::is_decimal) => return Cow::Borrowed(declared),
+        kind if kind.is_decimal() => DataType::Utf8,
+        DataType::List(field) => DataType::List(field_of_texts(field)),
+        DataType::LargeList(field) => DataType::LargeList(field_of_texts(field)),
+        DataType::FixedSizeList(field, length) => DataType::FixedSizeList(field_of_texts(field), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field_of_texts).collect()),
+        DataType::Map(field, is_sorted) => DataType::Map(field_of_texts(field), *is_sorted),
+        // Readers of texts know no other types with types inside.
+        _ => return Cow::Borrowed(declared),
+    };
+    Cow::Owned(read)
+}
+
+fn is_read_as_text(declared: &DataType) -> bool {
+    matches!(type_of_texts(declared), Cow::Owned(_))
+}
+
+/// Returns the options of a source, which has them for itself.
+fn options_of(source: &CsvSource) -> CsvOptions {
+    CsvOptions {
+        has_header: Some(source.has_header()),
+        delimiter: source.delimiter(),
+        quote: source.quote(),
+        terminator: source.terminator(),
+        escape: source.escape(),
+        comment: source.comment(),
+        newlines_in_values: Some(source.newlines_in_values()),
+        truncated_rows: Some(source.truncate_rows()),
+        ..CsvOptions::default()
+    }
+}
+
+/// The function that reads declared decimals from a column of texts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DeclaredDecimal {
+    signature: Signature,
+}
+
+impl DeclaredDecimal {
+    /// Creates the function of a text, a NULL of the declared type, the name of the file, and the column's name.
+    pub(crate) fn new() -> Self {
+        Self { signature: Signature::any(4, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for DeclaredDecimal {
+    fn name(&self) -> &str {
+        "declared_decimal"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let [_, kind, _, _] = take_function_args(self.name(), arguments)?;
+        Ok(kind.clone())
+    }
+
+    /// Keeps the order of its text, which is the order that the table declares for the numbers.
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        let text = inputs.first().map(|text| text.sort_properties);
+        Ok(text.unwrap_or(SortProperties::Unordered))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let num_rows = args.number_rows;
+        let [texts, kind, file, column] = take_function_args(self.name(), args.args)?;
+        let (texts, kind) = (texts.into_array(num_rows)?, kind.data_type());
+        let place = Place { file: text_of(&file), column: text_of(&column) };
+        place.declared(&texts, &kind).map(ColumnarValue::Array)
+    }
+}
+
+/// Returns the text of an argument that is the same in all rows.
+fn text_of(argument: &ColumnarValue) -> &str {
+    match argument {
+        ColumnarValue::Scalar(scalar) => scalar.try_as_str().flatten().unwrap_or_default(),
+        ColumnarValue::Array(_) => "",
+    }
+}
+
+/// A column of a file, for errors.
+struct Place<'a> {
+    file: &'a str,
+    column: &'a str,
+}
+
+impl Place<'_> {
+    /// Returns `array` with the decimals of `kind` instead of texts.
+    fn declared(&self, array: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
+        match kind {
+            kind if array.data_type() == kind => Ok(Arc::clone(array)),
+            DataType::Decimal32(precision, scale) => self.numbers::<Decimal32Type>(array, *precision, *scale),
+            DataType::Decimal64(precision, scale) => self.numbers::<Decimal64Type>(array, *precision, *scale),
+            DataType::Decimal128(precision, scale) => self.numbers::<Decimal128Type>(array, *precision, *scale),
+            DataType::Decimal256(precision, scale) => self.numbers::<Decimal256Type>(array, *precision, *scale),
+            kind => {
+                let data = array.to_data();
+                let inner = data.child_data().iter().cloned().map(make_array).zip(inner_types(kind));
+                let inner = inner.map(|(inner, kind)| Ok(self.declared(&inner, kind)?.to_data()));
+                let inner = inner.collect::<Result<Vec<_>>>()?;
+                let data = data.into_builder().data_type(kind.clone()).child_data(inner).build()?;
+                Ok(make_array(data))
+            }
+        }
+    }
+
+    fn numbers<T: DecimalType>(&self, array: &ArrayRef, precision: u8, scale: i8) -> Result<ArrayRef> {
+        let Some(texts) = array.as_string_opt::<i32>() else {
+            return exec_err!("declared_decimal: got {}, expected a text", array.data_type());
+        };
+        let number = |text: Option<&str>| match text {
+            Some(text) => match decimal::<T>(text, precision, scale) {
+                Ok(number) => Ok(Some(number)),
+                Err(fault) => self.refused(text, fault, precision, scale),
+            },
+            None => Ok(None),
+        };
+        let numbers = texts.iter().map(number).collect::<Result<PrimitiveArray<T>>>()?;
+        Ok(Arc::new(numbers.with_precision_and_scale(precision, scale)?))
+    }
+
+    fn refused<N>(&self, text: &str, fault: Fault, precision: u8, scale: i8) -> Result<N> {
+        let (file, column) = (self.file, self.column);
+        let mut shown = text.chars().take(MAX_SHOWN).collect::<String>();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        let what = match fault {
+            Fault::NoNumber => "is no number",
+            Fault::TooLarge => "is too large",
+        };
+        exec_err!(
+            "{file}: column {column} is declared as DECIMAL({precision}, {scale}), and `{shown}` {what}; declare it \
+             as VARCHAR and read it with TRY_CAST"
+        )
+    }
+}
+
+/// The reason why a text is no decimal of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    NoNumber,
+    TooLarge,
+}
+
+/// Returns the digits of the number in `text` up to `scale` digits behind the point. Takes O(length) time.
+fn decimal<T: DecimalType>(
+    text: &str,
+    precision: u8,
+    scale: i8,
+) -> std::result::Result<<T as ArrowPrimitiveType>::Native, Fault> {
+    let (is_negative, unsigned) = match text.as_bytes() {
+        [b'-', unsigned @ ..] => (true, unsigned),
+        [b'+', unsigned @ ..] => (false, unsigned),
+        unsigned => (false, unsigned),
+    };
+    let mut parts = unsigned.splitn(2, |byte| matches!(byte, b'e' | b'E'));
+    let mantissa = parts.next().unwrap_or_default();
+    let exponent = parts.next().map_or(Some(0), exponent).ok_or(Fault::NoNumber)?;
+    let mut parts = mantissa.splitn(2, |byte| *byte == b'.');
+    let whole = parts.next().unwrap_or_default();
+    let fraction = parts.next().unwrap_or_default();
+    let digits = || whole.iter().chain(fraction);
+    if digits().next().is_none() || !digits().all(u8::is_ascii_digit) {
+        return Err(Fault::NoNumber);
+    }
+    let zero = T::Native::usize_as(0);
+    let Some(first) = digits().position(|digit| *digit != b'0') else { return Ok(zero) };
+    // Digits of the number that count, from its first one; some of them may be zeros behind it.
+    let num_kept = i64::try_from(whole.len()).unwrap_or(i64::MAX).saturating_add(exponent);
+    let num_kept = num_kept.saturating_add(i64::from(scale));
+    let num_kept = usize::try_from(num_kept).unwrap_or(0).saturating_sub(first);
+    if num_kept > usize::from(precision) {
+        return Err(Fault::TooLarge);
+    }
+    let ten = T::Native::usize_as(10);
+    let kept = digits().skip(first).chain(std::iter::repeat(&b'0')).take(num_kept);
+    let push = |number: T::Native, digit: &u8| {
+        let digit = T::Native::usize_as(usize::from(digit - b'0'));
+        number.mul_wrapping(ten).add_wrapping(digit)
+    };
+    let number = kept.fold(zero, push);
+    Ok(if is_negative { number.neg_wrapping() } else { number })
+}
+
+/// Returns the exponent of a number, or a number as far from zero that has its meaning.
+fn exponent(text: &[u8]) -> Option<i64> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let push = |number: i64, digit: &u8| number.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    Some(sign * digits.iter().fold(0, push))
 }

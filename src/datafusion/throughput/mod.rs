@@ -33,13 +33,12 @@ pub mod choice;
 pub mod codecs;
 pub mod model;
 mod rates;
-mod rows;
 
 pub use calibration::Calibration;
 pub use choice::{Choice, DeviceState, Hindrance, Situation, choose};
+pub use codecs::{ObservedStore, ObservedText, Regime, Row, add_observed, rows};
 pub use model::{Column, Plan, Prediction, Query, Rates, Route, Stage, predict};
 pub(crate) use rates::num_cores;
-pub use rows::{ObservedStore, ObservedText, Regime, Row, add_observed, rows};
 
 #[cfg(test)]
 mod model_tests;

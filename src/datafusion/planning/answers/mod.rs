@@ -27,8 +27,7 @@
 //! order of rows is not the order of ids, and the keys are sorted before they are cut. O(words) for the table of
 //! rows, O(log rows) for each slice and segment.
 
-mod ranked_table;
-mod sequence_table;
+mod slices;
 
 use std::error::Error as StdError;
 use std::fmt::Display;
@@ -42,13 +41,12 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::{Count, Time};
 use rayon::prelude::*;
 
-use self::ranked_table::RankedTable;
-use self::sequence_table::Counted;
-pub(crate) use self::sequence_table::{SequenceSlice, SequenceTable};
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::WORDS_KEPT;
 use crate::planning::Execution;
+use crate::planning::answers::slices::{Counted, RankedTable};
+pub(crate) use slices::{SequenceSlice, SequenceTable};
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts, TaskLimits, TermVectors,

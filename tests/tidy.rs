@@ -464,18 +464,7 @@ fn files_stay_small() {
     assert_none("files over 700 lines: is there a second room in them", findings);
 }
 
-/// Returns the names of the SQL functions, from the names of the files of
-/// `src/datafusion/functions` that implement one.
-fn sql_functions() -> Vec<String> {
-    let is_function = |source: &Source| {
-        let is_planned = source.code.contains("DEFINITION: PlannedFunction");
-        is_planned || source.code.contains("impl TableFunction for ")
-    };
-    let stem = |source: Source| Path::new(&source.path).file_stem().unwrap().to_str().unwrap().to_owned();
-    sources("src/datafusion/functions").into_iter().filter(is_function).map(stem).collect()
-}
-
-/// Returns the names of the SQL functions, from the definitions in those files.
+/// Returns the names of the SQL functions, from their definitions in `src/datafusion/functions`.
 fn signatures() -> Vec<String> {
     let names = |source: Source| {
         let behind = source.text.split("signature: Signature {\n        name: \"").skip(1);
@@ -510,7 +499,7 @@ fn every_sql_function_has_a_test_and_a_place_in_the_reference() {
     let reference = read("sql/README.md");
     let tests: BTreeSet<_> = files("sql/functions", "slt").into_iter().collect();
     let mut findings = Vec::new();
-    for function in sql_functions() {
+    for function in signatures() {
         if !tests.contains(&format!("sql/functions/{function}.slt")) {
             findings.push(format!("{function}: no sql/functions/{function}.slt"));
         }

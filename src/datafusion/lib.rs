@@ -41,7 +41,7 @@
 //! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
 //! | `depth` | the depth of statements, conditions and types, before they are parsed |
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
-//! | `functions` | one file for each table function, and the scalar functions |
+//! | [`functions`] | the table functions, a file for each or for some of one idea, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
 //! | `planner` | named arguments, notices, hints for errors |

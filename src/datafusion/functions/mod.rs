@@ -1,44 +1,32 @@
-//! Table functions, one per file, and the list of them.
+//! Table functions, a file for each or for some of one idea, and the list of them.
 //!
 //! `planning::function` describes how they are bound, prepared and run. A function may compute the rows
 //! of portions from those of another function; it uses no helpers of its file.
 //!
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows` (functions
-//! by document, by word and by sequence), `sequence_texts`, `searching` (queries, hits, and words near them),
-//! `portion_reader` (corpora larger than memory that are read several times), `document_source` (rows of
-//! `documents`), `plain_files`, `verify_file` (rows of `corpus_verify`). Then `scalar` (scalar functions) and
-//! `calls` (calls from Rust).
+//! by document, by word and by sequence), `sequence_texts`, `parcels`, `searching` (queries, hits, and words near
+//! them), `document_source` (rows of `documents`). Then `scalar` (scalar functions) and `calls` (calls from Rust).
 
 mod calls;
 mod collocates;
-mod context;
 mod cooccurrence;
+mod copies;
 mod corpus_info;
 mod corpus_verify;
 mod counted_rows;
-mod dispersion;
 mod doc_rows;
-mod doc_term_matrix;
 mod document_source;
 mod documents;
 mod extract;
 mod grep;
 mod ingestion_model;
 mod inverted_index;
-mod keyness;
 mod kwic;
 mod log_templates;
-mod near_duplicates;
-mod overlap;
 mod parcels;
-mod plain_files;
-mod portion_reader;
-mod rank;
 mod ranked_inverted_index;
-mod read_lines;
-mod read_text;
+mod read_files;
 mod repeated_phrases;
-mod repeated_spans;
 mod scalar;
 mod search;
 mod searching;
@@ -47,11 +35,9 @@ mod sequence_rows;
 mod sequence_texts;
 mod strings;
 mod tadoc_functions;
-mod term_count;
 mod term_vector;
 mod tfidf;
-mod tokens;
-mod verify_file;
+mod views;
 mod word_count;
 mod word_rows;
 
@@ -91,27 +77,27 @@ static FUNCTIONS: [&Definition; 29] = [
     &inverted_index::DEFINITION,
     &term_vector::DEFINITION,
     &tfidf::DEFINITION,
-    &doc_term_matrix::DEFINITION,
-    &tokens::DEFINITION,
+    &term_vector::MATRIX,
+    &term_vector::TOKENS,
     &sequence_count::DEFINITION,
     &ranked_inverted_index::DEFINITION,
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
-    &near_duplicates::DEFINITION,
+    &copies::NEAR_DUPLICATES,
     &log_templates::DEFINITION,
-    &repeated_spans::DEFINITION,
-    &overlap::DEFINITION,
+    &copies::SPANS,
+    &copies::OVERLAP,
     &search::DEFINITION,
-    &term_count::DEFINITION,
+    &search::COUNTS,
     &kwic::DEFINITION,
-    &rank::DEFINITION,
+    &search::RANKED,
     &grep::DEFINITION,
     &collocates::DEFINITION,
     &extract::DEFINITION,
     &corpus_info::DEFINITION,
     &corpus_verify::DEFINITION,
-    &read_text::DEFINITION,
-    &read_lines::DEFINITION,
+    &read_files::TEXT,
+    &read_files::LINES,
     &ingestion_model::DEFINITION,
     &tadoc_functions::DEFINITION,
 ];
@@ -127,7 +113,7 @@ struct PlannedFunction {
 }
 
 /// Table functions that are plans over other functions.
-static PLANNED: [&PlannedFunction; 3] = [&keyness::DEFINITION, &dispersion::DEFINITION, &context::DEFINITION];
+static PLANNED: [&PlannedFunction; 3] = [&views::KEYNESS, &views::DISPERSION, &views::CONTEXT];
 
 /// Returns the signatures of all table functions, in the order of the reference. Plans over other
 /// functions come last.
@@ -223,11 +209,11 @@ fn table_named(
 /// Returns the scalar functions that plans over other functions and over portions call. No statement can name them, but
 /// a plan that travels does.
 pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
-    let of_views = keyness::functions().into_iter().chain(dispersion::functions());
+    let views = views::functions();
     let room = ScalarUDF::from(scalar::Room::new(None));
     let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new()), room];
     let of_scans = [file_names::function()];
-    of_views.chain(log_templates::functions()).chain(of_operators).chain(of_scans).map(Arc::new).collect()
+    views.chain(log_templates::functions()).chain(of_operators).chain(of_scans).map(Arc::new).collect()
 }
 
 /// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and
@@ -329,18 +315,24 @@ mod tests {
     /// A misspelled name in `bind` would silently take the default.
     #[test]
     fn functions_bind_arguments_that_their_signatures_have() {
-        let folder = testkit::root().join("src/datafusion/functions");
-        for signature in signatures() {
-            let file = match signature.name {
-                "word_sort" => "word_count",
-                name => name,
-            };
-            let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
-            let names = ["text", "integer", "boolean", "fold", "number"].map(|kind| format!("arguments.{kind}(\""));
-            for name in names.iter().flat_map(|call| text.split(call.as_str()).skip(1)) {
-                let name = name.split('"').next().unwrap();
-                assert!(signature.arguments.iter().any(|a| a.name == name), "{file}: {name}");
+        let mut num_checked = 0;
+        for entry in std::fs::read_dir(testkit::root().join("src/datafusion/functions")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            // The code of a function follows its definition.
+            for code in text.split("signature: Signature {\n        name: \"").skip(1) {
+                let signature = find_signature(code.split('"').next().unwrap()).unwrap();
+                let names = ["text", "integer", "boolean", "fold", "number"].map(|kind| format!("arguments.{kind}(\""));
+                for name in names.iter().flat_map(|call| code.split(call.as_str()).skip(1)) {
+                    let name = name.split('"').next().unwrap();
+                    assert!(signature.arguments.iter().any(|a| a.name == name), "{}: {name}", signature.name);
+                }
+                num_checked += 1;
             }
         }
+        assert_eq!(num_checked, signatures().count());
     }
 }

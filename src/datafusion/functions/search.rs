@@ -1,31 +1,39 @@
-//! The function `search(corpus, query [, doc_id] [, fold] [, exact])`: the places of words and phrases, found
-//! by climbing the grammar.
+//! Queries of words and phrases: `search(corpus, query [, doc_id] [, fold] [, exact])` finds their places, `term_count`
+//! their number in each document, and `rank(corpus, query [, top] [, k1] [, b] [, fold] [, exact])` the best documents by
+//! BM25.
 //!
-//! The query is parsed when the scan is made, with the corpus's own tokenizer, so that a query
-//! without a word is a plan error. Hits come segment by segment; several segments are searched at
-//! once. `tadoc.max_hits` bounds the number of hits, and a pushed limit ends the search early.
-//! Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search. Hits in
-//! other documents count for no limit. Lines are counted only if their columns are asked for: this
-//! reads each document up to its last hit. If no place is asked for, hits are counted by document, as
-//! `term_count` counts them.
+//! A query is parsed when the scan is made, with the corpus's own tokenizer, so that a query without a word is a plan
+//! error. Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search.
+//!
+//! Places are found by climbing the grammar, segment by segment; several segments are searched at once. `tadoc.max_hits`
+//! bounds the number of hits, and a pushed limit ends the search early. Hits in other documents count for no limit. Lines
+//! are counted only if their columns are asked for: this reads each document up to its last hit. If no place is asked
+//! for, hits are counted by document.
+//!
+//! Numbers are counted by rule and passed up to the documents; hits are not listed. Words that are asked for again are
+//! counted in lists of documents that stay with the loaded corpus.
+//!
+//! For ranks, segments of files without any word of the query are not opened: numbers of documents and words come from
+//! the footers. Rows are best first, so the limit of `ORDER BY score DESC LIMIT k` arrives here and bounds `top`.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Float64Array, StringViewBuilder};
 use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{check_doc_id, path_of, paths};
-use super::searching::{QueryText, Searched, finished, load_counted, load_searched, searched_segments};
-use super::strings::int64;
-use crate::corpora::LoadedCorpus;
+use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, OfPortion, Prepared, TableFunction};
+use crate::functions::doc_rows::{check_doc_id, path_of, paths};
+use crate::functions::searching::{QueryText, Searched, finished, load_counted, load_searched, searched_segments};
+use crate::functions::sequence_rows::length;
+use crate::functions::strings::int64;
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, OfPortion, Prepared, TableFunction};
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
-use datafusion::arrow::array::StringViewBuilder;
-use tadoc::query::{DocumentCount, Hit, LineCounter, Query, SearchOptions, search_segments};
+use tadoc::query::{DocumentCount, Hit, LineCounter, Query, RankOptions, SearchOptions, search_segments};
 
 /// The function `search` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -58,7 +66,7 @@ pub(super) static DEFINITION: Definition = Definition {
 };
 
 #[derive(Debug)]
-pub(crate) struct Search {
+struct Search {
     query: QueryText,
     doc_id: Option<u64>,
 }
@@ -227,4 +235,209 @@ fn send_batch(
         "column" => int64(places.iter().map(|place| place.column)),
         other => no_column(other),
     })
+}
+
+/// The function `term_count` in SQL.
+pub(super) static COUNTS: Definition = Definition {
+    signature: Signature {
+        name: "term_count",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::QUERY_FOLD,
+            signature::EXACT,
+            signature::VERSION,
+            signature::WHERE,
+        ],
+        columns: &[
+            signature::DOC_ID.claimed(),
+            signature::PATH,
+            signature::integer("count", "how often it matches there"),
+        ],
+        summary: "how often a query matches in each document that has a match",
+    },
+    bind: |arguments, _| Arc::new(TermCount { query: QueryText::from_arguments(arguments) }),
+};
+
+#[derive(Debug)]
+struct TermCount {
+    query: QueryText,
+}
+
+impl TableFunction for TermCount {
+    fn signature(&self) -> &'static Signature {
+        &COUNTS.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        self.query.shown()
+    }
+
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        Ok(Prepared::new(self.query.parse(self.signature(), scan)?))
+    }
+
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let explain = prepared.get::<Query>().map(|query| self.query.explain(scan, &query));
+        Facts {
+            ordering: &["doc_id"],
+            finds_few: true,
+            merge: Merge::Behind,
+            task: NO_KERNEL,
+            explain: explain.unwrap_or_default(),
+            ..Facts::default()
+        }
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let query = run.prepared::<Query>()?;
+            let (loaded, query) = load_counted(&run, &query).await?;
+            run.blocking(move |run| send_counts(run, &query, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_counts(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
+    let searched = Searched::shared(&run)?;
+    let cancel = run.output.canceller();
+    let is_cancelled = move || cancel.is_closed();
+    let options =
+        SearchOptions { doc_id: None, docs: searched.docs(), max_hits: u64::MAX, is_cancelled: &is_cancelled };
+    let mut outcome = Ok(true);
+    let mut send = |counts: &[DocumentCount]| {
+        outcome = run.send(counts.len(), |column| match column {
+            "doc_id" => int64(counts.iter().map(|count| count.doc_id)),
+            "path" => {
+                let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
+                Ok(paths(&loaded.corpus, &ids))
+            }
+            "count" => int64(counts.iter().map(|count| count.count)),
+            other => no_column(other),
+        });
+        match outcome {
+            Ok(true) => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    };
+    let counted = loaded.with_leaf_lists(|lists| lists.term_count(&loaded.corpus, query, &options, &mut send));
+    finished(outcome.map(drop), counted)
+}
+
+/// The function `rank` in SQL.
+pub(super) static RANKED: Definition = Definition {
+    signature: Signature {
+        name: "rank",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::optional("top", ArgumentKind::Integer, "10", "so many documents at most"),
+            signature::optional("k1", ArgumentKind::Number, "1.2", "how slowly more hits stop to count"),
+            signature::optional("b", ArgumentKind::Number, "0.75", "how much long documents lose, up to 1"),
+            signature::QUERY_FOLD,
+            signature::EXACT,
+            signature::VERSION,
+            signature::WHERE,
+        ],
+        columns: &[signature::DOC_ID, signature::PATH, signature::number("score", "BM25 score, above 0")],
+        summary: "the best documents for a query by BM25, best first",
+    },
+    bind: |arguments, _| {
+        let defaults = RankOptions::default();
+        let options = RankOptions {
+            top: length(arguments.integer("top"), defaults.top),
+            k1: arguments.number("k1").unwrap_or(defaults.k1),
+            b: arguments.number("b").unwrap_or(defaults.b),
+        };
+        let query = QueryText::from_arguments(arguments);
+        Arc::new(Rank { query, options })
+    },
+};
+
+#[derive(Debug)]
+struct Rank {
+    query: QueryText,
+    options: RankOptions,
+}
+
+impl TableFunction for Rank {
+    fn signature(&self) -> &'static Signature {
+        &RANKED.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let RankOptions { top, k1, b } = self.options;
+        let mut arguments = self.query.shown();
+        arguments.extend([("top", top.to_string()), ("k1", k1.to_string()), ("b", b.to_string())]);
+        arguments
+    }
+
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        let query = self.query.parse(self.signature(), scan)?;
+        self.options.check().map_err(|error| self.signature().error(error))?;
+        Ok(Prepared::new(query))
+    }
+
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let explain = prepared.get::<Query>().map(|query| self.query.explain(scan, &query));
+        Facts {
+            ordering: &["score", "doc_id"],
+            is_best_first: true,
+            task: NO_KERNEL,
+            explain: explain.unwrap_or_default(),
+            ..Facts::default()
+        }
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let query = Query::clone(&*run.prepared::<Query>()?);
+            let (loaded, query) = match run.scan.living() {
+                // Its files do not tell how many words its documents have.
+                Some(_) => (run.load().await?, query),
+                None => {
+                    // Documents that NOT excludes count for the weight of their words, too.
+                    let sought = Sought { query: Some(query.clone().any_leaf()), ..Sought::default() };
+                    run.load_counted(&query, sought).await?
+                }
+            };
+            run.blocking(move |run| self.send_ranked(run, &query, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Rank {
+    fn send_ranked(&self, mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
+        let of_files = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
+        let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
+        let options = RankOptions { top, ..self.options };
+        let ranker = loaded.ranker(run.scan.num_docs(), of_files)?;
+        let ranked = loaded.with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, query, &options, &search));
+        let ranked = match ranked {
+            Err(tadoc::Error::Cancelled) => return Ok(()),
+            other => other.map_err(datafusion_error)?,
+        };
+        let reservation = run.reservation("Rank");
+        reservation.try_resize(size_of_val(ranked.as_slice()))?;
+        for rows in ranked.chunks(run.output.batch_size()) {
+            let more = run.send(rows.len(), |column| match column {
+                "doc_id" => int64(rows.iter().map(|row| row.doc_id)),
+                "path" => {
+                    let ids: Vec<u64> = rows.iter().map(|row| row.doc_id).collect();
+                    Ok(paths(&loaded.corpus, &ids))
+                }
+                "score" => Ok(Arc::new(rows.iter().map(|row| Some(row.score)).collect::<Float64Array>())),
+                other => no_column(other),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
 }

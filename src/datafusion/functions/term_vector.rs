@@ -1,22 +1,36 @@
-//! The function `term_vector(corpus [, top] [, fold])`: the words of each document, with their
-//! counts.
+//! The words of each document: `term_vector(corpus [, top] [, fold])` with their counts,
+//! `doc_term_matrix(corpus [, fold])` as a row of a sparse matrix, and `tokens(corpus [, fold])` in order, for LDA, GloVe,
+//! word2vec and similar methods.
 //!
-//! Filters on `doc_id`, including dynamic filters of joins above, choose the documents before
-//! counting.
+//! The id of a word is its row in `word_count(corpus)`, from 0: `word_id` of `tokens`, and the columns of the matrix,
+//! which are `word_ids`, ascending. The concatenated lists of all documents are the `indices` and `data` of a CSR matrix,
+//! and the ends of the lists are its `indptr`. Arrow stores them in exactly this way. Separators have no row. Filters on
+//! `doc_id`, including dynamic filters of joins above, choose the documents before counting.
+//!
+//! The matrix is refused if the corpus is larger than memory; `tokens` and `term_vector` are not. Tried and dropped: lists
+//! by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the ids of words. They took 212 s and 13 GB for 1.07
+//! GB of text.
 
 use std::sync::Arc;
 
+use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
 use futures::future::BoxFuture;
 
-use super::doc_rows::{doc_ids, selected_documents, term_facts, term_vectors, word_ordering, words_at};
-use super::strings::{int64, shown_fold};
 use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, Merge, Prepared, TableFunction};
-use crate::planning::signature::{self, Signature};
+use crate::functions::doc_rows::{
+    doc_ids, num_documents, num_partitions, selected_documents, term_facts, term_vectors, word_ordering, words_at,
+};
+use crate::functions::strings::{int64, int64_lists, shown_fold};
+use crate::functions::word_count::WordCount;
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction};
+use crate::planning::portions::numbered;
+use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
-use tadoc::analytics::Fold;
+use tadoc::analytics::{Fold, TokenCursor};
 
 /// The function `term_vector` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -89,4 +103,153 @@ impl TermVector {
         }
         Ok(())
     }
+}
+
+/// The function `doc_term_matrix` in SQL.
+pub(super) static MATRIX: Definition = Definition {
+    signature: Signature {
+        name: "doc_term_matrix",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
+        columns: &[
+            signature::DOC_ID.claimed(),
+            signature::column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),
+            signature::column("counts", ColumnKind::IntegerList, "how often each occurs in the document"),
+        ],
+        summary: "a sparse matrix of documents and words, one row a document",
+    },
+    bind: |arguments, _| Arc::new(DocTermMatrix::new(arguments.fold("fold"))),
+};
+
+#[derive(Debug)]
+struct DocTermMatrix {
+    fold: Fold,
+}
+
+impl DocTermMatrix {
+    fn new(fold: Fold) -> Self {
+        Self { fold }
+    }
+}
+
+impl TableFunction for DocTermMatrix {
+    fn signature(&self) -> &'static Signature {
+        &MATRIX.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(&self.fold).into_iter().collect()
+    }
+
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts { ordering: &["doc_id"], num_rows: num_documents(scan), ..term_facts(scan) }
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        run.with_corpus(move |run, loaded| send_matrix(run, loaded, &self.fold))
+    }
+}
+
+fn send_matrix(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
+    let docs = selected_documents(&run)?;
+    let vectors = term_vectors(&run, loaded, fold)?;
+    let reservation = run.reservation("DocTermMatrix");
+    let mut cursor = vectors.cursor(&docs, None);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
+        reservation.try_resize(shared + cursor.memory_bytes() + 3 * chunk.memory_bytes())?;
+        let ends = || chunk.offsets()[1..].iter().map(|&end| end as usize);
+        let more = run.send(chunk.num_docs(), |column| match column {
+            "doc_id" => int64(chunk.doc_ids().iter().copied()),
+            "word_ids" => int64_lists(chunk.rows().iter().map(|&row| u64::from(row)), ends()),
+            "counts" => int64_lists(chunk.counts().iter().copied(), ends()),
+            other => no_column(other),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The function `tokens` in SQL.
+pub(super) static TOKENS: Definition = Definition {
+    signature: Signature {
+        name: "tokens",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION, signature::WHERE],
+        columns: &[
+            signature::DOC_ID.claimed(),
+            signature::integer("word_index", "words before it in the document"),
+            signature::integer("word_id", "row of word_count, from 0"),
+            signature::WORD,
+        ],
+        summary: "the words of each document in order",
+    },
+    bind: |arguments, _| Arc::new(Tokens::new(arguments.fold("fold"))),
+};
+
+#[derive(Debug, Clone)]
+struct Tokens {
+    fold: Fold,
+}
+
+impl Tokens {
+    fn new(fold: Fold) -> Self {
+        Self { fold }
+    }
+}
+
+impl TableFunction for Tokens {
+    fn signature(&self) -> &'static Signature {
+        &TOKENS.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(&self.fold).into_iter().collect()
+    }
+
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let num_words = usize::try_from(scan.num_word_tokens());
+        Facts {
+            ordering: &["doc_id", "word_index"],
+            num_rows: num_words.map_or(Precision::Absent, Precision::Inexact),
+            num_partitions: num_partitions(scan),
+            task: NO_KERNEL,
+            uses: Uses::Text,
+            merge: if scan.uses("word_id") { Merge::Combined } else { Merge::Behind },
+            ..Facts::default()
+        }
+    }
+
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        let words = WordCount::new(self.fold.clone());
+        let ids = numbered(rows.for_all(Arc::new(words), &["word"])?)?;
+        let tokens = rows.for_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
+        // A hash join holds its left side in memory.
+        ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        run.with_corpus(move |run, loaded| send_tokens(run, loaded, &self.fold))
+    }
+}
+
+fn send_tokens(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
+    let docs = selected_documents(&run)?;
+    let words = &loaded.words(fold)?;
+    let num_read = run.counter("words_read");
+    let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        num_read.add(chunk.len());
+        let more = run.send(chunk.len(), |column| match column {
+            "doc_id" => int64(chunk.doc_ids().iter().copied()),
+            "word_index" => int64(chunk.word_indexes().iter().copied()),
+            "word_id" => int64(chunk.rows().iter().map(|&row| u64::from(row))),
+            "word" => words_at(words, chunk.rows()),
+            other => no_column(other),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
 }

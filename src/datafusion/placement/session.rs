@@ -140,7 +140,7 @@ impl DeviceSession {
 
     /// Returns the devices for tasks over corpora, or the reason why none can be used. Waits for the
     /// driver.
-    pub(crate) fn usable(&self) -> std::result::Result<&dyn Accelerator, String> {
+    fn usable(&self) -> std::result::Result<&dyn Accelerator, String> {
         let devices = self.devices.as_ref().map_err(|reason| (*reason).to_owned())?;
         match devices.accelerator.problem() {
             Some(problem) => Err(problem),

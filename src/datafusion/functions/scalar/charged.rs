@@ -43,10 +43,10 @@ use datafusion::scalar::ScalarValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::CorpusFunction;
-use super::answer_memory::{AnswerMemory, FREE_BYTES, repeated_bytes, value_bytes};
 use super::bounded::{answer_bytes, check_num_pairs, is_bounded};
 use super::room::{AskForRoom, Room, is_folding, lambdas_with_room};
 use super::text::TextFunction;
+use crate::functions::scalar::room::{AnswerMemory, FREE_BYTES, repeated_bytes, value_bytes};
 use crate::stop::Stop;
 
 /// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.

@@ -6,29 +6,25 @@
 //! rows of a batch ─▶ columns of arguments ─▶ read::extract_batch, on all cores ─▶ column
 //! ```
 //!
-//! Table functions accept only constants. Scalar functions accept columns, so that no user has to
-//! loop; joins, filters and other functions around them are DataFusion's. The corpus is a constant,
-//! which the first batch of a query looks up ([`home`]). A row with NULL gives NULL. The same
-//! limits bound an answer as in table functions: `tadoc.max_output_bytes` and `tadoc.max_hits`,
-//! here for one batch of rows.
+//! Table functions accept only constants. Scalar functions accept columns, so that no user has to loop; joins, filters
+//! and other functions around them are DataFusion's. The corpus is a constant, which the first batch of a query looks
+//! up ([`answers`]). A row with NULL gives NULL. The same limits bound an answer as in table functions:
+//! `tadoc.max_output_bytes` and `tadoc.max_hits`, here for one batch of rows.
 //!
 //! Functions over texts without a corpus are in [`text`].
 //!
-//! The cores always answer; `tadoc.device` has no effect. A device was tried, with batches of 8,192
-//! and of 100,000 rows on two H200 beside 32 cores, with the text on the device and a placement for
-//! each batch. The time of the cores : the time of the device was 0.47 to 1.11 for extract_text,
-//! 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on 64 MiB of log, versioned text and
-//! prose. Cores that keep the words of documents count about as fast as the device.
+//! The cores always answer; `tadoc.device` has no effect. A device was tried, with batches of 8,192 and of 100,000 rows
+//! on two H200 beside 32 cores, with the text on the device and a placement for each batch. The time of the cores : the
+//! time of the device was 0.47 to 1.11 for extract_text, 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on
+//! 64 MiB of log, versioned text and prose. Cores that keep the words of documents count about as fast as the device.
 //!
-//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, and [`fields`] reads the fields of a text. [`bounded`] has no function of its own: it
-//! puts DataFusion's under a limit of memory.
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, and [`fields`] reads the fields of a text.
+//! [`bounded`] has no function of its own: it puts DataFusion's under a limit of memory.
 
-mod answer_memory;
 mod answers;
 mod bounded;
 mod charged;
 mod fields;
-mod home;
 mod room;
 mod text;
 mod tokenize;
@@ -50,16 +46,14 @@ use datafusion::scalar::ScalarValue;
 use crate::corpora::living::Reading;
 use crate::planning::signature::ColumnKind;
 
-pub use answer_memory::is_memory_of_calls;
-pub(crate) use answer_memory::{AnswerMemory, value_bytes};
+pub use answers::AtWorker;
+use answers::BoundCorpus;
+pub(crate) use answers::Home;
 pub(crate) use charged::JoinedTexts;
 pub use charged::{bound_functions, charge_calls};
 use fields::FieldFunction;
-pub use home::AtWorker;
-use home::BoundCorpus;
-pub(crate) use home::Home;
-pub(crate) use room::Room;
-pub use room::fold_little;
+pub(crate) use room::{AnswerMemory, Room, value_bytes};
+pub use room::{fold_little, is_memory_of_calls};
 pub(crate) use text::takes_query;
 use text::{ListedFunction, TextFunction};
 use tokenize::Tokenize;

@@ -1,4 +1,5 @@
-//! A function that asks for the memory of copies of a value, and the rule that puts it into plans.
+//! Memory of the answers of a function's call, under the limit of a pool while the function runs, the function `room`
+//! that asks for that of copies of a value, and the rule that puts it into plans.
 //!
 //! ```text
 //! CASE WHEN … THEN t ELSE u END   ─▶   CASE WHEN … THEN room(t) ELSE room(u) END
@@ -6,26 +7,28 @@
 //! SELECT repeat('x', 900000) …    ─▶   SELECT room(repeat('x', 900000)) …
 //! ```
 //!
-//! Expressions that are no calls of scalar functions, and those that others know by their type, cannot be
+//! DataFusion counts the memory of operators, not of expressions. Expressions that are no calls of scalar functions,
+//! and those that others know by their type, cannot be
 //! [charged](super::charged). They copy long values, or repeat a constant for each row of a batch. So `room`
-//! stands below them. It returns its argument if the pool has room for the copies, else an error. A column
-//! needs it only where lists are cast: a copy of a batch is as long as the batch.
+//! stands below them. It returns its argument if the pool has room for the copies, else an error. A column needs it
+//! only where lists are cast: a copy of a batch is as long as the batch.
 //!
-//! [`AskForRoom`] is the last rule of the optimizer, because the others know the expressions by their form. Filters that
-//! tables answer by themselves stay as they are.
+//! [`AskForRoom`] is the last rule of the optimizer, because the others know the expressions by their form. Filters
+//! that tables answer by themselves stay as they are.
 //!
-//! A plan would hold a large constant for as long as it lives, and planning cannot be stopped. So [`fold_little`]
-//! plans with a small limit for each call: a larger constant is computed when the statement runs.
+//! A plan would hold a large constant for as long as it lives, and planning cannot be stopped. So [`fold_little`] plans
+//! with a small limit for each call: a larger constant is computed when the statement runs.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, plan_err, resources_err};
-use datafusion::error::Result;
-use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::common::{DFSchema, plan_err, resources_datafusion_err, resources_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation, human_readable_size};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -36,8 +39,110 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::scalar::ScalarValue;
 
-use super::answer_memory::{AnswerMemory, repeated_bytes, value_bytes};
+/// Calls of fewer bytes do not ask the pool.
+pub(super) const FREE_BYTES: u64 = 1 << 20;
+
+/// Bytes for each byte of a constant that is repeated: in a buffer that grows, and copied by the operator above.
+const COPIES_OF_REPEATED: u64 = 3;
+
+/// Name of the memory of calls, before the name of the function.
+const CALL: &str = "a call of ";
+
+/// Returns true if the memory of the consumer of this name is that of the call of a function, which asks for it
+/// before it takes any.
+///
+/// ```
+/// assert!(datafusion_tadoc::is_memory_of_calls("a call of upper"));
+/// assert!(!datafusion_tadoc::is_memory_of_calls("SortExec[0]"));
+/// ```
+pub fn is_memory_of_calls(consumer: &str) -> bool {
+    consumer.starts_with(CALL)
+}
+
+/// Memory of the answers of one call of a function.
+pub(crate) struct AnswerMemory<'a> {
+    name: &'a str,
+    /// `None` without a limit.
+    pool: Option<&'a Arc<dyn MemoryPool>>,
+    /// `None` as long as no memory was asked for: the pool has one lock for all consumers.
+    reservation: Option<MemoryReservation>,
+    len_bytes: u64,
+}
+
+impl<'a> AnswerMemory<'a> {
+    /// Creates an account of no bytes for a call of `name`.
+    pub(crate) fn new(name: &'a str, pool: Option<&'a Arc<dyn MemoryPool>>) -> Self {
+        Self { name, pool, reservation: None, len_bytes: 0 }
+    }
+
+    /// Creates an account of the same call for memory that is given back earlier.
+    pub(super) fn beside(&self) -> Self {
+        Self::new(self.name, self.pool)
+    }
+
+    /// Asks for `len_bytes` more.
+    ///
+    /// # Errors
+    /// Resources exhausted, if the pool has not so many left.
+    pub(crate) fn add(&mut self, len_bytes: u64) -> Result<()> {
+        self.len_bytes = self.len_bytes.saturating_add(len_bytes);
+        let Some(pool) = self.pool.filter(|_| self.len_bytes > FREE_BYTES) else { return Ok(()) };
+        let name = self.name;
+        let consumer = || MemoryConsumer::new(format!("{CALL}{name}")).register(pool);
+        let reservation = self.reservation.get_or_insert_with(consumer);
+        let len_bytes = usize::try_from(self.len_bytes).unwrap_or(usize::MAX);
+        let resized = reservation.try_resize(len_bytes);
+        resized.map_err(|cause| too_long(self.name, len_bytes, &cause))
+    }
+}
+
+fn too_long(name: &str, len_bytes: usize, cause: &DataFusionError) -> DataFusionError {
+    resources_datafusion_err!(
+        "a call of {name} may take {}, and so much memory is not left; ask for less, or raise the limit \
+         (--memory-limit of tadoc): {}",
+        human_readable_size(len_bytes),
+        cause.strip_backtrace()
+    )
+}
+
+/// Returns the bytes that a constant takes while it is written to each of `num_rows` rows; 0 for a column.
+pub(super) fn repeated_bytes(value: &ColumnarValue, num_rows: usize) -> u64 {
+    let ColumnarValue::Scalar(scalar) = value else { return 0 };
+    let row_bytes = match scalar {
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
+            text.as_ref().map_or(0, String::len)
+        }
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_ref().map_or(0, Vec::len)
+        }
+        other if other.data_type().is_nested() => other.size(),
+        _ => 0,
+    };
+    (row_bytes as u64).saturating_mul(num_rows as u64).saturating_mul(COPIES_OF_REPEATED)
+}
+
+/// Returns the bytes of an argument or an answer. Rows of views count what they show.
+pub(crate) fn value_bytes(value: &ColumnarValue) -> u64 {
+    match value {
+        ColumnarValue::Scalar(scalar) => scalar.size() as u64,
+        ColumnarValue::Array(array) => match array.data_type() {
+            DataType::Utf8View => {
+                let views = array.as_string_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            DataType::BinaryView => {
+                let views = array.as_binary_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            _ => {
+                let whole = || array.get_array_memory_size();
+                array.to_data().get_slice_memory_size().unwrap_or_else(|_| whole()) as u64
+            }
+        },
+    }
+}
 
 /// Copies of a flat value that exist at a time, the value itself included.
 const COPIES_OF_FLAT: u64 = 2;

@@ -22,8 +22,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::answer_memory::{AnswerMemory, FREE_BYTES};
 use crate::errors::datafusion_error;
+use crate::functions::scalar::room::{AnswerMemory, FREE_BYTES};
 use crate::options::TadocOptions;
 use crate::planning::signature::ColumnKind;
 use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight_hits, snippet, text_hits};

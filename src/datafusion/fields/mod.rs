@@ -2,20 +2,17 @@
 //!
 //! | file | what it reads |
 //! | --- | --- |
-//! | `parse_pattern` | literals with fields between them |
-//! | `grok` | expressions with named patterns, in the way of Logstash |
+//! | `patterns` | literals with fields between them, and expressions with named patterns, in the way of Logstash |
 //! | `keyed` | pairs of keys and values of logfmt, and the value at a path of JSON |
 //!
 //! Patterns are constants. They are compiled once for a statement: the compiled ones are kept, the last used one
 //! first.
 
-mod grok;
 mod keyed;
-mod parse_pattern;
+mod patterns;
 
-pub(crate) use grok::GrokPattern;
 pub(crate) use keyed::{JsonPath, Pairs};
-pub(crate) use parse_pattern::{FieldSpec, ParsePattern, PatternFault};
+pub(crate) use patterns::{FieldSpec, GrokPattern, ParsePattern, PatternFault};
 
 use std::borrow::Cow;
 use std::fmt;

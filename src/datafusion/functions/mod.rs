@@ -11,15 +11,13 @@ mod calls;
 mod collocates;
 mod cooccurrence;
 mod copies;
-mod corpus_info;
 mod corpus_verify;
 mod counted_rows;
 mod doc_rows;
 mod document_source;
 mod documents;
-mod extract;
 mod grep;
-mod ingestion_model;
+mod info;
 mod inverted_index;
 mod kwic;
 mod log_templates;
@@ -34,7 +32,6 @@ mod sequence_count;
 mod sequence_rows;
 mod sequence_texts;
 mod strings;
-mod tadoc_functions;
 mod term_vector;
 mod tfidf;
 mod views;
@@ -93,13 +90,13 @@ static FUNCTIONS: [&Definition; 29] = [
     &search::RANKED,
     &grep::DEFINITION,
     &collocates::DEFINITION,
-    &extract::DEFINITION,
-    &corpus_info::DEFINITION,
+    &documents::EXTRACT,
+    &info::FACTS,
     &corpus_verify::DEFINITION,
     &read_files::TEXT,
     &read_files::LINES,
-    &ingestion_model::DEFINITION,
-    &tadoc_functions::DEFINITION,
+    &info::INGESTION_MODEL,
+    &info::FUNCTIONS,
 ];
 
 /// Function that returns the table of a call.

@@ -115,12 +115,12 @@ pub(crate) fn did_you_mean(name: &str, candidates: BTreeSet<String>) -> Option<S
         let text = text.strip_prefix(folder).unwrap_or(text);
         text.strip_suffix(ending).unwrap_or(text).to_owned()
     };
-    let of_stems = candidates.into_iter().map(|candidate| (stem(&candidate), candidate));
-    let mut of_stems: BTreeMap<String, String> = of_stems.collect();
+    let stems = candidates.into_iter().map(|candidate| (stem(&candidate), candidate));
+    let mut by_stem: BTreeMap<String, String> = stems.collect();
     let mut similar = Vec::new();
     while similar.len() < MAX_NAMES
-        && let Some(found) = closest(&stem(name), of_stems.keys().map(String::as_str)).map(str::to_owned)
-        && let Some(candidate) = of_stems.remove(&found)
+        && let Some(found) = closest(&stem(name), by_stem.keys().map(String::as_str)).map(str::to_owned)
+        && let Some(candidate) = by_stem.remove(&found)
     {
         similar.push(candidate);
     }
@@ -195,9 +195,9 @@ fn compiled(patterns: &[&str]) -> Vec<Regex> {
 fn patterns_for(text: &str) -> impl Iterator<Item = &'static Regex> {
     // Patterns in any case match the long s as well.
     let names = text.to_lowercase().replace('ſ', "s");
-    let of_users = text.contains("://").then(|| OF_USERS.iter());
-    let of_options = KEY_PARTS.iter().any(|part| names.contains(part)).then(|| OF_OPTIONS.iter());
-    of_users.into_iter().flatten().chain(of_options.into_iter().flatten())
+    let for_urls = text.contains("://").then(|| OF_USERS.iter());
+    let for_options = KEY_PARTS.iter().any(|part| names.contains(part)).then(|| OF_OPTIONS.iter());
+    for_urls.into_iter().flatten().chain(for_options.into_iter().flatten())
 }
 
 /// Returns `text` with `***` in place of passwords in URLs and of the values of options with secret

@@ -1,5 +1,5 @@
-//! Settings under `tadoc.`: one struct for `SET`/`SHOW`, for `COPY … OPTIONS` and for
-//! `CREATE EXTERNAL TABLE … OPTIONS`.
+//! Settings under `tadoc.`: one struct for `SET`/`SHOW`, for `COPY … OPTIONS` and for `CREATE EXTERNAL TABLE …
+//! OPTIONS`.
 //!
 //! ```text
 //! SET tadoc.max_hits = '1000'            ConfigOptions::set  hands over  "max_hits"
@@ -7,10 +7,9 @@
 //! OPTIONS (tokenizer 'uax29')            the SQL planner     hands over  "format.tokenizer"
 //! ```
 //!
-//! All three spellings are accepted. Values are checked when they are set. Every entry is listed
-//! under its full name, so that `SHOW tadoc.max_hits` works. DataFusion's `extensions_options!`
-//! supports only the first spelling, so the trait is implemented by hand. Options of a table or of
-//! a `COPY` override those of the session.
+//! All three spellings are accepted. Values are checked when they are set. Every entry is listed under its full name,
+//! so that `SHOW tadoc.max_hits` works. DataFusion's `extensions_options!` supports only the first spelling, so the
+//! trait is implemented by hand. Options of a table or of a `COPY` override those of the session.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -111,8 +111,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         scalars.extend(functions_of_types());
         if is_worker {
             scalars.extend(functions_of_plans());
-            let of_casts = [false, true].map(DecimalText::new);
-            scalars.extend(of_casts.map(|function| Arc::new(function.into())));
+            let casts = [false, true].map(DecimalText::new);
+            scalars.extend(casts.map(|function| Arc::new(function.into())));
             scalars.push(Arc::new(DeclaredDecimal::new().into()));
         }
         let config = self.config().get_or_insert_with(SessionConfig::new);

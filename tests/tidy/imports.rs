@@ -18,7 +18,6 @@ use super::{Source, assert_none, files, is_name_char, sources, test_only_files};
 const SHARED_BY_FUNCTIONS: &[&str] = &[
     "strings",
     "doc_rows",
-    "word_rows",
     "parcels",
     "sequence_rows",
     "sequence_texts",

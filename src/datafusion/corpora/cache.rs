@@ -11,13 +11,12 @@
 //! facts     files with paths and lengths of documents only   a hundredth of a file
 //! ```
 //!
-//! A file version consists of URL, length and e-tag (or modification time), so a replaced file is
-//! read again. Two queries that need the same file load it once. The decoded form is reserved in
-//! the session's memory pool as long as it is kept. The least recently used files are dropped
-//! first, when `tadoc.max_memory_bytes` or half of a bounded pool is exceeded, or when the pool
-//! refuses a new file. A version of a living corpus shares segments without edits with its files; a
-//! later version with more files reads only the new ones. Data of a running query stays until the
-//! query ends. Decoding runs on blocking threads.
+//! A file version consists of URL, length and e-tag (or modification time), so a replaced file is read again. Two
+//! queries that need the same file load it once. The decoded form is reserved in the session's memory pool as long as
+//! it is kept. The least recently used files are dropped first, when `tadoc.max_memory_bytes` or half of a bounded pool
+//! is exceeded, or when the pool refuses a new file. A version of a living corpus shares segments without edits with
+//! its files; a later version with more files reads only the new ones. Data of a running query stays until the query
+//! ends. Decoding runs on blocking threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

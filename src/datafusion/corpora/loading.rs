@@ -1,8 +1,7 @@
 //! Loading: from open files to a corpus in memory.
 //!
-//! Each version of a file is loaded once, even if many queries wait for it. Decoding runs on
-//! blocking threads, with at most as many segments in parallel as there are cores, and fewer with little
-//! memory.
+//! Each version of a file is loaded once, even if many queries wait for it. Decoding runs on blocking threads, with at
+//! most as many segments in parallel as there are cores, and fewer with little memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -279,8 +278,8 @@ pub(super) fn files_at_once<'a>(files: impl Iterator<Item = &'a OpenFile>, at_on
 }
 
 fn needed(context: &LoadContext, source: &Source) -> MemoryWhenUsed {
-    let of_file = |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
-    source.corpora().iter().map(of_file).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and)
+    let file_memory = |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
+    source.corpora().iter().map(file_memory).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and)
 }
 
 /// Returns the name of the memory of the segments of `open`.

@@ -8,13 +8,12 @@
 //! s3://b/c.tadoc     a URL, with the same three forms; the store is made on demand
 //! ```
 //!
-//! Locations are resolved when a table is scanned, never during logical planning. If a file or
-//! folder has a name with glob characters, that file takes precedence over the glob. Only folders
-//! that a glob can match in are read. Below the prefix of an object store all files are listed, but
-//! for a glob of one segment. Local files may have any name (`local_files`). A store that the session
-//! does not know is built from the URL and the environment of the process (including credentials), and
-//! registered. Schemes other than `file` and `memory` require the features `s3`, `gcs`, `azure` and `http`
-//! of this crate.
+//! Locations are resolved when a table is scanned, never during logical planning. If a file or folder has a name with
+//! glob characters, that file takes precedence over the glob. Only folders that a glob can match in are read. Below the
+//! prefix of an object store all files are listed, but for a glob of one segment. Local files may have any name
+//! (`local_files`). A store that the session does not know is built from the URL and the environment of the process
+//! (including credentials), and registered. Schemes other than `file` and `memory` require the features `s3`, `gcs`,
+//! `azure` and `http` of this crate.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,5 +1,4 @@
-//! Memory of segments: before they are read, while they are decoded, and with the data that queries
-//! derive from them.
+//! Memory of segments: before they are read, while they are decoded, and with the data that queries derive from them.
 //!
 //! ```text
 //! held       ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇     by all segments
@@ -216,7 +215,7 @@ pub(crate) fn all_memory(segments: &[Arc<Segment>]) -> usize {
 /// Returns the bytes of `segments` without [`positions_memory`]. Text runs, texts of elements and
 /// words of documents are included, unless a segment [keeps none](tadoc::segment::Segment::keep_no_copies).
 pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
-    let of_segment = |segment: &Arc<Segment>| {
+    let segment_bytes = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         let decoded = segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.kept_bytes();
         let (grammar, num_ids) = (dag.grammar(), dag.num_elements() as u64);
@@ -225,16 +224,16 @@ pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
         let copies = texts + segment.max_doc_words_bytes();
         decoded + segment.paths.memory_bytes() + sums as usize + copies
     };
-    segments.iter().map(of_segment).sum()
+    segments.iter().map(segment_bytes).sum()
 }
 
 /// Returns the bytes of the data that queries derive from `segments` to find positions of words.
 pub(crate) fn positions_memory(segments: &[Arc<Segment>]) -> usize {
-    let of_segment = |segment: &Arc<Segment>| {
+    let segment_bytes = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         inverse_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64) as usize
     };
-    segments.iter().map(of_segment).sum()
+    segments.iter().map(segment_bytes).sum()
 }
 
 #[cfg(test)]

@@ -122,11 +122,11 @@ impl Source {
                 num_docs.scan(0, first).collect()
             }
         };
-        let of_file = |(open, first): (&OpenFile, u64)| {
+        let docs_in_file = |(open, first): (&OpenFile, u64)| {
             let docs = open.footer.docs_of_segments().into_iter();
             docs.map(move |docs| first + docs.start..first + docs.end)
         };
-        self.corpora().iter().zip(firsts).flat_map(of_file).collect()
+        self.corpora().iter().zip(firsts).flat_map(docs_in_file).collect()
     }
 
     /// Returns the tokenizer profile of questions to all files, which were checked to have one.

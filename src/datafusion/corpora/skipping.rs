@@ -6,14 +6,13 @@
 //!
 //! Exact words are found by the heads of dictionaries and groups of their words. Everything else needs all words.
 //!
-//! A statement that looks for words needs the segments that have them, and one that looks for documents
-//! the segments that hold these. All others are [absent](Segment::absent). The cache keeps the file with
-//! the dictionaries that were read, so the next statement reads only the segments that it needs and no
-//! statement before. A file whose last segment was opened in this way is a whole file like others. A
-//! statement that needs whole files loads the other files anew.
+//! A statement that looks for words needs the segments that have them, and one that looks for documents the segments
+//! that hold these. All others are [absent](Segment::absent). The cache keeps the file with the dictionaries that were
+//! read, so the next statement reads only the segments that it needs and no statement before. A file whose last segment
+//! was opened in this way is a whole file like others. A statement that needs whole files loads the other files anew.
 //!
-//! The corpus of the opened segments is kept with its lists of documents and lengths, until a statement
-//! opens another segment. They hold for each query that needs no more segments than these.
+//! The corpus of the opened segments is kept with its lists of documents and lengths, until a statement opens another
+//! segment. They hold for each query that needs no more segments than these.
 //!
 //! Of a file with word lists, [`units`](super::units) of the needed segments suffice.
 
@@ -147,9 +146,9 @@ impl Sought {
     }
 
     fn decoded_condition(&self, profile: TokenizerProfile, dictionary: &Dictionary) -> WordCondition {
-        let of_query = self.query.iter().map(|query| WordCondition::for_query(query, dictionary));
-        let of_texts = WordCondition::for_texts(&self.demands, profile, dictionary);
-        WordCondition::all(of_query.chain([of_texts]).collect())
+        let for_query = self.query.iter().map(|query| WordCondition::for_query(query, dictionary));
+        let for_texts = WordCondition::for_texts(&self.demands, profile, dictionary);
+        WordCondition::all(for_query.chain([for_texts]).collect())
     }
 
     /// Returns, for each segment of a file, true if it has one of the documents, if there is a choice.
@@ -167,8 +166,8 @@ impl Sought {
         if self.query.is_none() && self.demands.is_empty() {
             return Vec::new();
         }
-        let of_docs = self.segments_of_docs(footer, first_doc_id);
-        let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
+        let for_docs = self.segments_of_docs(footer, first_doc_id);
+        let has_doc = |place: usize| for_docs.as_ref().is_none_or(|for_docs| for_docs[place]);
         let undecoded = file.unopened.iter().filter(|(_, absent)| absent.words.decoded().is_none());
         undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
     }
@@ -218,15 +217,15 @@ impl Sought {
             continues: meta.continues,
         });
         let words: Vec<_> = words.collect();
-        let of_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
-        let of_texts = (!self.demands.is_empty()).then(|| segments_for_texts(&self.demands, footer.profile, &words));
-        let of_docs = self.segments_of_docs(footer, first_doc_id);
-        let of_query = of_query.map(|mut needed| {
+        let for_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
+        let for_texts = (!self.demands.is_empty()).then(|| segments_for_texts(&self.demands, footer.profile, &words));
+        let for_docs = self.segments_of_docs(footer, first_doc_id);
+        let for_query = for_query.map(|mut needed| {
             let found = file.unopened.iter().filter(|(_, absent)| absent.words.may_match());
             found.for_each(|(&place, _)| needed[place] = true);
             needed
         });
-        let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
+        let needs: Vec<Vec<bool>> = [for_query, for_texts, for_docs].into_iter().flatten().collect();
         let absent = file.unopened.keys().copied();
         absent.filter(|&place| needs.iter().all(|needed| needed[place])).collect()
     }
@@ -336,8 +335,8 @@ impl CorpusCache {
             file = Arc::new(read.await?);
         }
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
-        let of_words = Arc::clone(sought);
-        let search = move || of_words.missing(&footer, &searched, first_doc_id);
+        let wanted = Arc::clone(sought);
+        let search = move || wanted.missing(&footer, &searched, first_doc_id);
         let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
         let (of_units, whole) = missing.into_iter().partition::<Vec<_>, _>(|&place| {
             let has_units = open.footer.segments[place].lists_range().is_some();

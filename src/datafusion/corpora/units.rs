@@ -4,12 +4,11 @@
 //! needed segments ─ dictionary ─▶ words ─ their lists ─▶ documents ─ their units ─▶ partial segments
 //! ```
 //!
-//! In files of the layout `indexed` the lists of the words of a question say which documents may have it,
-//! and the units of these are decoded alone. All documents keep their numbers, and the others have no
-//! text. So phrases, contexts and texts cost what their documents cost. Exact words are found by the head of the
-//! dictionary or in the dictionary as it is stored, and of a large one only the words of the units are decoded.
-//! Partial segments serve one statement. When statements together have decoded half as many units as a segment
-//! has, the next one opens it whole, and it is kept.
+//! In files of the layout `indexed` the lists of the words of a question say which documents may have it, and the units
+//! of these are decoded alone. All documents keep their numbers, and the others have no text. So phrases, contexts and
+//! texts cost what their documents cost. Exact words are found by the head of the dictionary or in the dictionary as it
+//! is stored, and of a large one only the words of the units are decoded. Partial segments serve one statement. When
+//! statements together have decoded half as many units as a segment has, the next one opens it whole, and it is kept.
 
 use std::ops::Range;
 use std::sync::Arc;

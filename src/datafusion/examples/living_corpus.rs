@@ -1,5 +1,4 @@
-//! Keeps documents that change in a folder, with every version of them:
-//! `cargo run --example living_corpus`.
+//! Keeps documents that change in a folder, with every version of them: `cargo run --example living_corpus`.
 
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;

@@ -1,9 +1,8 @@
-//! Values by key: pairs of logfmt, `level=info msg="disk full" retry`, and paths of JSON, `a.b[0]`,
-//! `["a.b"].c`, `[2]`.
+//! Values by key: pairs of logfmt, `level=info msg="disk full" retry`, and paths of JSON, `a.b[0]`, `["a.b"].c`, `[2]`.
 //!
-//! A key of logfmt is a run of characters without white space, `=` and quotation marks. Behind `=` stands a
-//! text in quotation marks, or one up to the next white space. A key without `=` has the value `true`, as in
-//! the package of Go. Anything else is passed over. O(bytes of the text).
+//! A key of logfmt is a run of characters without white space, `=` and quotation marks. Behind `=` stands a text in
+//! quotation marks, or one up to the next white space. A key without `=` has the value `true`, as in the package of Go.
+//! Anything else is passed over. O(bytes of the text).
 
 use std::borrow::Cow;
 

@@ -5,8 +5,7 @@
 //! | `patterns` | literals with fields between them, and expressions with named patterns, in the way of Logstash |
 //! | `keyed` | pairs of keys and values of logfmt, and the value at a path of JSON |
 //!
-//! Patterns are constants. They are compiled once for a statement: the compiled ones are kept, the last used one
-//! first.
+//! Patterns are constants. They are compiled once for a statement: the compiled ones are kept, the last used one first.
 
 mod keyed;
 mod patterns;

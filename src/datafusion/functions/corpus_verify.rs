@@ -1,15 +1,12 @@
-//! The function `corpus_verify(corpus)`: checks every checksum and every structure, and decodes
-//! every document.
+//! The function `corpus_verify(corpus)`: checks every checksum and every structure, and decodes every document.
 //!
-//! A damaged file is a result, not an error: its rows say what is wrong. The rows of a file are its
-//! sections in order, `decode` for each segment, and `file` for the checks of the whole file
-//! (header, padding, footer). The status `refused` means that a limit stopped the check; the detail
-//! names the limit. Whole files are read, one at a time.
+//! A damaged file is a result, not an error: its rows say what is wrong. The rows of a file are its sections in order,
+//! `decode` for each segment, and `file` for the checks of the whole file (header, padding, footer). The status
+//! `refused` means that a limit stopped the check; the detail names the limit. Whole files are read, one at a time.
 //!
-//! For a living corpus, the rows are those of the version's files, each with a row `part` that says
-//! if it is the file that the version names. A row `edits` follows for each version with edits. If
-//! all checks succeed, the last row is `apply`: the edits are applied, and every document of the
-//! result is decoded.
+//! For a living corpus, the rows are those of the version's files, each with a row `part` that says if it is the file
+//! that the version names. A row `edits` follows for each version with edits. If all checks succeed, the last row is
+//! `apply`: the edits are applied, and every document of the result is decoded.
 
 use std::sync::Arc;
 
@@ -187,8 +184,8 @@ fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> Vec<Row> {
             rows.push(decode_row(path, corpus, segment_idx, segment, options));
         }
     }
-    let of_file = footer.columns.iter().chain(&footer.others);
-    rows.extend(of_file.map(|section| section_row(path, bytes, None, section)));
+    let file_sections = footer.columns.iter().chain(&footer.others);
+    rows.extend(file_sections.map(|section| section_row(path, bytes, None, section)));
     rows.push(whole("file", corpus.map(|_| ())));
     rows
 }

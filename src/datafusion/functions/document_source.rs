@@ -416,8 +416,8 @@ impl FewDocuments {
     pub(super) fn are_few(view: &LivingView, ids: &[u64]) -> bool {
         let edits = view.edits.iter().flat_map(|edits| &edits.batch.edits);
         let is_asked = |id: &u64| ids.binary_search(id).is_ok();
-        let mut of_asked = edits.filter_map(Edit::doc_id).filter(is_asked);
-        ids.len() <= MAX_FEW_DOCS && of_asked.nth(MAX_FEW_EDITS).is_none()
+        let mut asked_edits = edits.filter_map(Edit::doc_id).filter(is_asked);
+        ids.len() <= MAX_FEW_DOCS && asked_edits.nth(MAX_FEW_EDITS).is_none()
     }
 
     /// Reads the documents `ids` of `view`, ascending. A text that is read later may have at most

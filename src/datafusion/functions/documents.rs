@@ -1,20 +1,18 @@
-//! The functions `documents(corpus)`, one row per document, as tables `STORED AS TADOC` have, and
-//! `extract(corpus, doc_id, byte_offset, byte_len)`, one passage, read by descending the grammar.
+//! The functions `documents(corpus)`, one row per document, as tables `STORED AS TADOC` have, and `extract(corpus,
+//! doc_id, byte_offset, byte_len)`, one passage, read by descending the grammar.
 //!
 //! ```text
 //! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows
 //!                         (grammar)     (no text)         (1 MiB at a time)
 //! ```
 //!
-//! Text is decoded only if it is returned or filtered on, and only for documents that pass the two
-//! stages before. `document_source` decides how much of the corpus is loaded for that. User columns
-//! are read only from files with documents that pass the filters on ids. The values that edits set
-//! replace them before any filter runs.
+//! Text is decoded only if it is returned or filtered on, and only for documents that pass the two stages before.
+//! `document_source` decides how much of the corpus is loaded for that. User columns are read only from files with
+//! documents that pass the filters on ids. The values that edits set replace them before any filter runs.
 //!
-//! `count(*)` comes from the footers. User columns are part of the schema if the table is
-//! registered. A bare path has the six fixed columns, because a schema must be known before
-//! anything is read. A glob has the column `corpus` behind them: the file of each document. One file
-//! goes without, so that its rows stay what they are.
+//! `count(*)` comes from the footers. User columns are part of the schema if the table is registered. A bare path has
+//! the six fixed columns, because a schema must be known before anything is read. A glob has the column `corpus` behind
+//! them: the file of each document. One file goes without, so that its rows stay what they are.
 //!
 //! A length of a passage past the end of the document is cut there. If a passage begins or ends inside a character,
 //! U+FFFD replaces the partial character. If a living corpus is not loaded, only the file that holds the document is

@@ -184,8 +184,8 @@ fn unicode_version(footer: &FileFooter) -> String {
 }
 
 fn stored(footers: &[&FileFooter], kind: SectionKind) -> u64 {
-    let of_segments = footers.iter().flat_map(|f| &f.segments).flat_map(|s| &s.sections);
-    let all = of_segments.chain(footers.iter().flat_map(|f| f.columns.iter().chain(&f.others)));
+    let segment_sections = footers.iter().flat_map(|f| &f.segments).flat_map(|s| &s.sections);
+    let all = segment_sections.chain(footers.iter().flat_map(|f| f.columns.iter().chain(&f.others)));
     all.filter(|section| section.kind == kind).map(|section| section.len).sum()
 }
 

@@ -13,10 +13,9 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
-use super::doc_rows::words_at;
+use super::doc_rows::{Rows, for_each_selected, num_words, record_sweep, words_at};
 use super::parcels::ParcelSender;
 use super::strings::{int64, lists, shown_fold};
-use super::word_rows::{Rows, for_each_selected, num_words, record_sweep};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};

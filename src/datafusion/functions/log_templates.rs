@@ -1,16 +1,15 @@
-//! The function `log_templates(corpus [, similarity] [, depth] [, by_doc])`: lines that differ only in
-//! their variable parts, counted together.
+//! The function `log_templates(corpus [, similarity] [, depth] [, by_doc])`: lines that differ only in their variable
+//! parts, counted together.
 //!
 //! ```text
 //! portions      masked lines, count, example ─▶ sum ─▶ joined to templates ─┐
 //!               doc_id, masked line, count ─────────────────────────────────┴▶ join ─▶ template, counts
 //! ```
 //!
-//! A masked line is a template of `similarity => 1`, so its counts in portions add up. Masked lines of
-//! all portions are joined at once, by a scalar function over their lists. Rows of portions have no
-//! order. Filters on `count` run before texts are made. With `by_doc`, filters on `doc_id` choose the
-//! documents of the rows. The times are those of the user column `ts`, which is read only if they are used;
-//! the documents of each template are looked for again then.
+//! A masked line is a template of `similarity => 1`, so its counts in portions add up. Masked lines of all portions are
+//! joined at once, by a scalar function over their lists. Rows of portions have no order. Filters on `count` run before
+//! texts are made. With `by_doc`, filters on `doc_id` choose the documents of the rows. The times are those of the user
+//! column `ts`, which is read only if they are used; the documents of each template are looked for again then.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -149,13 +148,13 @@ impl TableFunction for LogTemplates {
         };
         let joined = self.joined_lines(rows.for_all(masked(false), &["template", COUNT, "example"])?)?;
         let columns = [DOC_ID, "template", COUNT, TS];
-        let of_documents = if self.by_doc {
+        let templates = if self.by_doc {
             rows.for_documents(masked(true), &columns)?
         } else {
             rows.for_all(masked(true), &columns)?
         };
         let on = (vec!["template"], vec!["line"]);
-        let lines = of_documents.join(joined.build()?, JoinType::Inner, on, None)?;
+        let lines = templates.join(joined.build()?, JoinType::Inner, on, None)?;
         if self.by_doc {
             // All lines of a document have its time.
             let keys = [col(DOC_ID), col("joined")];

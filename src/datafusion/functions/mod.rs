@@ -1,11 +1,11 @@
 //! Table functions, a file for each or for some of one idea, and the list of them.
 //!
-//! `planning::function` describes how they are bound, prepared and run. A function may compute the rows
-//! of portions from those of another function; it uses no helpers of its file.
+//! `planning::function` describes how they are bound, prepared and run. A function may compute the rows of portions
+//! from those of another function; it uses no helpers of its file.
 //!
-//! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows` (functions
-//! by document, by word and by sequence), `sequence_texts`, `parcels`, `searching` (queries, hits, and words near
-//! them), `document_source` (rows of `documents`). Then `scalar` (scalar functions) and `calls` (calls from Rust).
+//! Shared files, in reading order: `strings` (arrays), `doc_rows` and `sequence_rows` (functions by document, by word
+//! and by sequence), `sequence_texts`, `parcels`, `searching` (queries, hits, and words near them), `document_source`
+//! (rows of `documents`). Then `scalar` (scalar functions) and `calls` (calls from Rust).
 
 mod calls;
 mod collocates;
@@ -36,10 +36,8 @@ mod term_vector;
 mod tfidf;
 mod views;
 mod word_count;
-mod word_rows;
 
-use std::sync::Arc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -51,20 +49,17 @@ use datafusion::logical_expr::{Documentation, ScalarUDF};
 use crate::corpora::CorpusCache;
 use crate::corpora::columns::is_file_name;
 use crate::corpora::glob::is_glob;
-use crate::planning::TadocTable;
 use crate::planning::arguments::Arguments;
-use crate::planning::file_names;
-use crate::planning::function::BoundFunction;
-use crate::planning::function::{Definition, Reads};
+use crate::planning::function::{BoundFunction, Definition, Reads};
 use crate::planning::signature::{self, Signature};
 use crate::planning::table::registered_now;
+use crate::planning::{TadocTable, file_names};
 
 pub(crate) use calls::planned_call;
 pub use calls::*;
 pub(crate) use documents::Documents;
-pub(crate) use scalar::{AnswerMemory, value_bytes};
+pub(crate) use scalar::{AnswerMemory, Home, listed_functions, scalar_functions, takes_query, value_bytes};
 pub use scalar::{AtWorker, CorpusFunction, bound_functions, charge_calls, fold_little, is_memory_of_calls};
-pub(crate) use scalar::{Home, listed_functions, scalar_functions, takes_query};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 29] = [
@@ -208,9 +203,9 @@ fn table_named(
 pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
     let views = views::functions();
     let room = ScalarUDF::from(scalar::Room::new(None));
-    let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new()), room];
-    let of_scans = [file_names::function()];
-    views.chain(log_templates::functions()).chain(of_operators).chain(of_scans).map(Arc::new).collect()
+    let operators = [ScalarUDF::from(scalar::JoinedTexts::new()), room];
+    let scans = [file_names::function()];
+    views.chain(log_templates::functions()).chain(operators).chain(scans).map(Arc::new).collect()
 }
 
 /// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and

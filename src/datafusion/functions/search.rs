@@ -413,10 +413,10 @@ impl Rank {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
-        let of_files = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
+        let num_words = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
         let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
         let options = RankOptions { top, ..self.options };
-        let ranker = loaded.ranker(run.scan.num_docs(), of_files)?;
+        let ranker = loaded.ranker(run.scan.num_docs(), num_words)?;
         let ranked = loaded.with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, query, &options, &search));
         let ranked = match ranked {
             Err(tadoc::Error::Cancelled) => return Ok(()),

@@ -15,11 +15,10 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::counted_rows::{CountedRows, CountedTask, send_counted};
-use super::doc_rows::{DOC_ID, selected_documents};
+use super::doc_rows::{DOC_ID, SWEEP, selected_documents};
 use super::sequence_rows::{MadeRows, check_at_least, do_texts_ascend, length, send_in_order, task_memory_bytes};
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
-use super::word_rows::SWEEP;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;

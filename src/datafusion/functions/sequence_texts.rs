@@ -8,16 +8,14 @@
 //!              ╰─▶ the next row overwrites its place in the block
 //! ```
 //!
-//! Rows ascend, so that several have the same head, which is all words but the last. The head is
-//! copied, the last word is written behind it, and the view is computed from both without reading
-//! the written bytes. A text of up to 12 bytes lies in its view, and the next row takes its place
-//! in the block. Words of up to 12 bytes lie in their own views, so that they and heads are written
-//! 16 bytes at once, whatever their length. O(bytes).
+//! Rows ascend, so that several have the same head, which is all words but the last. The head is copied, the last word
+//! is written behind it, and the view is computed from both without reading the written bytes. A text of up to 12 bytes
+//! lies in its view, and the next row takes its place in the block. Words of up to 12 bytes lie in their own views, so
+//! that they and heads are written 16 bytes at once, whatever their length. O(bytes).
 //!
-//! Twice as fast as copying the common prefix from the row before (24 against 50 ns a row of three
-//! words of b-gutenberg-authors, in one process on a busy machine). That was 2.8 times as fast as
-//! `StringViewBuilder` with a `String` for each row. With one more check of
-//! every text, the gain is a factor of 1.1.
+//! Twice as fast as copying the common prefix from the row before (24 against 50 ns a row of three words of
+//! b-gutenberg-authors, in one process on a busy machine). That was 2.8 times as fast as `StringViewBuilder` with a
+//! `String` for each row. With one more check of every text, the gain is a factor of 1.1.
 
 #![allow(unsafe_code, reason = "arrays of texts that are made of checked words")]
 

@@ -12,8 +12,8 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::doc_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep};
 use super::strings::int64;
-use super::word_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;

@@ -5,11 +5,11 @@
 //! next row group        └ is fetched, and decoded on the device, at the same time
 //! ```
 //!
-//! At most two row groups are in memory, reserved in the session's memory pool. If the pool has no
-//! room for the second, it is fetched later.
+//! At most two row groups are in memory, reserved in the session's memory pool. If the pool has no room for the second,
+//! it is fetched later.
 //!
-//! While the rows of one row group are sent, a device decodes the text of the next one, or finds
-//! the rows of it that pass:
+//! While the rows of one row group are sent, a device decodes the text of the next one, or finds the rows of it that
+//! pass:
 //!
 //! ```text
 //! predicates on one column  ─▶ one run over its blocks ─▶ rows that meet all predicates, and their
@@ -18,11 +18,10 @@
 //! ordinary columns, rest    ─▶ the CPU, for the rows that are left
 //! ```
 //!
-//! Stretches that statistics rule out are not sent. The CPU decodes the selected rows of the other
-//! GSST columns of the projection. The pool counts the memory of these rows until it is free. If the
-//! device fails, cannot test a predicate (more than 256 states), or the pool has no room, the CPU does
-//! the work: the log has the reason, and `device_fallbacks` counts it. If a device was demanded, a
-//! failure is an error.
+//! Stretches that statistics rule out are not sent. The CPU decodes the selected rows of the other GSST columns of the
+//! projection. The pool counts the memory of these rows until it is free. If the device fails, cannot test a predicate
+//! (more than 256 states), or the pool has no room, the CPU does the work: the log has the reason, and
+//! `device_fallbacks` counts it. If a device was demanded, a failure is an error.
 
 use std::error::Error as StdError;
 use std::ops::Range;
@@ -249,8 +248,8 @@ impl FileScan {
             let Some(run) = run.filter(|_| self.ranges_of.contains(&column.field_idx)) else {
                 continue;
             };
-            let of_blocks = run.blocks.iter().map(|block| block.statistics.text_len_bytes);
-            let text_bytes: u64 = of_blocks.sum();
+            let block_lens = run.blocks.iter().map(|block| block.statistics.text_len_bytes);
+            let text_bytes: u64 = block_lens.sum();
             let width = column.width.unwrap_or(self.written_width);
             self.stores.add_text(&self.store_url, width, text_bytes, run.len_bytes());
             all_text_bytes += text_bytes;
@@ -454,10 +453,10 @@ impl FileScan {
     fn wait_for(&self, waiting: WaitingMatches) -> DeviceResult<ColumnMatches> {
         let mut found = waiting.pending.wait()?.into_iter();
         let nothing = || StretchMatches { rows: Vec::new(), text: None };
-        let of_stretch = |&is_sent: &bool| {
+        let matches_in = |&is_sent: &bool| {
             if is_sent { found.next().unwrap_or_else(nothing) } else { nothing() }
         };
-        let stretches: Vec<StretchMatches> = waiting.is_sent.iter().map(of_stretch).collect();
+        let stretches: Vec<StretchMatches> = waiting.is_sent.iter().map(matches_in).collect();
         let num_rows = stretches.iter().map(|stretch| stretch.rows.len()).sum();
         self.counters.device_rows_matched.add(num_rows);
         Ok((waiting.column_idx, stretches))

@@ -288,10 +288,10 @@ pub(crate) fn statistics(footer: &GsstFooter, table_schema: &SchemaRef) -> Resul
     for (column_idx, column) in footer.gsst().columns().iter().enumerate() {
         let name = footer.schema().field(column.field_idx).name();
         let Some((place, field)) = table_schema.column_with_name(name) else { continue };
-        let of_row_groups = (0..footer.num_row_groups())
+        let row_groups = (0..footer.num_row_groups())
             .filter_map(|row_group_idx| footer.gsst().statistics(row_group_idx, column_idx));
-        let of_file = of_row_groups.reduce(|one, two| one.merge(&two)).unwrap_or_default();
-        statistics.column_statistics[place] = text_statistics(&of_file, field.data_type());
+        let whole = row_groups.reduce(|one, two| one.merge(&two)).unwrap_or_default();
+        statistics.column_statistics[place] = text_statistics(&whole, field.data_type());
     }
     Ok(statistics)
 }

@@ -8,12 +8,10 @@
 //!                                          CPU or GPU: datafusion::placement
 //! ```
 //!
-//! A GSST table is a listing table of DataFusion whose files this module reads. Several files,
-//! folders, globs, partition columns, object stores and file statistics work as for Parquet. The files end in
-//! `.parquet`, because they are Parquet files. Files
-//! without GSST columns, and all other columns, are plain Parquet. Tables `STORED AS PARQUET` and
-//! files that a statement names come here, too, if one of their files has GSST columns
-//! (`parquet_files`).
+//! A GSST table is a listing table of DataFusion whose files this module reads. Several files, folders, globs,
+//! partition columns, object stores and file statistics work as for Parquet. The files end in `.parquet`, because they
+//! are Parquet files. Files without GSST columns, and all other columns, are plain Parquet. Tables `STORED AS PARQUET`
+//! and files that a statement names come here, too, if one of their files has GSST columns (`parquet_files`).
 //!
 //! Reading order: [`GsstFormatFactory`], `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`.
 

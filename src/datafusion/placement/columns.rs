@@ -6,12 +6,11 @@
 //!                auto ─▶ throughput::choose: statistics of the table, state of the device
 //! ```
 //!
-//! With `auto`, a scan waits for the driver only if waiting is a gain, and `EXPLAIN` opens nothing.
-//! A device that is demanded is opened as soon as the table is planned. The scan of a file handles
-//! faults of the device.
+//! With `auto`, a scan waits for the driver only if waiting is a gain, and `EXPLAIN` opens nothing. A device that is
+//! demanded is opened as soon as the table is planned. The scan of a file handles faults of the device.
 //!
-//! Width, ratio and number of row groups are those of the files. The rate of the store is that of
-//! the calibration for local files, else that which the session has observed.
+//! Width, ratio and number of row groups are those of the files. The rate of the store is that of the calibration for
+//! local files, else that which the session has observed.
 
 use datafusion::error::Result;
 
@@ -130,11 +129,11 @@ fn reason_of(choice: &Choice, work: &ColumnWork) -> String {
 /// `null_part` returns the share of NULLs in a column. The result is the share of the predicate
 /// that the fewest rows pass, because the dependence between predicates is not known.
 pub(crate) fn selectivity(predicates: &[CodePredicate], null_part: impl Fn(usize) -> f64) -> Option<f64> {
-    let of_one = |predicate: &CodePredicate| {
+    let passing_share = |predicate: &CodePredicate| {
         let part = if predicate.is_negated { 1.0 - TEST_PART } else { TEST_PART };
         part * (1.0 - null_part(predicate.field_idx))
     };
-    predicates.iter().map(of_one).reduce(f64::min)
+    predicates.iter().map(passing_share).reduce(f64::min)
 }
 
 fn ask_model(

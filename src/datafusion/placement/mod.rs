@@ -1,5 +1,5 @@
-//! The choice between cores and devices, for tasks over corpora and for scans of GSST columns; here are the tasks
-//! that have kernels, the segments that the kernels refuse, and the times of earlier runs.
+//! The choice between cores and devices, for tasks over corpora and for scans of GSST columns; here are the tasks that
+//! have kernels, the segments that the kernels refuse, and the times of earlier runs.
 //!
 //! ```text
 //! with_tadoc ── DeviceSession ──▶ in the session's configuration, in each scan
@@ -12,13 +12,12 @@
 //!           ── begin, when the plan is executed: opens devices, notes missed work
 //! ```
 //!
-//! Two traits hide the devices: [`tadoc::accelerator`] and [`gsst::parquet::device`]. SQL reaches a
-//! kernel through a [`Task`] and one function in `planning/answers`. If a device fails, the CPU does its
-//! work: the log has the reason, and `device_fallbacks` counts it. Only a device that is demanded
-//! and missing is an error.
+//! Two traits hide the devices: [`tadoc::accelerator`] and [`gsst::parquet::device`]. SQL reaches a kernel through a
+//! [`Task`] and one function in `planning/answers`. If a device fails, the CPU does its work: the log has the reason,
+//! and `device_fallbacks` counts it. Only a device that is demanded and missing is an error.
 //!
-//! A time is that of a whole run, after the corpus was loaded. The first run on the cores also derives data that
-//! later runs find, and the first one on a device copies the corpus. So runs count apart, by what they found.
+//! A time is that of a whole run, after the corpus was loaded. The first run on the cores also derives data that later
+//! runs find, and the first one on a device copies the corpus. So runs count apart, by what they found.
 
 mod chooser;
 mod columns;
@@ -117,8 +116,8 @@ fn many_pairs<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>, window: u
     if window > MAX_PAIR_WINDOW {
         return Some(format!("windows of {window} words, {MAX_PAIR_WINDOW} at most"));
     }
-    let of_element = (window * window.saturating_sub(1) / 2).max(1) as u64;
-    let are_many = segments.any(|segment| segment.num_elements > MAX_SORTED / of_element);
+    let pairs_per_element = (window * window.saturating_sub(1) / 2).max(1) as u64;
+    let are_many = segments.any(|segment| segment.num_elements > MAX_SORTED / pairs_per_element);
     are_many.then(|| format!("a segment may have {MAX_SORTED} pairs or more"))
 }
 

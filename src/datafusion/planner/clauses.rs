@@ -190,17 +190,17 @@ impl Clauses<'_> {
             let clause = "ORDER BY in a call of a percentile";
             return refuse(is_ordered && is_ordered_set, clause, within);
         }
-        let of_values = "it is for aggregates; leave it out, or ask it in a subquery";
-        refuse(function.filter.is_some(), "FILTER (WHERE …)", of_values)?;
-        refuse(is_distinct, "DISTINCT in a call", of_values)?;
+        let aggregates_only = "it is for aggregates; leave it out, or ask it in a subquery";
+        refuse(function.filter.is_some(), "FILTER (WHERE …)", aggregates_only)?;
+        refuse(is_distinct, "DISTINCT in a call", aggregates_only)?;
         if self.state.window_functions().contains_key(&name) {
-            return refuse(ranks && has_nulls, "IGNORE NULLS or RESPECT NULLS of a rank", of_values);
+            return refuse(ranks && has_nulls, "IGNORE NULLS or RESPECT NULLS of a rank", aggregates_only);
         }
         let over = "it is for aggregates and window functions; leave it out";
         refuse(function.over.is_some(), "OVER", over)?;
-        refuse(is_ordered, "ORDER BY in a call", of_values)?;
-        refuse(!function.within_group.is_empty(), "WITHIN GROUP", of_values)?;
-        refuse(has_nulls, "IGNORE NULLS or RESPECT NULLS", of_values)
+        refuse(is_ordered, "ORDER BY in a call", aggregates_only)?;
+        refuse(!function.within_group.is_empty(), "WITHIN GROUP", aggregates_only)?;
+        refuse(has_nulls, "IGNORE NULLS or RESPECT NULLS", aggregates_only)
     }
 
     /// Refuses parts of the name of a table function that are not looked at, and names of arguments of a function

@@ -45,11 +45,11 @@ pub fn way_out(text: &str) -> Option<String> {
     if let Some((_, rest)) = text.split_once("Invalid function '") {
         let (name, _) = rest.split_once('\'')?;
         let name = find_signature(name)?.name;
-        let of_rows = match name {
+        let for_rows = match name {
             "extract" => ", or extract_text(corpus, doc_id, byte_offset, byte_len) for a passage of each row",
             _ => "",
         };
-        return Some(format!("{name} is a table function: write SELECT … FROM {name}(…){of_rows}"));
+        return Some(format!("{name} is a table function: write SELECT … FROM {name}(…){for_rows}"));
     }
     if let Some(name) = missing_type(text) {
         let meant = closest(name, FILE_TYPES.iter().copied()).map(str::to_uppercase);
@@ -116,9 +116,9 @@ fn missing_table(text: &str) -> Option<&str> {
 
 /// Returns the type of files that a session does not know.
 fn missing_type(text: &str) -> Option<&str> {
-    let of_tables = text.split_once("Unable to find factory for ");
-    let of_copies = || text.split_once("There is no registered file format with ext ");
-    let (_, rest) = of_tables.or_else(of_copies)?;
+    let in_tables = text.split_once("Unable to find factory for ");
+    let in_copies = || text.split_once("There is no registered file format with ext ");
+    let (_, rest) = in_tables.or_else(in_copies)?;
     rest.split_whitespace().next()
 }
 

@@ -1,9 +1,8 @@
 //! Arguments of a table function: checked values from planned expressions.
 //!
-//! DataFusion folds constants before, so `'a' || 'b'` and `1 + 2` arrive as literals. Anything else
-//! (a column, a `$1` parameter, a subquery) is refused with a plan error that names the argument,
-//! the value and the function's signature. NULL means the default for an optional argument and is
-//! refused for a required one.
+//! DataFusion folds constants before, so `'a' || 'b'` and `1 + 2` arrive as literals. Anything else (a column, a `$1`
+//! parameter, a subquery) is refused with a plan error that names the argument, the value and the function's signature.
+//! NULL means the default for an optional argument and is refused for a required one.
 
 use std::mem;
 

@@ -188,8 +188,9 @@ impl TadocExec {
     /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
         let uses = self.plan.facts.uses;
-        let of_file = move |open: &OpenFile| (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses));
-        self.plan.spec.corpora().iter().map(of_file)
+        let file_memory =
+            move |open: &OpenFile| (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses));
+        self.plan.spec.corpora().iter().map(file_memory)
     }
 
     /// Returns the scan of the files of all `scans`, which pack their rows, in this order. Returns `None` if

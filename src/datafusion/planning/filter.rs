@@ -8,15 +8,14 @@
 //!                                        "disk failure" (a necessary condition)
 //! ```
 //!
-//! Claimed filters are evaluated by DataFusion's own expressions on the scan's arrays, so their
-//! meaning is the same as elsewhere. Only the choice of candidates is the scan's. Volatile
-//! expressions, subqueries, parameters and asynchronous functions are refused.
+//! Claimed filters are evaluated by DataFusion's own expressions on the scan's arrays, so their meaning is the same as
+//! elsewhere. Only the choice of candidates is the scan's. Volatile expressions, subqueries, parameters and
+//! asynchronous functions are refused.
 //!
-//! Demands are derived from `=`, `IN`, `LIKE`, `contains`, `starts_with`, `ends_with`, regular
-//! expressions (the literals that every match must contain), conditions on fields of `parse` (the literals of its
-//! pattern) and `OR`/`AND` of these. `NOT`,
-//! case-insensitive forms and all other expressions give no demand, which is always sound. U+FFFD
-//! in a literal may be the replacement of any invalid byte, so literals are cut there.
+//! Demands are derived from `=`, `IN`, `LIKE`, `contains`, `starts_with`, `ends_with`, regular expressions (the
+//! literals that every match must contain), conditions on fields of `parse` (the literals of its pattern) and
+//! `OR`/`AND` of these. `NOT`, case-insensitive forms and all other expressions give no demand, which is always sound.
+//! U+FFFD in a literal may be the replacement of any invalid byte, so literals are cut there.
 
 use std::sync::Arc;
 

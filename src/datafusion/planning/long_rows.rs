@@ -8,14 +8,13 @@
 //!       TadocExec                       rows of 10 kB
 //! ```
 //!
-//! Operators gather `batch_size` rows when they repartition, filter and join rows. When they merge,
-//! they hold a batch of each file. They count a batch when it is complete. 8,192 documents can be
-//! hundreds of megabytes. So a plan with long rows runs with so many rows in a batch that they have
-//! [`batch_bytes`]. The length of a row is the mean of the segment with the longest rows.
+//! Operators gather `batch_size` rows when they repartition, filter and join rows. When they merge, they hold a batch
+//! of each file. They count a batch when it is complete. 8,192 documents can be hundreds of megabytes. So a plan with
+//! long rows runs with so many rows in a batch that they have [`batch_bytes`]. The length of a row is the mean of the
+//! segment with the longest rows.
 //!
-//! A batch has 1 MiB, or in a bounded pool a thousandth of the pool: a merge of spilled data holds
-//! several batches of each of dozens of files. Plans of short rows keep the session's setting, and
-//! no node is put above them.
+//! A batch has 1 MiB, or in a bounded pool a thousandth of the pool: a merge of spilled data holds several batches of
+//! each of dozens of files. Plans of short rows keep the session's setting, and no node is put above them.
 //!
 //! [`enough_memory`] is not the smallest limit, but it is known before any data is read:
 //!
@@ -166,8 +165,8 @@ pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
             segments.extend(scan.memory_when_used());
         }
         if node.downcast_ref::<SortExec>().is_some() {
-            let of_sort = node.properties().partitioning.partition_count() as u64;
-            num_partitions = of_sort.max(num_partitions);
+            let sort_partitions = node.properties().partitioning.partition_count() as u64;
+            num_partitions = sort_partitions.max(num_partitions);
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -175,8 +174,8 @@ pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
         return None;
     }
     let held = segments.into_values().fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
-    let of_segments = held.bytes().saturating_mul(2);
+    let segments_bytes = held.bytes().saturating_mul(2);
     let num_copies = COPIES_OF_ROWS + num_partitions / PARTITIONS_FOR_A_COPY;
-    let of_rows = rows_bytes.saturating_mul(num_copies);
-    Some(of_segments.saturating_add(of_rows).saturating_add(BESIDE_BYTES))
+    let copies_bytes = rows_bytes.saturating_mul(num_copies);
+    Some(segments_bytes.saturating_add(copies_bytes).saturating_add(BESIDE_BYTES))
 }

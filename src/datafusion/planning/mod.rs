@@ -254,8 +254,8 @@ impl ScanSpec {
     pub(crate) fn list_bytes(&self) -> u64 {
         let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         let num_docs = segments.map(|segment| {
-            let of_text = segment.num_word_tokens / u64::from(segment.num_words).max(1);
-            of_text.min(segment.num_docs)
+            let tokens_per_word = segment.num_word_tokens / u64::from(segment.num_words).max(1);
+            tokens_per_word.min(segment.num_docs)
         });
         num_docs.max().unwrap_or(0).saturating_mul(8)
     }
@@ -275,9 +275,9 @@ impl ScanSpec {
 
     /// Returns the bytes of text of all corpora. For a living corpus this is an upper bound.
     pub(crate) fn len_bytes(&self) -> u64 {
-        let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());
+        let files_bytes = self.corpora().iter().map(|open| open.footer.len_bytes());
         let fresh_bytes = self.living().map_or(0, |view| view.fresh_bytes);
-        of_files.fold(fresh_bytes, u64::saturating_add)
+        files_bytes.fold(fresh_bytes, u64::saturating_add)
     }
 }
 

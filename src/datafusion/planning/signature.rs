@@ -1,9 +1,8 @@
 //! Signatures of table functions: arguments and columns.
 //!
-//! Each function declares one signature beside its code. The signature determines argument parsing,
-//! schemas, error texts and the reference, so that they cannot differ. There are few types on
-//! purpose: counts and places are `Int64`, rates `Float64`, strings `Utf8View` and exact bytes
-//! `BinaryView`.
+//! Each function declares one signature beside its code. The signature determines argument parsing, schemas, error
+//! texts and the reference, so that they cannot differ. There are few types on purpose: counts and places are `Int64`,
+//! rates `Float64`, strings `Utf8View` and exact bytes `BinaryView`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,13 +6,12 @@
 //! get_store(tadoc-safe:)  ─▶ an error that holds the sandbox
 //! ```
 //!
-//! A registry is asked for the store of a server, without a path, and keeps it. So the door checks
-//! the server, and the stores that it hands out check each path. The door never hands out a bare
-//! store.
+//! A registry is asked for the store of a server, without a path, and keeps it. So the door checks the server, and the
+//! stores that it hands out check each path. The door never hands out a bare store.
 //!
-//! This crate has to know if an environment is guarded, also if the registry is wrapped in one that
-//! counts or caches. The trait has no other question than that for a store. So the door answers the
-//! scheme `tadoc-safe` with an error that holds the sandbox.
+//! This crate has to know if an environment is guarded, also if the registry is wrapped in one that counts or caches.
+//! The trait has no other question than that for a store. So the door answers the scheme `tadoc-safe` with an error
+//! that holds the sandbox.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -8,10 +8,9 @@
 //!          allowed URLs ─▶    connector: checks addresses at connect ◀─ web ┘
 //! ```
 //!
-//! A [`Sandbox`] names the places that statements may read, and what they may do besides reading. It
-//! guards a session in two places. The registry of stores is the one door to storage: in a guarded
-//! session, this crate reads local files through it as well. And [`Sandbox::check`] refuses
-//! statements that are more than queries.
+//! A [`Sandbox`] names the places that statements may read, and what they may do besides reading. It guards a session
+//! in two places. The registry of stores is the one door to storage: in a guarded session, this crate reads local files
+//! through it as well. And [`Sandbox::check`] refuses statements that are more than queries.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -38,8 +38,8 @@ impl Prefixes {
 
     /// Checks that `path` of `server` is below an allowed URL.
     pub(super) fn check_object(&self, server: &str, path: &Path) -> Result<(), Refused> {
-        let mut of_server = self.0.iter().filter(|(allowed, _)| allowed == server);
-        if of_server.any(|(_, allowed)| path.prefix_matches(allowed)) {
+        let mut on_server = self.0.iter().filter(|(allowed, _)| allowed == server);
+        if on_server.any(|(_, allowed)| path.prefix_matches(allowed)) {
             Ok(())
         } else {
             Err(Refused::new(Refusal::Place, format!("{server}/{path}")))

@@ -1,5 +1,5 @@
-//! Codecs: published and measured ratios and decoding rates, and the rows of `ingestion_model(t)`, which has every codec
-//! in every regime behind a link of `t` GB/s.
+//! Codecs: published and measured ratios and decoding rates, and the rows of `ingestion_model(t)`, which has every
+//! codec in every regime behind a link of `t` GB/s.
 //!
 //! | table | device | text | source |
 //! | --- | --- | --- | --- |
@@ -8,17 +8,16 @@
 //! | [`LINEITEM_H200`] | H200 | `lineitem.tbl` of TPC-H, all columns, 1.4 GiB | `benches/results/2026-11-21-h200.md`: one run of `benches/peers/nvcomp.py` |
 //! | [`L_COMMENT_H200`] | H200 | `l_comment` of TPC-H, 1.185 GiB | `benches/results/2026-11-20-h200.md` |
 //!
-//! *Contradiction in the thesis.* Section 6.3 (figure 6.3, no overlap, equation 3.4) says that GSST
-//! wins between 0.8 and 87 GB/s. Zstd wins below, and ANS wins above. The percentages of section
-//! 6.2 put the crossings at 0.70 and 104 GB/s instead. A rate of ANS of 314 GB/s (65 % above GSST,
-//! not 49 %) moves the second crossing to 87. With this rate, the model also gives the figures of
-//! section 6.3 for a link of 22 GB/s: 45 GB/s for GSST and 35 for ANS, 27 % apart. With 49 % it
-//! gives 29 %. So figure 6.3 was probably drawn with about 314 GB/s for ANS, and with about 11 GB/s
-//! for Zstd (17 times slower than GSST, not 19.6). The thesis gives rates and ratios of LZ4,
-//! Snappy, GDeflate and Cascaded only in the drawing of figure 6.2. They are left out.
+//! *Contradiction in the thesis.* Section 6.3 (figure 6.3, no overlap, equation 3.4) says that GSST wins between 0.8
+//! and 87 GB/s. Zstd wins below, and ANS wins above. The percentages of section 6.2 put the crossings at 0.70 and 104
+//! GB/s instead. A rate of ANS of 314 GB/s (65 % above GSST, not 49 %) moves the second crossing to 87. With this rate,
+//! the model also gives the figures of section 6.3 for a link of 22 GB/s: 45 GB/s for GSST and 35 for ANS, 27 % apart.
+//! With 49 % it gives 29 %. So figure 6.3 was probably drawn with about 314 GB/s for ANS, and with about 11 GB/s for
+//! Zstd (17 times slower than GSST, not 19.6). The thesis gives rates and ratios of LZ4, Snappy, GDeflate and Cascaded
+//! only in the drawing of figure 6.2. They are left out.
 //!
-//! *Texts.* A ratio is valid for its text only. `l_comment` alone compresses better than whole
-//! lines (2.84 against 2.34 for GSST with 8 bits), so the two tables are not mixed.
+//! *Texts.* A ratio is valid for its text only. `l_comment` alone compresses better than whole lines (2.84 against 2.34
+//! for GSST with 8 bits), so the two tables are not mixed.
 //!
 //! ```text
 //! serial       link, then decode; text stays on the device        equation 3.4

@@ -21,12 +21,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: `rates` (input of the model), [`model`] (predictions, and the equations of the thesis),
-//! [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and
-//! devices. The other modules are arithmetic.
+//! Reading order: `rates` (input of the model), [`model`] (predictions, and the equations of the thesis), [`choice`],
+//! [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and devices. The other modules are arithmetic.
 //!
-//! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024),
-//! chapter 3 and section 6.3.
+//! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and section
+//! 6.3.
 
 pub mod calibration;
 pub mod choice;

@@ -20,9 +20,8 @@
 //! Plan::Overlapped   t = (t1 + t2 + ..) / N + max(t1, t2, ..) (N - 1) / N        N equal parts
 //! ```
 //!
-//! For two stages, link and decoder, these are equation 3.4 of Vonk, "GSST" (TU Delft, 2024), `T =
-//! CR Tio Td / (Td + CR Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). The model
-//! adds to the thesis:
+//! For two stages, link and decoder, these are equation 3.4 of Vonk, "GSST" (TU Delft, 2024), `T = CR Tio Td / (Td + CR
+//! Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). The model adds to the thesis:
 //!
 //! - Each part costs the time of a launch, so more parts are not always better.
 //! - All stages of a device share its memory. Each byte of text costs `1 / CR` to arrive, `1 / CR`
@@ -37,12 +36,12 @@
 //!   For a device, the cores check the checksums and copy the blocks to memory that the device can
 //!   reach, and the device checks the rest.
 //!
-//! A GB is 10^9 bytes. Rates of links count stored bytes. Rates of decoding, matching and checking
-//! count bytes of text. An infinite rate removes its stage.
+//! A GB is 10^9 bytes. Rates of links count stored bytes. Rates of decoding, matching and checking count bytes of text.
+//! An infinite rate removes its stage.
 //!
-//! Comparison with measurements (one H200, 20 November 2026, `GsstScanner` from one thread, two
-//! runs pending, blocks opened by their checksum, views back to the host, rates from the
-//! calibration of the same process; staging limits the throughput):
+//! Comparison with measurements (one H200, 20 November 2026, `GsstScanner` from one thread, two runs pending, blocks
+//! opened by their checksum, views back to the host, rates from the calibration of the same process; staging limits the
+//! throughput):
 //!
 //! ```text
 //! runs of 45 MB of text     8 bits: predicted   measured    12 bits: predicted   measured
@@ -51,11 +50,10 @@
 //! 32, overlapped                    83 to 90      93 to 94            78 to 87    104 to 116 ms
 //! ```
 //!
-//! Codes of 12 bits take longer than predicted, because each block brings 32 KiB of symbols to the
-//! device.
+//! Codes of 12 bits take longer than predicted, because each block brings 32 KiB of symbols to the device.
 //!
-//! Simplifications: links carry both directions at full rate, all parts have the same size, and
-//! nobody else uses the machine.
+//! Simplifications: links carry both directions at full rate, all parts have the same size, and nobody else uses the
+//! machine.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Tests of the model: it is monotone, every stage bounds it, and in simple cases it equals the
-//! thesis.
+//! Tests of the model: it is monotone, every stage bounds it, and in simple cases it equals the thesis.
 
 use proptest::prelude::*;
 

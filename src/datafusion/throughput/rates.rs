@@ -6,13 +6,12 @@
 //!                └▶ not there ─▶ rates of a slow device
 //! ```
 //!
-//! Rates of storage and links count stored bytes, and rates of memory count the bytes read and
-//! written. All others count bytes of text. A GB is 10^9 bytes. The module
-//! [`calibration`](super::calibration) measures storage and the link to the device.
+//! Rates of storage and links count stored bytes, and rates of memory count the bytes read and written. All others
+//! count bytes of text. A GB is 10^9 bytes. The module [`calibration`](super::calibration) measures storage and the
+//! link to the device.
 //!
-//! Only H100 and H200 were measured (benches/results). For the other devices, the table has 90 % of
-//! the rates of link and memory in their datasheets. All work in device memory is assumed to scale
-//! with the rate of the memory.
+//! Only H100 and H200 were measured (benches/results). For the other devices, the table has 90 % of the rates of link
+//! and memory in their datasheets. All work in device memory is assumed to scale with the rate of the memory.
 
 use std::sync::LazyLock;
 
@@ -143,12 +142,12 @@ impl DeviceRates {
 
     /// Returns the rates of one H200, scaled to another link and another memory.
     fn scaled(link_gb_per_s: f64, memory_gb_per_s: f64) -> Self {
-        let of_memory = memory_gb_per_s / 4200.0;
+        let memory_ratio = memory_gb_per_s / 4200.0;
         Self {
             h2d_gb_per_s: link_gb_per_s,
             d2h_gb_per_s: link_gb_per_s,
-            decode_gb_per_s: 1400.0 * of_memory,
-            matching_gb_per_s: 1800.0 * of_memory,
+            decode_gb_per_s: 1400.0 * memory_ratio,
+            matching_gb_per_s: 1800.0 * memory_ratio,
             memory_gb_per_s,
             launch_s: 5e-5,
             startup_s: 0.35,

@@ -10,9 +10,8 @@
 //! over the column    a  b  z  d  y
 //! ```
 //!
-//! A table holds the columns that a statement sets. Its documents keep their values in all other
-//! columns. The edits say which row belongs to which document, so a table does not depend on where
-//! its documents are stored.
+//! A table holds the columns that a statement sets. Its documents keep their values in all other columns. The edits say
+//! which row belongs to which document, so a table does not depend on where its documents are stored.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

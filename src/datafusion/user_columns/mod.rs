@@ -1,8 +1,7 @@
 //! User columns of several files as columns of one file, for `tadoc ingest` and recompression.
 //!
-//! Columns are matched by name. [`join_schemas`] finds their common types, and [`conform`] casts
-//! values to them. [`merge_columns`] does both for the files of a living corpus, including the
-//! values that edits set.
+//! Columns are matched by name. [`join_schemas`] finds their common types, and [`conform`] casts values to them.
+//! [`merge_columns`] does both for the files of a living corpus, including the values that edits set.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,8 +22,8 @@
 //! ```
 //!
 //! Null combines with every type. Integers and floats widen, decimals too if they have the same number of decimals.
-//! Other scalars become text, so that `1.10` beside `1.9` stays what it is. Lists and structs combine recursively.
-//! A scalar and a list (or struct) have no common type, but for rows that are read ([`join_rows`]), whose lists and
+//! Other scalars become text, so that `1.10` beside `1.9` stays what it is. Lists and structs combine recursively. A
+//! scalar and a list (or struct) have no common type, but for rows that are read ([`join_rows`]), whose lists and
 //! structs become texts of JSON. Limit: an integer above 2^53 is rounded beside floats.
 
 mod merge;

@@ -5,17 +5,15 @@
 //!                      └ parallel blocks         tadoc.blocks_at_once, fewer if memory is short
 //! ```
 //!
-//! The file does not depend on the number of blocks. Memory is reserved as text arrives: at most 2 blocks
-//! for the block that is being filled, and 4 for each block that is being built. These factors
-//! cover measurements of a process (`tadoc ingest`, blocks of 4 to 32 MiB of prose, logs and
-//! versions, 1 to 4 in parallel: 3.3 to 6.2 for the first block and 2.3 to 4.8 for each other one).
-//! If the session's memory is too small, the blocks in progress are written first, and fewer blocks
-//! are built in parallel from then on.
+//! The file does not depend on the number of blocks. Memory is reserved as text arrives: at most 2 blocks for the block
+//! that is being filled, and 4 for each block that is being built. These factors cover measurements of a process
+//! (`tadoc ingest`, blocks of 4 to 32 MiB of prose, logs and versions, 1 to 4 in parallel: 3.3 to 6.2 for the first
+//! block and 2.3 to 4.8 for each other one). If the session's memory is too small, the blocks in progress are written
+//! first, and fewer blocks are built in parallel from then on.
 //!
-//! Columns: `content` is the document, or `text` where there is no `content`. A row with both must
-//! have the same text in them, and one with neither is refused. `path` is the path of the document; a
-//! NULL or missing path is empty. `doc_id`, `bytes` and `words` are derived and not stored. All other
-//! columns become user columns.
+//! Columns: `content` is the document, or `text` where there is no `content`. A row with both must have the same text
+//! in them, and one with neither is refused. `path` is the path of the document; a NULL or missing path is empty.
+//! `doc_id`, `bytes` and `words` are derived and not stored. All other columns become user columns.
 
 use std::fmt;
 use std::io::Write;
@@ -273,9 +271,9 @@ impl Room {
     }
 
     fn len_bytes(&self) -> usize {
-        let of_blocks = self.block_bytes.saturating_mul(FILLING + BUILDING * self.num_blocks);
-        let of_text = self.text_bytes.saturating_mul(FILLING + BUILDING);
-        of_blocks.min(of_text).saturating_add(self.columns_bytes)
+        let blocks_bytes = self.block_bytes.saturating_mul(FILLING + BUILDING * self.num_blocks);
+        let texts_bytes = self.text_bytes.saturating_mul(FILLING + BUILDING);
+        blocks_bytes.min(texts_bytes).saturating_add(self.columns_bytes)
     }
 }
 

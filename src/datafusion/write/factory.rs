@@ -1,14 +1,13 @@
-//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`, and the creation of living corpora with
-//! `OPTIONS ('tadoc.create' 'true')`.
+//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`, and the creation of living corpora with `OPTIONS
+//! ('tadoc.create' 'true')`.
 //!
-//! The statement reads the footers and the types of the user columns, including those that edits
-//! set. These fix the schema of the table. A glob, or a folder of several files, has the column
-//! `corpus`. The rows are always those of the files that exist when the table is scanned. `OPTIONS`
-//! override the session's settings for every query on the table. The option `version` pins a living
-//! corpus to one of its versions.
+//! The statement reads the footers and the types of the user columns, including those that edits set. These fix the
+//! schema of the table. A glob, or a folder of several files, has the column `corpus`. The rows are always those of the
+//! files that exist when the table is scanned. `OPTIONS` override the session's settings for every query on the table.
+//! The option `version` pins a living corpus to one of its versions.
 //!
-//! The location of a corpus that is created must hold no files, because existing files would never be read. The
-//! columns that the statement declares describe rows that are inserted later; an empty corpus has none of its own.
+//! The location of a corpus that is created must hold no files, because existing files would never be read. The columns
+//! that the statement declares describe rows that are inserted later; an empty corpus has none of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

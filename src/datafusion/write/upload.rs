@@ -5,14 +5,12 @@
 //!                                                                          complete │ abort
 //! ```
 //!
-//! A store makes an object visible when its upload completes. So no reader sees half a file, and an
-//! existing file is replaced in one step. The caller completes the upload after everything that
-//! belongs together has succeeded. An upload that is not completed is aborted, also if the
-//! statement is cancelled.
+//! A store makes an object visible when its upload completes. So no reader sees half a file, and an existing file is
+//! replaced in one step. The caller completes the upload after everything that belongs together has succeeded. An
+//! upload that is not completed is aborted, also if the statement is cancelled.
 //!
-//! On the local disk the blocking thread writes to a [`StagedFile`] itself. The staged files of
-//! `object_store` (`x.parquet#1`) remain when a process is killed, and nothing shows that they are
-//! unused.
+//! On the local disk the blocking thread writes to a [`StagedFile`] itself. The staged files of `object_store`
+//! (`x.parquet#1`) remain when a process is killed, and nothing shows that they are unused.
 
 use std::fs::File;
 use std::future::Future;

@@ -120,9 +120,9 @@ impl Whole {
             new.into_iter().partition(|id| *id < num_leading && !edited.contains(id));
         let held = 8 * dropped.len() + 64 * by_edits.len() + 16 * narrowed.kept.len() + 16 * by_version.len();
         let reservation = reserved(runtime, &self.location, held)?;
-        let mut of_version: Vec<u64> = self.version.dropped.iter().cloned().flatten().chain(by_version).collect();
-        of_version.sort_unstable();
-        self.version.dropped = ranges_of(&of_version);
+        let mut dropped_before: Vec<u64> = self.version.dropped.iter().cloned().flatten().chain(by_version).collect();
+        dropped_before.sort_unstable();
+        self.version.dropped = ranges_of(&dropped_before);
         if !by_edits.is_empty() {
             let edits = by_edits.into_iter().map(|doc_id| Edit::DropDocument { doc_id }).collect();
             let batch = EditBatch { mode: EditMode::default(), edits };

@@ -229,8 +229,8 @@ pub(crate) async fn make_version(
 fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
     let mut edited = view.with_edited_texts();
     edited.extend(&view.dropped);
-    let of_files = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
-    let touched = of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
+    let file_parts = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
+    let touched = file_parts.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
     let rewritten: usize = touched.map(|(_, file)| all_memory(&file.segments)).sum();
     rewritten + BUILDER_BYTES * view.fresh_bytes as usize
 }

@@ -1,8 +1,7 @@
-//! View of a living corpus before anything is decoded: one version, its edits, its dropped
-//! documents, and the footers of its files.
+//! View of a living corpus before anything is decoded: one version, its edits, its dropped documents, and the footers
+//! of its files.
 //!
-//! A view is small compared with the corpus. The edits since the last optimize are its largest
-//! part.
+//! A view is small compared with the corpus. The edits since the last optimize are its largest part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -83,18 +82,18 @@ impl LivingView {
 
     /// Returns the positions in `files` of the files that hold documents of `doc_ids` (ascending).
     pub(crate) fn files_with(&self, doc_ids: &[u64]) -> Vec<usize> {
-        let of_files = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
+        let file_parts = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
         let holds_any = |ids: &Range<u64>| {
             let place = doc_ids.partition_point(|id| *id < ids.start);
             doc_ids.get(place).is_some_and(|id| ids.contains(id))
         };
-        of_files.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
+        file_parts.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
     }
 
     /// Returns the id of the first document of each file in `files`.
     pub(crate) fn first_ids_of_files(&self) -> Vec<u64> {
-        let of_files = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
-        of_files.map(|(_, ids)| ids.start).collect()
+        let file_parts = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
+        file_parts.map(|(_, ids)| ids.start).collect()
     }
 
     /// Returns the ids of documents whose texts are edited, ascending.

@@ -226,8 +226,8 @@ fn regex_replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> 
         let is_global = flags.as_ref().is_some_and(|flags| flags.at(row).contains('g'));
         let num_matches = if is_global { len.saturating_add(1) } else { 1 };
         let num_groups = to.bytes().filter(|byte| matches!(byte, b'\\' | b'$')).count() as u64;
-        let of_matches = num_matches.saturating_mul(to.len() as u64);
-        of_matches.saturating_add(num_groups.saturating_mul(len))
+        let matches_bytes = num_matches.saturating_mul(to.len() as u64);
+        matches_bytes.saturating_add(num_groups.saturating_mul(len))
     }))
 }
 

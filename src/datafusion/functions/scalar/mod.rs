@@ -74,10 +74,10 @@ pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
 
 /// Returns the type of the answer and the documentation of each scalar function.
 pub(super) fn documented() -> impl Iterator<Item = (String, &'static Documentation)> {
-    let of_corpora = Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter());
-    let of_texts = text::documented();
-    let of_words = (ColumnKind::TextList, tokenize::documentation());
-    let with_columns = of_corpora.chain(of_texts).chain([of_words]);
+    let about_corpora = Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter());
+    let about_texts = text::documented();
+    let about_words = (ColumnKind::TextList, tokenize::documentation());
+    let with_columns = about_corpora.chain(about_texts).chain([about_words]);
     with_columns.map(|(kind, about)| (kind.data_type().to_string(), about)).chain(fields::documented())
 }
 

@@ -8,10 +8,9 @@
 //! ```
 //!
 //! DataFusion counts the memory of operators, not of expressions. Expressions that are no calls of scalar functions,
-//! and those that others know by their type, cannot be
-//! [charged](super::charged). They copy long values, or repeat a constant for each row of a batch. So `room`
-//! stands below them. It returns its argument if the pool has room for the copies, else an error. A column needs it
-//! only where lists are cast: a copy of a batch is as long as the batch.
+//! and those that others know by their type, cannot be [charged](super::charged). They copy long values, or repeat a
+//! constant for each row of a batch. So `room` stands below them. It returns its argument if the pool has room for the
+//! copies, else an error. A column needs it only where lists are cast: a copy of a batch is as long as the batch.
 //!
 //! [`AskForRoom`] is the last rule of the optimizer, because the others know the expressions by their form. Filters
 //! that tables answer by themselves stay as they are.

@@ -331,8 +331,8 @@ impl Call<'_> {
                 Kind::Snippet => {
                     let ellipsis = self.text(ELLIPSIS, row).unwrap_or("…".into());
                     let max_words = self.max_words(row)?;
-                    let of_hits = markers_bytes.saturating_mul(max_words as u64);
-                    memory.add(of_hits.saturating_add(2 * ellipsis.len() as u64))?;
+                    let hits_bytes = markers_bytes.saturating_mul(max_words as u64);
+                    memory.add(hits_bytes.saturating_add(2 * ellipsis.len() as u64))?;
                     let (open, close, ellipsis) = (&*open, &*close, &*ellipsis);
                     let options = SnippetOptions { open, close, ellipsis, max_words };
                     texts.try_append_value(snippet(query, profile, &text, &options))?;

@@ -1,9 +1,8 @@
 //! Answers of devices as the CPU's rows, with one function for each task.
 //!
-//! Each function joins the rows of all segments to rows of the corpus. `None` means that the CPU
-//! counts. The session's memory pool reserves memory for the rows before they are copied to the
-//! host. If there is no room, the CPU counts, because it needs less memory at a time. EXPLAIN
-//! ANALYZE shows the time of each step, added up over devices:
+//! Each function joins the rows of all segments to rows of the corpus. `None` means that the CPU counts. The session's
+//! memory pool reserves memory for the rows before they are copied to the host. If there is no room, the CPU counts,
+//! because it needs less memory at a time. EXPLAIN ANALYZE shows the time of each step, added up over devices:
 //!
 //! ```text
 //! function ── answers::… ─▶ None: the CPU counts, because it was chosen or a device failed
@@ -24,8 +23,8 @@
 //! ```
 //!
 //! Slices begin at keys of a sample, so that all slices have about the same number of rows. If words are folded, the
-//! order of rows is not the order of ids, and the keys are sorted before they are cut. O(words) for the table of
-//! rows, O(log rows) for each slice and segment.
+//! order of rows is not the order of ids, and the keys are sorted before they are cut. O(words) for the table of rows,
+//! O(log rows) for each slice and segment.
 
 mod slices;
 

@@ -143,10 +143,10 @@ impl SequenceSlice {
 
 /// Returns the keys and counts of all segments in one list, sorted by keys of the corpus.
 fn sorted(keys: RowKeys, counts: &[Vec<u64>]) -> (RowKeys, Vec<Vec<u64>>) {
-    let of_rows = &keys;
+    let segment_keys = &keys;
     let entries = counts.par_iter().enumerate().flat_map(|(segment_idx, counts)| {
         let places = counts.par_iter().enumerate();
-        places.map(move |(at, &count)| (of_rows.key(segment_idx, at), count))
+        places.map(move |(at, &count)| (segment_keys.key(segment_idx, at), count))
     });
     let mut entries: Vec<(u64, u64)> = entries.collect();
     entries.par_sort_unstable_by_key(|&(key, _)| key);

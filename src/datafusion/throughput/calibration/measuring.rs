@@ -1,19 +1,18 @@
 //! Measurements of this machine: the rate at which files are read from beginning to end, and of the device its name,
 //! the rates of its link, and the time of opening it.
 //!
-//! Linux says if the bytes of a file came from storage or from the page cache: `read_bytes` of
-//! `/proc/thread-self/io` counts the bytes that a thread made the storage layer fetch. Other
-//! systems do not say it. All cores read, each into its own buffer that it uses again, as scans do.
-//! Each read has 4 MiB. The measurement ends after one gibibyte or one second.
+//! Linux says if the bytes of a file came from storage or from the page cache: `read_bytes` of `/proc/thread-self/io`
+//! counts the bytes that a thread made the storage layer fetch. Other systems do not say it. All cores read, each into
+//! its own buffer that it uses again, as scans do. Each read has 4 MiB. The measurement ends after one gibibyte or one
+//! second.
 //!
-//! One thread reads 6 to 8 GB/s from the page cache. A scan on 16 cores got two to four times as
-//! much, so predictions from one thread were too low. The page cache is not emptied first, because
-//! that needs privileges.
+//! One thread reads 6 to 8 GB/s from the page cache. A scan on 16 cores got two to four times as much, so predictions
+//! from one thread were too low. The page cache is not emptied first, because that needs privileges.
 //!
-//! The copy to pinned host memory has no call of its own. It limits the throughput of blocks of
-//! ratio 8 that are decoded run after run, so their rate is used. The copy from pinned host memory
-//! is assumed to be as fast, because links have the same speed in both directions. The time of a run less that of
-//! its upload is a wrong measure: an upload allocates device memory again (59 and 78 GB/s on a bus of 55).
+//! The copy to pinned host memory has no call of its own. It limits the throughput of blocks of ratio 8 that are
+//! decoded run after run, so their rate is used. The copy from pinned host memory is assumed to be as fast, because
+//! links have the same speed in both directions. The time of a run less that of its upload is a wrong measure: an
+//! upload allocates device memory again (59 and 78 GB/s on a bus of 55).
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};

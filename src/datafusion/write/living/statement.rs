@@ -5,15 +5,14 @@
 //!                                                        └─ physical planner ─▶ ChangeExec(query)
 //! ```
 //!
-//! DataFusion passes a table only the filters that it still finds in the optimized plan. Conditions
-//! that became a join (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit are lost, and
-//! the table would take the remaining filters, or no filter, as "all rows". So this module takes
-//! the whole query before any optimization and runs it as an ordinary query.
+//! DataFusion passes a table only the filters that it still finds in the optimized plan. Conditions that became a join
+//! (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit are lost, and the table would take the remaining
+//! filters, or no filter, as "all rows". So this module takes the whole query before any optimization and runs it as an
+//! ordinary query.
 //!
-//! The same step gives all tables and functions of a plan one common [`Reading`]: one location has one store
-//! and one latest version. A plan is analyzed each time it is planned, so a statement that runs again reads
-//! the latest versions. Tables of this crate inside tables of other crates are not visible here: they look up
-//! versions themselves.
+//! The same step gives all tables and functions of a plan one common [`Reading`]: one location has one store and one
+//! latest version. A plan is analyzed each time it is planned, so a statement that runs again reads the latest
+//! versions. Tables of this crate inside tables of other crates are not visible here: they look up versions themselves.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -70,8 +69,8 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
     let changed: (Arc<TadocTable>, Arc<dyn Operation>, LogicalPlan) = match &statement.op {
         WriteOp::Insert(InsertOp::Append) => match edited_documents(source) {
             Some(documents) => {
-                let of_documents = Arc::new(DefaultTableSource::new(Arc::clone(&documents) as _));
-                let all = LogicalPlanBuilder::scan(name.clone(), of_documents, None)?.build()?;
+                let documents_source = Arc::new(DefaultTableSource::new(Arc::clone(&documents) as _));
+                let all = LogicalPlanBuilder::scan(name.clone(), documents_source, None)?.build()?;
                 let edits = TextEdits { mode, documents: all };
                 (documents, Arc::new(edits), statement.input.as_ref().clone())
             }

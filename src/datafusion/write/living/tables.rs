@@ -7,18 +7,16 @@
 //! | segments | part: a file, or the documents added by edits of a version | the version of `d` |
 //! | edits | edit that is not part of a segment file yet | the version of `d` |
 //!
-//! Edits are shown as they were committed: `pos` refers to the text at that time, by the `mode` of
-//! the version.
+//! Edits are shown as they were committed: `pos` refers to the text at that time, by the `mode` of the version.
 //!
-//! The session's list of catalogs is wrapped, as DataFusion itself does for files as tables. A name
-//! is first looked up in the catalog. If it is not found, it is split at the `$`. So `"d$history"`
-//! exists exactly as long as `d` does, however `d` was registered, and lists of tables stay short.
+//! The session's list of catalogs is wrapped, as DataFusion itself does for files as tables. A name is first looked up
+//! in the catalog. If it is not found, it is split at the `$`. So `"d$history"` exists exactly as long as `d` does,
+//! however `d` was registered, and lists of tables stay short.
 //!
-//! A name that is no table can be a location: `FROM 'notes.tadoc'` has the columns of a table over it, and
-//! `FROM 'notes/$history'` the versions of a living corpus.
-//! A name with the ending `.tadoc` is one, also a glob or URL. A folder that is written with a slash,
-//! or a URL that ends with one, is one if a living corpus or a `.tadoc` file is there. All other names
-//! are left to the catalog below, which may know Parquet files by name.
+//! A name that is no table can be a location: `FROM 'notes.tadoc'` has the columns of a table over it, and `FROM
+//! 'notes/$history'` the versions of a living corpus. A name with the ending `.tadoc` is one, also a glob or URL. A
+//! folder that is written with a slash, or a URL that ends with one, is one if a living corpus or a `.tadoc` file is
+//! there. All other names are left to the catalog below, which may know Parquet files by name.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -249,8 +247,8 @@ pub(super) fn part_schema() -> SchemaRef {
 pub(super) fn edit_schema() -> SchemaRef {
     let integers = ["version", "place"].map(integer);
     let texts = ["mode", "kind"].map(text);
-    let of_document = ["doc_id", "pos", "len_bytes"].map(integer);
-    let fields = integers.into_iter().chain(texts).chain(of_document);
+    let places = ["doc_id", "pos", "len_bytes"].map(integer);
+    let fields = integers.into_iter().chain(texts).chain(places);
     let fields = fields.chain(["text", "path"].map(text));
     Arc::new(Schema::new(fields.map(|field| field.with_nullable(true)).collect::<Vec<_>>()))
 }
@@ -312,7 +310,7 @@ pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordB
             }
         })
         .collect();
-    let of_file = |of: fn(&FileFooter) -> u64| -> ArrayRef {
+    let footer_numbers = |of: fn(&FileFooter) -> u64| -> ArrayRef {
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.footer.map(of).map(signed))))
     };
     let len_bytes = rows.iter().map(|row| match row.part {
@@ -330,9 +328,9 @@ pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordB
         integers(&rows, |row| row.num_edited as u64),
         Arc::new(Int64Array::from_iter(len_bytes)),
         integers(&rows, |row| row.text_bytes),
-        of_file(|footer| footer.segments.len() as u64),
-        of_file(FileFooter::num_tokens),
-        of_file(FileFooter::num_elements),
+        footer_numbers(|footer| footer.segments.len() as u64),
+        footer_numbers(FileFooter::num_tokens),
+        footer_numbers(FileFooter::num_elements),
     ];
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -9,15 +9,15 @@
 //!
 //! Chains of operators become trees that lean to the left, with one level for each operator. The same holds for
 //! `UNION`s, joins and queries that read each other. A parser limits only the depth of parentheses. Code that plans,
-//! shows or drops such a tree recurses once for each level, with 7 to 27 KB of stack without optimizations. So the depth
-//! is counted on the tokens, in one pass without recursion. The result is an upper bound, except for levels that
+//! shows or drops such a tree recurses once for each level, with 7 to 27 KB of stack without optimizations. So the
+//! depth is counted on the tokens, in one pass without recursion. The result is an upper bound, except for levels that
 //! operator precedence adds on the right: a dozen in each parenthesis.
 //!
-//! Arrow's parser of types recurses once for each parenthesis, and whoever shows, compares or drops such a type does so,
-//! too. A text of 20,000 levels overflows the stack, which ends the process. So functions of the same names stand before
-//! those of DataFusion, and refuse deep texts. Schemas of Parquet files are refused where they are read; those of Arrow
-//! files have at most 64 levels by their format. Cost: one look at the text for each call in a statement, one walk over
-//! each schema. Limit: the reader of Parquet's footers recurses by itself before.
+//! Arrow's parser of types recurses once for each parenthesis, and whoever shows, compares or drops such a type does
+//! so, too. A text of 20,000 levels overflows the stack, which ends the process. So functions of the same names stand
+//! before those of DataFusion, and refuse deep texts. Schemas of Parquet files are refused where they are read; those
+//! of Arrow files have at most 64 levels by their format. Cost: one look at the text for each call in a statement, one
+//! walk over each schema. Limit: the reader of Parquet's footers recurses by itself before.
 
 use std::borrow::Borrow;
 use std::sync::Arc;

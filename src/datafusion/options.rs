@@ -1,5 +1,5 @@
-//! Settings under `tadoc.`: one struct for `SET`/`SHOW`, for `COPY … OPTIONS` and for `CREATE EXTERNAL TABLE …
-//! OPTIONS`.
+//! Settings under `tadoc.`: one struct for `SET`/`SHOW`, for `COPY … OPTIONS` and for
+//! `CREATE EXTERNAL TABLE … OPTIONS`.
 //!
 //! ```text
 //! SET tadoc.max_hits = '1000'            ConfigOptions::set  hands over  "max_hits"

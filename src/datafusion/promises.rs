@@ -12,14 +12,14 @@
 //! ```
 //!
 //! The planner leaves sorts out where rows are in an order already. If they are not, merges, joins, windows and groups
-//! above answer wrongly. Cost: the declared columns of each row are compared with those of the row before. Limit: a scan
-//! that another process runs for Ballista is not checked.
+//! above answer wrongly. Cost: the declared columns of each row are compared with those of the row before. Limit: a
+//! scan that another process runs for Ballista is not checked.
 //!
-//! A row without a partner in an outer join has NULL in all columns of the other side. A join of DataFusion (55.2) still
-//! promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come in parts,
-//! and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each side of a join
-//! whose rows can be missing, if a column of it is constant, or equal to an expression like `coalesce(a, 0)`. Columns
-//! that are equal stay equal, because both become NULL.
+//! A row without a partner in an outer join has NULL in all columns of the other side. A join of DataFusion (55.2)
+//! still promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come in
+//! parts, and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each side
+//! of a join whose rows can be missing, if a column of it is constant, or equal to an expression like `coalesce(a, 0)`.
+//! Columns that are equal stay equal, because both become NULL.
 
 use std::fmt;
 use std::sync::Arc;

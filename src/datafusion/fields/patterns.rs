@@ -13,8 +13,8 @@
 //! their type goes, and the literal must stand there. If it does not, the next place of the first literal is tried.
 //! Places of literals are found once for each text, so a text is read O(fields) times, besides the first literal.
 //!
-//! Patterns of `grok` are expressions of the regex crate, whose time is linear in the text. It has no look-around, so the
-//! patterns of numbers and addresses end where Logstash's would look ahead. The first match in a text counts.
+//! Patterns of `grok` are expressions of the regex crate, whose time is linear in the text. It has no look-around, so
+//! the patterns of numbers and addresses end where Logstash's would look ahead. The first match in a text counts.
 
 use memchr::memmem::Finder;
 use regex::{CaptureLocations, Regex, RegexBuilder};

@@ -10,8 +10,8 @@
 //!
 //! A corpus is one portion if memory has room for it. Otherwise a portion is loaded when it is asked for, and the cache
 //! keeps it while memory allows. `overlap` reads the corpus once, the others several times. Pairs are sent while others
-//! are still looked for, so that `LIMIT 10` finds few. Bytes and paths are looked up while rows are sent, those of pairs
-//! for many at a time, because their documents lie in all portions.
+//! are still looked for, so that `LIMIT 10` finds few. Bytes and paths are looked up while rows are sent, those of
+//! pairs for many at a time, because their documents lie in all portions.
 
 use std::borrow::Borrow;
 use std::sync::Arc;

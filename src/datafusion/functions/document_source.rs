@@ -10,9 +10,9 @@
 //! | of files, texts of documents that other columns choose | their columns or facts, and the segments with these documents |
 //! | anything else, or a corpus that is loaded already | the corpus |
 //!
-//! A version is assembled with all its edits, for all statements that follow. A statement that
-//! changes one row need not wait for that. The documents that a query reads are known before only
-//! if its filters are on ids, paths, lengths and user columns.
+//! A version is assembled with all its edits, for all statements that follow. A statement that changes one row need not
+//! wait for that. The documents that a query reads are known before only if its filters are on ids, paths, lengths and
+//! user columns.
 //!
 //! ```text
 //! ids 3, 40   parts   [ file A: 0..9 ][ edits of 7: 9..11 ][ file B: 11..30 ][ file C: 30.. ]

@@ -1,5 +1,5 @@
-//! The functions `documents(corpus)`, one row per document, as tables `STORED AS TADOC` have, and `extract(corpus,
-//! doc_id, byte_offset, byte_len)`, one passage, read by descending the grammar.
+//! The functions `documents(corpus)`, one row per document, as tables `STORED AS TADOC` have, and
+//! `extract(corpus, doc_id, byte_offset, byte_len)`, one passage, read by descending the grammar.
 //!
 //! ```text
 //! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows

@@ -1,11 +1,11 @@
-//! Functions about corpora, functions and codecs: `corpus_info(corpus)` has a row for each fact, from the footers alone,
-//! `tadoc_functions()` every function of this crate, with its arguments, its columns and an example, and
+//! Functions about corpora, functions and codecs: `corpus_info(corpus)` has a row for each fact, from the footers
+//! alone, `tadoc_functions()` every function of this crate, with its arguments, its columns and an example, and
 //! `ingestion_model(link_gb_per_s)` the rate at which text arrives over a link with each codec.
 //!
-//! Of a living corpus with edits, the facts about texts are those of the version with its edits, for which the corpus is
-//! loaded. The facts about files remain those of the files. `reuse` is G/N, the elements of the grammar over the tokens
-//! of the text: the honest measure of how much work a query saves. Words and separators are counted per segment and
-//! summed, so that a word of two segments counts twice in `dictionary_words`.
+//! Of a living corpus with edits, the facts about texts are those of the version with its edits, for which the corpus
+//! is loaded. The facts about files remain those of the files. `reuse` is G/N, the elements of the grammar over the
+//! tokens of the text: the honest measure of how much work a query saves. Words and separators are counted per segment
+//! and summed, so that a word of two segments counts twice in `dictionary_words`.
 //!
 //! Functions are read from the signatures of the table functions and from the documentation of the scalar functions,
 //! their examples from `sql/examples/reference.sql`, which a test runs. So no function can be left out.

@@ -1,10 +1,10 @@
-//! The function `kwic(corpus, query [, width] [, fold] [, exact] [, blanks] [, where] [, sample] [, seed])`: every hit in
-//! its context, as concordances show them.
+//! The function `kwic(corpus, query [, width] [, fold] [, exact] [, blanks] [, where] [, sample] [, seed])`: every hit
+//! in its context, as concordances show them.
 //!
-//! Contexts are text as it stands in the document, cut at words. White space in them is shown as one
-//! blank, so that a row is a line; `blanks => 'keep'` leaves it as it is. The words of a context, from
-//! the hit outwards, are listed only if a statement uses them, folded as the query is. Only contexts are decoded.
-//! Filters on `doc_id` choose the documents before the search.
+//! Contexts are text as it stands in the document, cut at words. White space in them is shown as one blank, so that a
+//! row is a line; `blanks => 'keep'` leaves it as it is. The words of a context, from the hit outwards, are listed only
+//! if a statement uses them, folded as the query is. Only contexts are decoded. Filters on `doc_id` choose the
+//! documents before the search.
 //!
 //! ```text
 //! sample => 2   hits 1 2 3 4 5 ─▶ hash of seed, document and place   7 1 9 4 6   ─▶  the two least, 2 and 4, in order

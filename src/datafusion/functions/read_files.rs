@@ -1,9 +1,9 @@
 //! The functions `read_text(glob)` and `read_lines(glob)`: plain files as rows, one for each file or for each line, in
 //! order of path and number.
 //!
-//! Files that end in `.gz` and `.zst` are unpacked. `tadoc.max_output_bytes` bounds the unpacked size of one file. A line
-//! ends at `\n` or at the end of the file; `\r` before `\n` belongs to the end. Rows are grouped into batches of 1 MiB of
-//! text; a single file or line may be larger.
+//! Files that end in `.gz` and `.zst` are unpacked. `tadoc.max_output_bytes` bounds the unpacked size of one file. A
+//! line ends at `\n` or at the end of the file; `\r` before `\n` belongs to the end. Rows are grouped into batches of 1
+//! MiB of text; a single file or line may be larger.
 
 use std::io::Read;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! Queries of words and phrases: `search(corpus, query [, doc_id] [, fold] [, exact])` finds their places, `term_count`
-//! their number in each document, and `rank(corpus, query [, top] [, k1] [, b] [, fold] [, exact])` the best documents by
-//! BM25.
+//! their number in each document, and `rank(corpus, query [, top] [, k1] [, b] [, fold] [, exact])` the best documents
+//! by BM25.
 //!
 //! A query is parsed when the scan is made, with the corpus's own tokenizer, so that a query without a word is a plan
 //! error. Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search.
 //!
-//! Places are found by climbing the grammar, segment by segment; several segments are searched at once. `tadoc.max_hits`
-//! bounds the number of hits, and a pushed limit ends the search early. Hits in other documents count for no limit. Lines
-//! are counted only if their columns are asked for: this reads each document up to its last hit. If no place is asked
-//! for, hits are counted by document.
+//! Places are found by climbing the grammar, segment by segment; several segments are searched at once.
+//! `tadoc.max_hits` bounds the number of hits, and a pushed limit ends the search early. Hits in other documents count
+//! for no limit. Lines are counted only if their columns are asked for: this reads each document up to its last hit. If
+//! no place is asked for, hits are counted by document.
 //!
 //! Numbers are counted by rule and passed up to the documents; hits are not listed. Words that are asked for again are
 //! counted in lists of documents that stay with the loaded corpus.

@@ -1,10 +1,9 @@
 //! The function `sequence_count(corpus [, n] [, by_doc] [, fold])`: the number of occurrences of
 //! sequences of n words.
 //!
-//! Filters on `count` run before texts are made, so that `WHERE count > 9` and `ORDER BY count DESC
-//! LIMIT 10` make few texts. With `by_doc`, filters on `doc_id` choose the documents before
-//! counting. Rows are sent while others are still counted. If memory is short, ranges of sequences
-//! are counted one after another, each with its own traversal.
+//! Filters on `count` run before texts are made, so that `WHERE count > 9` and `ORDER BY count DESC LIMIT 10` make few
+//! texts. With `by_doc`, filters on `doc_id` choose the documents before counting. Rows are sent while others are still
+//! counted. If memory is short, ranges of sequences are counted one after another, each with its own traversal.
 
 use std::ops::Range;
 use std::sync::Arc;

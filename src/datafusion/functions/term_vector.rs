@@ -1,15 +1,15 @@
 //! The words of each document: `term_vector(corpus [, top] [, fold])` with their counts,
-//! `doc_term_matrix(corpus [, fold])` as a row of a sparse matrix, and `tokens(corpus [, fold])` in order, for LDA, GloVe,
-//! word2vec and similar methods.
+//! `doc_term_matrix(corpus [, fold])` as a row of a sparse matrix, and `tokens(corpus [, fold])` in order, for LDA,
+//! GloVe, word2vec and similar methods.
 //!
 //! The id of a word is its row in `word_count(corpus)`, from 0: `word_id` of `tokens`, and the columns of the matrix,
-//! which are `word_ids`, ascending. The concatenated lists of all documents are the `indices` and `data` of a CSR matrix,
-//! and the ends of the lists are its `indptr`. Arrow stores them in exactly this way. Separators have no row. Filters on
-//! `doc_id`, including dynamic filters of joins above, choose the documents before counting.
+//! which are `word_ids`, ascending. The concatenated lists of all documents are the `indices` and `data` of a CSR
+//! matrix, and the ends of the lists are its `indptr`. Arrow stores them in exactly this way. Separators have no row.
+//! Filters on `doc_id`, including dynamic filters of joins above, choose the documents before counting.
 //!
-//! The matrix is refused if the corpus is larger than memory; `tokens` and `term_vector` are not. Tried and dropped: lists
-//! by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the ids of words. They took 212 s and 13 GB for 1.07
-//! GB of text.
+//! The matrix is refused if the corpus is larger than memory; `tokens` and `term_vector` are not. Tried and dropped:
+//! lists by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the ids of words. They took 212 s and 13 GB
+//! for 1.07 GB of text.
 
 use std::sync::Arc;
 

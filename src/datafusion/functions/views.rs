@@ -1,7 +1,7 @@
 //! Functions that are views, logical plans over scans of other functions:
-//! `keyness(corpus, reference [, min_count] [, fold] [, where] [, reference_where])` has the words that tell a corpus, or
-//! a part of it, from another, `dispersion(corpus, query [, parts] [, fold] [, exact] [, version])` says how evenly a
-//! query is spread, and `context(corpus, doc_id [, before] [, after] [, version])` has the documents around one.
+//! `keyness(corpus, reference [, min_count] [, fold] [, where] [, reference_where])` has the words that tell a corpus,
+//! or a part of it, from another, `dispersion(corpus, query [, parts] [, fold] [, exact] [, version])` says how evenly
+//! a query is spread, and `context(corpus, doc_id [, before] [, after] [, version])` has the documents around one.
 //!
 //! ```text
 //! word_count(corpus) ──┐                    sum of counts ─┐

@@ -12,7 +12,7 @@
 //! so are arguments of DataFusion's own table functions. There such a cast is refused unless its text is a literal
 //! of usual length ([`check_parameters`]). A scan refuses a text column of a Parquet file that is declared as a
 //! decimal (`parquet_files.rs`). Scans of CSV and JSON read declared decimals by a
-//! function of their own (`text_files/decimals.rs`).
+//! function of their own (`text_files/mod.rs`).
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray, make_array,

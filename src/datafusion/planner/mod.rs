@@ -1,5 +1,6 @@
-//! Statements before planning: named arguments, descriptions of functions, limits of texts that are cast to decimals, clauses that would be ignored; notices about planned ones, and hints for errors. Here are plans
-//! of statements all of whose clauses are executed.
+//! Statements before planning: named arguments, descriptions of functions, limits of texts that are cast to decimals,
+//! clauses that would be ignored; notices about planned ones, and hints for errors. Here are plans of statements all of
+//! whose clauses are executed.
 //!
 //! ```text
 //! SELECT * REPLACE (1 AS c) FROM t         ─▶ the plan that is returned
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! DataFusion passes over a `REPLACE` of a column that is not there. Only planning knows the columns, so such a
-//! statement is planned a second time with a name that has to be found. DataFusion takes the first of two items for
-//! a column, so the second one changes nothing else.
+//! statement is planned a second time with a name that has to be found. DataFusion takes the first of two items for a
+//! column, so the second one changes nothing else.
 
 mod clauses;
 mod decimal_texts;

@@ -6,14 +6,14 @@
 //!                   ╚══ a message to another machine ═▶ the same ScanSpec, planned there
 //! ```
 //!
-//! [`ScanSpec`] is the scan as a statement asks for it: function, files and version, projection, filters,
-//! limit and settings. [`ScanPlan`] adds what this machine decides: what the function prepared, the parts
-//! of segments, cores or a device, partitions. Each is made once, complete. [`Execution`] is one partition
-//! under execution.
+//! [`ScanSpec`] is the scan as a statement asks for it: function, files and version, projection, filters, limit and
+//! settings. [`ScanPlan`] adds what this machine decides: what the function prepared, the parts of segments, cores or a
+//! device, partitions. Each is made once, complete. [`Execution`] is one partition under execution.
 //!
 //! Reading order: `signature` and `arguments` (of a function), `function` (its trait), `filter` and `side_tables`
-//! (parts of a spec), `file_names`, `subcorpus`, `table` and `resolved` (from a statement to a spec), `portions` (corpora larger than memory),
-//! `plan` (decisions of this machine), `exec`, `output` and `answers` (rows), `long_rows` (plans around scans).
+//! (parts of a spec), `file_names`, `subcorpus`, `table` and `resolved` (from a statement to a spec), `portions`
+//! (corpora larger than memory), `plan` (decisions of this machine), `exec`, `output` and `answers` (rows), `long_rows`
+//! (plans around scans).
 
 pub(crate) mod answers;
 pub(crate) mod arguments;

@@ -6,10 +6,10 @@
 //! condition ─ typed by the columns of the documents ─▶ scan of documents ─▶ their ids ─▶ the same corpus without the others
 //! ```
 //!
-//! The condition is any of SQL on the columns of documents: those that users added, `path`, `words`, `text`, and `corpus`
-//! where there are several files. It is looked at when the call is scanned, because only then the columns are known. The
-//! scan of documents decides what is read for it, as for `WHERE`. Answers are those of a corpus that has only these
-//! documents, under their ids in the whole one.
+//! The condition is any of SQL on the columns of documents: those that users added, `path`, `words`, `text`, and
+//! `corpus` where there are several files. It is looked at when the call is scanned, because only then the columns are
+//! known. The scan of documents decides what is read for it, as for `WHERE`. Answers are those of a corpus that has
+//! only these documents, under their ids in the whole one.
 
 use std::sync::Arc;
 

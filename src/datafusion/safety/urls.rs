@@ -4,9 +4,9 @@
 //! https://host:8443/corpora/   ─▶  "https://host:8443", path "corpora"
 //! ```
 //!
-//! Paths are compared by segments after `..`, escapes and default ports are resolved. Addresses that are not known to be
-//! public are refused: of IPv4 the special ranges of RFC 6890, of IPv6 everything outside of 2000::/3 and the special
-//! ranges inside. Addresses that contain an IPv4 address (mapped, NAT64, 6to4) are judged by it.
+//! Paths are compared by segments after `..`, escapes and default ports are resolved. Addresses that are not known to
+//! be public are refused: of IPv4 the special ranges of RFC 6890, of IPv6 everything outside of 2000::/3 and the
+//! special ranges inside. Addresses that contain an IPv4 address (mapped, NAT64, 6to4) are judged by it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;

@@ -5,15 +5,15 @@
 //! scan of price: DECIMAL   ─▶   declared_decimal(price, DECIMAL, file, column) over a scan of price: text
 //! ```
 //!
-//! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON value in
-//! each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`) follow from them. A
-//! byte order mark before JSON is skipped ([`json`]).
+//! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON value
+//! in each line, and `csv`. Here these two get more names. Endings of compressed files (`.jsonl.gz`) follow from them.
+//! A byte order mark before JSON is skipped ([`json`]).
 //!
-//! Arrow's readers of CSV and JSON count the digits of a number in 8 bits, keep its mantissa in the bits of the type, and
-//! its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer changes scans of
-//! columns that a table declares as decimals: they read texts, and a function reads the numbers. Digits behind the
-//! declared scale are cut, as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A scan of
-//! JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs.
+//! Arrow's readers of CSV and JSON count the digits of a number in 8 bits, keep its mantissa in the bits of the type,
+//! and its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer changes
+//! scans of columns that a table declares as decimals: they read texts, and a function reads the numbers. Digits behind
+//! the declared scale are cut, as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A
+//! scan of JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -6,8 +6,8 @@
 //!                                                                       │
 //! model        predict(rates, column, query, route, plan) ◀─────────────┘ ─▶ GB/s, and the limiting stage
 //!                ▲                    ▲
-//! choice       the rule for a scan   rows      every codec in every regime, for one link speed
-//! codecs       published and measured ratios and rates ─benches/figures.rs─▶ benches/figures/*.svg
+//! choice       the rule for a scan   codecs   every codec in every regime, for one link speed, and its published and
+//!                                             measured rates ─benches/figures.rs─▶ benches/figures/*.svg
 //! ```
 //!
 //! ```
@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Reading order: `rates` (input of the model), [`model`] (predictions, and the equations of the thesis), [`choice`],
-//! [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and devices. The other modules are arithmetic.
+//! [`calibration`], [`codecs`]. Only [`calibration`] uses files and devices. The other modules are arithmetic.
 //!
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and section
 //! 6.3.

@@ -20,8 +20,9 @@
 //! Plan::Overlapped   t = (t1 + t2 + ..) / N + max(t1, t2, ..) (N - 1) / N        N equal parts
 //! ```
 //!
-//! For two stages, link and decoder, these are equation 3.4 of Vonk, "GSST" (TU Delft, 2024), `T = CR Tio Td / (Td + CR
-//! Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). The model adds to the thesis:
+//! For two stages, link and decoder, these are equation 3.4 of Vonk, "GSST" (TU Delft, 2024),
+//! `T = CR Tio Td / (Td + CR Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). The model adds to the
+//! thesis:
 //!
 //! - Each part costs the time of a launch, so more parts are not always better.
 //! - All stages of a device share its memory. Each byte of text costs `1 / CR` to arrive, `1 / CR`

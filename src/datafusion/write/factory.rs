@@ -1,5 +1,5 @@
-//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`, and the creation of living corpora with `OPTIONS
-//! ('tadoc.create' 'true')`.
+//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`, and the creation of living corpora with
+//! `OPTIONS ('tadoc.create' 'true')`.
 //!
 //! The statement reads the footers and the types of the user columns, including those that edits set. These fix the
 //! schema of the table. A glob, or a folder of several files, has the column `corpus`. The rows are always those of the

@@ -7,8 +7,8 @@
 //!
 //! Every function leaves out dropped documents, and keeps the ids of the others. So a part of a corpus has the answers
 //! of a corpus with these documents alone, under their ids in the whole. Views with equal documents are one view, whose
-//! snapshot is kept as that of a version is. A view takes O(dropped documents) memory; what is read of it, O(G + V) time
-//! for each segment in which a document is dropped, once.
+//! snapshot is kept as that of a version is. A view takes O(dropped documents) memory; what is read of it, O(G + V)
+//! time for each segment in which a document is dropped, once.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -1,10 +1,10 @@
-//! Questions of rows to a corpus: the corpus of a call, and a column of answers from columns of arguments, in one call of
-//! the library.
+//! Questions of rows to a corpus: the corpus of a call, and a column of answers from columns of arguments, in one call
+//! of the library.
 //!
 //! Functions of rows receive values and settings, not the session. So they keep its catalogs (for the names of tables),
-//! its run-time environment (stores and memory) and the cache of corpora. They cannot wait asynchronously: the first batch
-//! of a query blocks its thread until the corpus is loaded. Meanwhile the runtime moves the thread's other tasks to
-//! another thread.
+//! its run-time environment (stores and memory) and the cache of corpora. They cannot wait asynchronously: the first
+//! batch of a query blocks its thread until the corpus is loaded. Meanwhile the runtime moves the thread's other tasks
+//! to another thread.
 
 use std::fmt;
 use std::fmt::Display;

@@ -13,9 +13,9 @@
 //! in the catalog. If it is not found, it is split at the `$`. So `"d$history"` exists exactly as long as `d` does,
 //! however `d` was registered, and lists of tables stay short.
 //!
-//! A name that is no table can be a location: `FROM 'notes.tadoc'` has the columns of a table over it, and `FROM
-//! 'notes/$history'` the versions of a living corpus. A name with the ending `.tadoc` is one, also a glob or URL. A
-//! folder that is written with a slash, or a URL that ends with one, is one if a living corpus or a `.tadoc` file is
+//! A name that is no table can be a location: `FROM 'notes.tadoc'` has the columns of a table over it, and
+//! `FROM 'notes/$history'` the versions of a living corpus. A name with the ending `.tadoc` is one, also a glob or URL.
+//! A folder that is written with a slash, or a URL that ends with one, is one if a living corpus or a `.tadoc` file is
 //! there. All other names are left to the catalog below, which may know Parquet files by name.
 
 use std::collections::HashMap;

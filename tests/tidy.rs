@@ -89,8 +89,8 @@ const ENGINE_CRATES: &[&str] =
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
-    "src/session/heap.rs",
-    "src/session/leave.rs",
+    "src/session/interrupt.rs",
+    "src/session/memory.rs",
     "src/python/capsules.rs",
     "src/python/device.rs",
     "src/python/host.rs",

@@ -59,13 +59,12 @@ use std::process::ExitCode;
 use std::{env, thread};
 
 use clap::{Parser, Subcommand};
-use tadoc_session::{Failure, Outcome, STACK_BYTES, leave};
+use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt};
 
 /// `tadoc worker`, and the arguments of other commands that name workers.
 #[cfg(feature = "distributed")]
 mod workers {
-    pub use tadoc_server::worker::{Arguments as Worker, run};
-    pub use tadoc_server::workers::Arguments as Named;
+    pub use tadoc_server::worker::{Arguments as Worker, Named, run};
 }
 
 /// The twin of `workers` in a build without the feature `distributed`: it says what is left out.
@@ -188,7 +187,7 @@ Exit status:
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    leave::leave(run(env::args_os()))
+    interrupt::leave(run(env::args_os()))
 }
 
 /// Runs a command line and returns its exit status. The first argument is the name of the program.

@@ -49,10 +49,9 @@ use uuid::Uuid;
 
 use crate::access::Access;
 use crate::connections::InUse;
-use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{Statements, Text, only_reads};
-use crate::wire;
+use crate::wire::{self, Given};
 use tadoc_session::Session;
 
 /// Maximum bytes of the parameters of a statement.

@@ -18,32 +18,48 @@
 //!
 //! `json` gives `{"columns": […], "rows": [[…]], "truncated": false}`, and `"notices": […]` if there are any. `objects`
 //! gives `[{"column": value, …}, …]`, as dashboards take it; it is whole or an error, because nobody would see that rows
-//! are missing. `csv` and `arrow` are files with all rows ([`files`]).
+//! are missing.
+//!
+//! `csv` and `arrow` are files with all rows, written while the statement runs; memory holds one batch. A statement that
+//! fails behind its first batch breaks the transfer off, so that nobody takes a part of a file for the whole. CSV
+//! has a line with the names of the columns, NULL as nothing, and lists and structs as JSON. Texts are written as they
+//! are: a spreadsheet may take a text that begins with `=` for a formula.
+//!
+//! The page is put together from `page.html` (the elements), `page.css`, and scripts: `statements.js` (the statements of
+//! each view), `rows.js` (rows, charts and the bars over time), `document.js` (the text of a document around a hit)
+//! and `main.js` (the form, the address and the requests). It makes elements of texts, never HTML. Should it fail in
+//! that, its policy lets the browser run no script but its own, load nothing from elsewhere, and write no HTML from
+//! strings. The policy names script and style by their digests, so a part that somebody puts into the page does not run.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Field, Schema};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::csv;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::writer::FileWriter;
+use futures::stream;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::connections::InUse;
-use crate::files::{self, FileFormat};
-use crate::json::Values;
-use crate::page::page;
-use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{MAX_STATEMENT_BYTES, Rows, Statements, Text};
+use crate::wire::{Given, Values};
 
 /// Keys of a request.
 const KEYS: [&str; 4] = ["sql", "max_rows", "parameters", "format"];
@@ -132,7 +148,7 @@ fn invalid(text: &str) -> Refusal {
 /// Returns the media type and the body of a file, with all rows if the request does not say how many.
 async fn file(rows: Rows, format: FileFormat, max_rows: Option<usize>) -> Result<(&'static str, Body), Refusal> {
     let media_type = format.media_type();
-    Ok((media_type, files::body(rows, format, max_rows.unwrap_or(usize::MAX)).await?))
+    Ok((media_type, body(rows, format, max_rows.unwrap_or(usize::MAX)).await?))
 }
 
 /// Returns columns and rows, up to `max_rows` and the limits of an answer.
@@ -266,4 +282,254 @@ fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+/// Media type of a file of Arrow.
+const ARROW: &str = "application/vnd.apache.arrow.file";
+/// Media type of CSV.
+const CSV: &str = "text/csv; charset=utf-8";
+
+/// Writes batches as parts of a file.
+pub enum FileFormat {
+    /// CSV; true before the line with the names of the columns.
+    Csv(bool),
+    /// A file of Arrow's IPC. `None` behind its last byte.
+    Arrow(Option<Box<FileWriter<Vec<u8>>>>),
+}
+
+impl FileFormat {
+    /// Creates CSV.
+    pub fn csv() -> Self {
+        Self::Csv(true)
+    }
+
+    /// Creates a file of Arrow with the columns of `schema`.
+    ///
+    /// # Errors
+    /// A type has no form in IPC.
+    pub fn arrow(schema: &Schema) -> Result<Self, ArrowError> {
+        Ok(Self::Arrow(Some(Box::new(FileWriter::try_new(Vec::new(), schema)?))))
+    }
+
+    /// Returns the media type of the file.
+    pub fn media_type(&self) -> &'static str {
+        match self {
+            Self::Csv(_) => CSV,
+            Self::Arrow(_) => ARROW,
+        }
+    }
+
+    /// Returns the bytes of `batch`.
+    ///
+    /// # Errors
+    /// A value has no form in the file.
+    fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+        match self {
+            Self::Csv(is_first) => {
+                let with_header = std::mem::take(is_first);
+                let mut writer = csv::WriterBuilder::new().with_header(with_header).build(Vec::new());
+                writer.write(&without_nesting(batch)?)?;
+                Ok(writer.into_inner())
+            }
+            Self::Arrow(Some(writer)) => {
+                writer.write(batch)?;
+                Ok(std::mem::take(writer.get_mut()))
+            }
+            Self::Arrow(None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the bytes behind the last batch.
+    fn finish(&mut self, schema: &SchemaRef) -> Result<Vec<u8>, ArrowError> {
+        match self {
+            // An answer without rows has its line of names, too.
+            Self::Csv(true) => self.write(&RecordBatch::new_empty(Arc::clone(schema))),
+            Self::Csv(false) | Self::Arrow(None) => Ok(Vec::new()),
+            Self::Arrow(writer) => {
+                let Some(mut writer) = writer.take() else { return Ok(Vec::new()) };
+                writer.finish()?;
+                writer.into_inner()
+            }
+        }
+    }
+}
+
+/// Returns `batch` with lists, structs and maps as texts in JSON.
+fn without_nesting(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let mut fields = Vec::with_capacity(schema.fields().len());
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if field.data_type().is_nested() {
+            let values = Values::new(column)?;
+            let texts = (0..column.len()).map(|row| text(&values, column, row)).collect::<StringArray>();
+            fields.push(Field::new(field.name(), DataType::Utf8, true));
+            columns.push(Arc::new(texts));
+        } else {
+            fields.push(field.as_ref().clone());
+            columns.push(Arc::clone(column));
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+fn text(values: &Values, column: &ArrayRef, row: usize) -> Option<String> {
+    column.is_valid(row).then(|| String::from_utf8_lossy(values.value(row)).into_owned())
+}
+
+/// A file that is being written.
+struct Writing {
+    rows: Rows,
+    /// The batch that was taken to see that the statement runs.
+    first: Option<RecordBatch>,
+    format: FileFormat,
+    num_rows_left: usize,
+    is_finished: bool,
+}
+
+impl Writing {
+    /// Returns the next bytes, or `None` behind the last.
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        let batch = match self.first.take() {
+            Some(batch) => Some(batch),
+            None if self.num_rows_left == 0 => None,
+            None => self.rows.next().await.transpose()?,
+        };
+        let Some(batch) = batch else {
+            self.is_finished = true;
+            return Ok(Some(self.format.finish(&self.rows.schema)?.into()));
+        };
+        let num_rows = batch.num_rows().min(self.num_rows_left);
+        self.num_rows_left -= num_rows;
+        Ok(Some(self.format.write(&batch.slice(0, num_rows))?.into()))
+    }
+}
+
+/// Returns the body of a response with at most `max_rows` rows in a file.
+///
+/// # Errors
+/// The statement fails before its first rows.
+pub async fn body(mut rows: Rows, format: FileFormat, max_rows: usize) -> Result<Body, Refusal> {
+    let first = rows.next().await.transpose()?;
+    let writing = Writing { rows, first, format, num_rows_left: max_rows, is_finished: false };
+    let parts = stream::try_unfold(writing, async |mut writing| match writing.next().await {
+        Ok(part) => Ok(part.map(|part| (part, writing))),
+        Err(refusal) => Err(io::Error::other(refusal.text)),
+    });
+    Ok(Body::from_stream(parts))
+}
+
+const HTML: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = concat!(
+    include_str!("page/statements.js"),
+    include_str!("page/rows.js"),
+    include_str!("page/document.js"),
+    include_str!("page/main.js")
+);
+
+/// The page.
+static PAGE: LazyLock<String> = LazyLock::new(|| {
+    let with_style = HTML.replacen("<style></style>", &format!("<style>{STYLE}</style>"), 1);
+    with_style.replacen("<script></script>", &format!("<script>{SCRIPT}</script>"), 1)
+});
+
+/// Answers a request for the page.
+pub async fn page() -> impl IntoResponse {
+    static POLICY: LazyLock<HeaderValue> =
+        LazyLock::new(|| HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox")));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    ];
+    (headers, PAGE.as_str())
+}
+
+/// Returns the Content-Security-Policy of the page: its one script and its one style, by digest.
+fn policy() -> String {
+    let digest = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+        digest(SCRIPT),
+        digest(STYLE)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Int64Array, ListArray};
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::arrow::ipc::reader::FileReader;
+    use std::io::Cursor;
+
+    fn batch(numbers: Vec<i64>) -> RecordBatch {
+        let lists = numbers.iter().map(|&number| (number > 1).then(|| vec![Some(number), None]));
+        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+        let texts = StringArray::from_iter_values(numbers.iter().map(|number| format!("a,\"b\"\n{number}")));
+        let numbers = Int64Array::from(numbers);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", Arc::new(numbers)), ("text", Arc::new(texts)), ("list", Arc::new(lists))];
+        let nullable = columns.into_iter().map(|(name, column)| (name, column, true));
+        RecordBatch::try_from_iter_with_nullable(nullable).unwrap()
+    }
+
+    fn file(mut format: FileFormat, batches: &[RecordBatch]) -> Vec<u8> {
+        let schema = batch(Vec::new()).schema();
+        let mut bytes = Vec::new();
+        for batch in batches {
+            bytes.extend(format.write(batch).unwrap());
+        }
+        bytes.extend(format.finish(&schema).unwrap());
+        bytes
+    }
+
+    #[test]
+    fn csv_has_one_header_and_lists_as_json() {
+        let bytes = file(FileFormat::csv(), &[batch(vec![1, 2]), batch(vec![3])]);
+        let expected = "n,text,list\n1,\"a,\"\"b\"\"\n1\",\n2,\"a,\"\"b\"\"\n2\",\"[2,null]\"\n\
+                        3,\"a,\"\"b\"\"\n3\",\"[3,null]\"\n";
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        assert_eq!(file(FileFormat::csv(), &[]), b"n,text,list\n");
+    }
+
+    #[test]
+    fn files_of_arrow_are_those_that_were_written() {
+        let batches = [batch(vec![1, 2]), batch(vec![3])];
+        for written in [&batches[..], &[]] {
+            let format = FileFormat::arrow(&batches[0].schema()).unwrap();
+            let read = FileReader::try_new(Cursor::new(file(format, written)), None).unwrap();
+            assert_eq!(read.collect::<Result<Vec<_>, _>>().unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn the_page_is_one_file_with_one_script_and_one_style() {
+        for (element, part) in [("script", SCRIPT), ("style", STYLE)] {
+            assert_eq!(PAGE.matches(&format!("<{element}")).count(), 1, "{element}");
+            assert!(PAGE.contains(&format!("<{element}>{part}</{element}>")), "{element}");
+        }
+        for outside in ["src=", "@import", "url(", "innerHTML", "style=", " on"] {
+            let found = PAGE.match_indices(outside).any(|(at, _)| {
+                outside != " on"
+                    || PAGE[at..]
+                        .split_once('=')
+                        .is_some_and(|(name, _)| name.len() < 14 && name[1..].chars().all(|c| c.is_ascii_lowercase()))
+            });
+            assert!(!found, "{outside}");
+        }
+        let policy = policy();
+        assert!(HeaderValue::try_from(&policy).is_ok());
+        assert_eq!(policy.matches("'sha256-").count(), 2);
+        assert!(!policy.contains("unsafe"));
+    }
 }

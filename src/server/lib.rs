@@ -17,21 +17,15 @@
 mod access;
 mod connections;
 mod corpora;
-mod files;
 mod flight;
 mod http;
-mod json;
 pub mod mcp;
 mod metrics;
-mod page;
-mod parameters;
 mod refusal;
 mod statements;
 mod wire;
 #[cfg(feature = "distributed")]
 pub mod worker;
-#[cfg(feature = "distributed")]
-pub mod workers;
 
 use std::fs;
 use std::net::SocketAddr;

@@ -49,9 +49,8 @@ use uuid::Uuid;
 
 use crate::connections::InUse;
 use crate::metrics::Metrics;
-use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
-use crate::wire;
+use crate::wire::{self, Given};
 use datafusion_tadoc::{Stop, contain_panics_of, is_memory_of_corpora, notices};
 use tadoc_session::{Outcome, Session, parameter_names, runtime_of};
 

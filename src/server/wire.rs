@@ -1,12 +1,18 @@
-//! Rows as clients get them: plain strings instead of views, in pieces of bounded size.
+//! Values between clients and statements: rows to clients, and values of parameters from them.
 //!
 //! A view array holds whole buffers of text, of which its rows may show little. Arrow's IPC would
 //! send the buffers with each batch, and not all clients know views. So `Utf8View` becomes `Utf8`,
-//! and `BinaryView` becomes `Binary`, also inside lists and structs. All columns are nullable,
-//! because clients compare the schema of the rows with the schema of the plan, and the two may
-//! differ in this.
+//! and `BinaryView` becomes `Binary`, also inside lists and structs, in pieces of bounded size. All
+//! columns are nullable, because clients compare the schema of the rows with the schema of the plan,
+//! and the two may differ in this. The page and agents get [`Values`] in JSON.
 //!
-//! Parameters of prepared statements come as values of Arrow, and become SQL:
+//! | client | values of parameters | names |
+//! | --- | --- | --- |
+//! | Flight SQL | a row of Arrow | `$1`, `?` and `$name`, in their order |
+//! | HTTP | an object | `$name` |
+//! | HTTP | a list | `$1` and `?` |
+//!
+//! A value becomes a literal of the parsed statement. It is never a part of its text, so no value changes a statement:
 //!
 //! ```text
 //! 12.50, Decimal128(38, 2)     arrow_cast('12.50', 'Decimal128(38, 2)')
@@ -18,6 +24,7 @@
 //! The literals of SQL have few types: a decimal is a float there, and a moment has nanoseconds. So all
 //! other values are cast to their type, and keep their digits. O(bytes of the value).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
@@ -26,12 +33,20 @@ use datafusion::arrow::datatypes::{
     BinaryViewType, DataType, Field, FieldRef, Int32Type, Int64Type, Schema, SchemaRef, StringViewType,
 };
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::writer::{LineDelimited, WriterBuilder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::expr_fn::{arrow_cast, named_struct};
 use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, lit};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::unparser::expr_to_sql;
+use serde_json::Value;
+use tadoc_session::{Parameters, parameter_names};
+
+use crate::refusal::{Kind, Refusal};
 
 /// Bytes of texts of a piece, unless one row has more.
 const PIECE_BYTES: usize = 2 << 20;
@@ -181,14 +196,144 @@ fn is_plain(data_type: &DataType) -> bool {
         )
 }
 
+/// Bytes before each value in a line.
+const BEFORE: &[u8] = b"{\"v\":";
+
+/// The values of a column.
+pub struct Values {
+    lines: Vec<u8>,
+    /// Begin of each line, and the end of the last one.
+    starts: Vec<usize>,
+}
+
+impl Values {
+    /// Writes the values of `column`. O(bytes of the text).
+    ///
+    /// # Errors
+    /// The type of the column has no form in JSON.
+    pub fn new(column: &ArrayRef) -> Result<Self, ArrowError> {
+        let field = Field::new("v", column.data_type().clone(), true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let builder = WriterBuilder::new().with_explicit_nulls(true);
+        let mut writer = builder.build::<_, LineDelimited>(Vec::new());
+        writer.write(&RecordBatch::try_new(schema, vec![Arc::clone(column)])?)?;
+        writer.finish()?;
+        let lines = writer.into_inner();
+        let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let starts = std::iter::once(0).chain(ends).collect();
+        Ok(Self { lines, starts })
+    }
+
+    /// Returns the value of row `row` as JSON.
+    pub fn value(&self, row: usize) -> &[u8] {
+        let line = match (self.starts.get(row), self.starts.get(row + 1)) {
+            (Some(&start), Some(&end)) => &self.lines[start..end],
+            _ => &[],
+        };
+        let value = line.strip_prefix(BEFORE).and_then(|line| line.strip_suffix(b"}\n"));
+        value.unwrap_or(b"null")
+    }
+}
+
+/// Values for the parameters of a statement.
+#[derive(Debug, Clone, Default)]
+pub enum Given {
+    /// No values.
+    #[default]
+    Nothing,
+    /// One row, in the order of the names.
+    Row(RecordBatch),
+    /// Literals by name.
+    Named(BTreeMap<String, ast::Expr>),
+}
+
+impl Given {
+    /// Takes `texts` for `$1`, `$2` and so on.
+    ///
+    /// # Errors
+    /// A text has no form in SQL.
+    pub fn from_texts(texts: &[String]) -> Result<Self, Refusal> {
+        let mut literals = BTreeMap::new();
+        for (at, text) in texts.iter().enumerate() {
+            literals.insert((at + 1).to_string(), expr_to_sql(&lit(text.as_str()))?);
+        }
+        Ok(Self::Named(literals))
+    }
+
+    /// Reads values by name, or in a list for `$1`, `$2` and so on. Null stands for no values.
+    ///
+    /// # Errors
+    /// A value is a list or an object.
+    pub fn from_json(given: &Value) -> Result<Self, Refusal> {
+        let named: Vec<(String, &Value)> = match given {
+            Value::Null => return Ok(Self::Nothing),
+            Value::Object(values) => values.iter().map(|(name, value)| (name.clone(), value)).collect(),
+            Value::Array(values) => {
+                values.iter().enumerate().map(|(at, value)| ((at + 1).to_string(), value)).collect()
+            }
+            _ => return Err(Refusal::new(Kind::Invalid, "parameters: expected an object, or a list")),
+        };
+        let literals = named.into_iter().map(|(name, value)| {
+            let literal = expr_to_sql(&literal_from_json(&name, value)?)?;
+            Ok((name, literal))
+        });
+        literals.collect::<Result<_, Refusal>>().map(Self::Named)
+    }
+
+    /// Returns the literals, by the names of the parameters of `statement`.
+    ///
+    /// # Errors
+    /// A row has not one value for each parameter.
+    pub fn bound(&self, statement: &mut Statement) -> Result<Parameters, Refusal> {
+        let values = match self {
+            Self::Nothing => return Ok(Parameters::default()),
+            Self::Named(literals) => return Ok(Parameters::new(literals.clone())),
+            Self::Row(values) => values,
+        };
+        let names = parameter_names(statement);
+        if values.num_rows() != 1 || values.num_columns() != names.len() {
+            let text = format!(
+                "expected one row with {} values, one for each parameter, got {} rows with {}",
+                names.len(),
+                values.num_rows(),
+                values.num_columns()
+            );
+            return Err(Refusal::new(Kind::Invalid, text));
+        }
+        let mut literals = BTreeMap::new();
+        for (name, column) in names.into_iter().zip(values.columns()) {
+            literals.insert(name, expr_to_sql(&literal(column, 0)?)?);
+        }
+        Ok(Parameters::new(literals))
+    }
+}
+
+fn literal_from_json(name: &str, value: &Value) -> Result<Expr, Refusal> {
+    match value {
+        Value::Null => Ok(lit(ScalarValue::Null)),
+        Value::Bool(value) => Ok(lit(*value)),
+        Value::String(value) => Ok(lit(value.as_str())),
+        Value::Number(value) => match (value.as_i64(), value.as_u64(), value.as_f64()) {
+            (Some(value), _, _) => Ok(lit(value)),
+            (None, Some(value), _) => Ok(lit(value)),
+            (None, None, Some(value)) => Ok(lit(value)),
+            (None, None, None) => Err(Refusal::new(Kind::Invalid, format!("parameters: {name} is no number of SQL"))),
+        },
+        Value::Array(_) | Value::Object(_) => {
+            let text =
+                format!("parameters: {name} is a list or an object, expected a text, number, true, false or null");
+            Err(Refusal::new(Kind::Invalid, text))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use datafusion::arrow::array::{
         ArrayRef, Int64Array, ListBuilder, StringArray, StringViewArray, StringViewBuilder,
     };
     use datafusion::arrow::compute::concat_batches;
-
-    use super::*;
 
     #[test]
     fn texts_are_plain_and_pieces_are_small() {
@@ -225,5 +370,16 @@ mod tests {
         let batch = RecordBatch::try_new_with_options(empty.clone(), vec![], &options).unwrap();
         let parts: Vec<RecordBatch> = pieces(&batch, &schema(&empty)).collect::<Result<_, _>>().unwrap();
         assert_eq!(parts.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
+    }
+
+    #[test]
+    fn each_row_has_a_value() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a\nb"), None, Some("\"}")]));
+        let texts = Values::new(&texts).unwrap();
+        assert_eq!(texts.value(0), br#""a\nb""#);
+        assert_eq!((texts.value(1), texts.value(3)), (b"null".as_slice(), b"null".as_slice()));
+        assert_eq!(texts.value(2), br#""\"}""#);
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX]));
+        assert_eq!(Values::new(&numbers).unwrap().value(0), b"9223372036854775807");
     }
 }

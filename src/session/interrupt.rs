@@ -1,4 +1,4 @@
-//! Handling of Ctrl-C and SIGTERM, in one of four ways per process.
+//! The end of a process: Ctrl-C and SIGTERM, in one of four ways per process, and the exit status.
 //!
 //! [`protect`]: while an output file is being written, the handler removes the unfinished file and
 //! exits with 130. The builder may compute for seconds without a chance to stop, so the handler's
@@ -13,14 +13,21 @@
 //! [`watch`]: queries are told to stop, and each writer cleans up its own output. Queries that have
 //! not stopped after a second are abandoned, and the process ends. The signal future of tokio does
 //! not suffice: an idle worker thread has to wake it, and busy queries leave no thread idle.
+//!
+//! [`leave`] ends `main`. With `tadoc.device = auto`, a thread may still be opening a GPU that no
+//! statement used. The driver registers handlers with `atexit`. They would wait for that thread for
+//! up to half a second and then close the GPU. Such a process ends without the handlers: all output
+//! is written by then, and the system frees the rest.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use datafusion_tadoc::DeviceSession;
 use tadoc_store::staging::StagedFile;
 use tokio::sync::Notify;
 
@@ -122,4 +129,27 @@ fn exit() -> ! {
 
 fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The devices of the session of this process.
+static DEVICES: OnceLock<Arc<DeviceSession>> = OnceLock::new();
+
+/// Remembers the devices that the process may be opening when it ends.
+pub fn remember(devices: Arc<DeviceSession>) {
+    // A process has one session; a second one would have devices that nobody waits for either.
+    let _first_stays = DEVICES.set(devices);
+}
+
+/// Ends `main` with `status`, immediately if a GPU is being opened.
+#[allow(unsafe_code, reason = "one call that ends the process and has no safe form")]
+pub fn leave(status: u8) -> ExitCode {
+    #[cfg(unix)]
+    if DEVICES.get().is_some_and(|devices| devices.is_opening()) {
+        use std::io::Write;
+        // An error means that nobody reads standard output any more.
+        let _ = std::io::stdout().flush();
+        // SAFETY: ends the process without running any more of its code.
+        unsafe { libc::_exit(i32::from(status)) }
+    }
+    ExitCode::from(status)
 }

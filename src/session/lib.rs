@@ -4,15 +4,13 @@
 //! statements   parsed one by one, planned with parameters, started ─▶ rows
 //!     │
 //! session      DataFusion with all table functions, and the procedures that CALL runs
-//!     ├─ tables      tables that the arguments of a program name
-//!     ├─ memory      the limit of the process, and freed memory that goes back to the system (heap)
-//!     ├─ remote      the stores that statements name (stores)
-//!     └─ leave       the end of a process that is opening a GPU
+//!     ├─ memory      the limit of the process, and freed memory that goes back to the system
+//!     └─ remote      the stores that statements name
 //!
-//! resolver     corpora at a location, for programs that wait
+//! location     corpora at a location, for programs that wait, and tables that the arguments of a program name
 //! cells        rows as cells of bounded width
 //! failure      errors of all libraries as one line; notes; secrets that no line repeats
-//! interrupt    Ctrl-C and SIGTERM
+//! interrupt    the end of a process: Ctrl-C, SIGTERM, and a GPU that is being opened
 //! ```
 //!
 //! ```
@@ -33,26 +31,19 @@
 
 mod cells;
 mod failure;
-mod heap;
 pub mod interrupt;
-pub mod leave;
 pub mod location;
 mod memory;
 mod parameters;
 mod remote;
-mod resolver;
 mod session;
 mod statements;
-#[cfg(feature = "stores")]
-mod stores;
-mod tables;
 
 pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
+pub use self::location::{BlockingResolver, Corpora, CorpusFile, NamedLocation, StoredFile};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
-pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 pub use self::session::{Engine, STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};
-pub use self::tables::NamedLocation;
 pub use crate::session::{CallArgument, CallValue, Procedure};

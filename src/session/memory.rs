@@ -15,6 +15,10 @@
 //! it refuses all operators, for example a scan that asks for its next rows, and the statement
 //! fails. An eighth of the limit is reserved for operators that cannot spill. A thread also watches
 //! the resident memory, because it can grow without any request.
+//!
+//! The C library keeps freed memory for later, in one heap per few threads, and raises its threshold
+//! for separate mappings over time. Nobody else can use that memory, so under a limit it goes back to
+//! the system.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -31,8 +35,6 @@ use datafusion::execution::memory_pool::{
 use datafusion_tadoc::is_memory_of_calls;
 use tokio::sync::oneshot::{self, Receiver};
 
-use crate::heap;
-
 /// Number of consumers that a refusal names.
 const NUM_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 /// Reciprocal of the share of the limit that is reserved for consumers that cannot spill. A
@@ -47,6 +49,12 @@ const SLACK_BYTES: usize = 16 << 20;
 const UNCOUNTED: &str = "RepartitionExec";
 /// Time between two checks by the thread. Operators copy little within this time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Most heaps that the C library makes.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const MOST_HEAPS: libc::c_int = 2;
+/// Minimum bytes of a piece of memory that has a mapping of its own.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LONG_BYTES: libc::c_int = 256 << 10;
 
 /// The memory pool of `--memory-limit`; see the module docs.
 #[derive(Debug)]
@@ -77,7 +85,7 @@ impl ResidentPool {
         let most = most.saturating_add(slack);
         let is_too_many = |bytes: &usize| bytes.saturating_add(more) > most;
         self.resident.bytes().filter(is_too_many)?;
-        heap::give_back();
+        give_back();
         self.resident.bytes().filter(is_too_many)
     }
 
@@ -234,7 +242,7 @@ impl Resident {
         let text = std::str::from_utf8(text.get(..len_bytes)?).ok()?;
         let mut pages = text.split(' ').skip(1).map_while(|number| number.parse::<usize>().ok());
         let (all, of_files) = (pages.next()?, pages.next()?);
-        Some(all.saturating_sub(of_files).saturating_mul(heap::page_bytes()))
+        Some(all.saturating_sub(of_files).saturating_mul(page_bytes()))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -242,4 +250,35 @@ impl Resident {
         let _ = &self.statm;
         None
     }
+}
+
+/// Configures the allocator to return freed memory: long pieces at once, the rest when [`give_back`] is called.
+#[allow(unsafe_code, reason = "a call of the C library that has no safe form")]
+pub fn keep_little() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the calls only set three numbers of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, MOST_HEAPS);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LONG_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LONG_BYTES);
+    }
+}
+
+/// Returns freed memory that the allocator keeps for later to the system.
+#[allow(unsafe_code, reason = "a call of the C library that has no safe form")]
+fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the call only touches free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Returns the number of bytes of a memory page.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a call of the C library that has no safe form")]
+fn page_bytes() -> usize {
+    // SAFETY: the call only returns a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
 }

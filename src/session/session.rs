@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use crate::failure::{self, Failure, Outcome};
 use crate::memory::ResidentPool;
 use crate::parameters::Prepared;
-use crate::{heap, leave};
+use crate::{interrupt, memory};
 
 /// Makes `COPY` to Parquet end a row group at an eighth of `limit`, as the default is a million
 /// rows.
@@ -45,7 +45,7 @@ pub fn limited(
         runtime = sandbox.guard(runtime);
     }
     let Some(limit) = memory_limit else { return (runtime, None) };
-    heap::keep_little();
+    memory::keep_little();
     let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
     (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
 }
@@ -161,7 +161,7 @@ impl Session {
         if let Some(engine) = &self.engine {
             engine.register(context)?;
         }
-        leave::remember(self.devices());
+        interrupt::remember(self.devices());
         Ok(())
     }
 

@@ -1,12 +1,29 @@
-//! Runs programs in processes of their own: `tadoc` in a folder, and one test of a binary again.
+//! Runs programs in processes of their own: `tadoc` in a folder, one test of a binary again, and servers of files.
 //!
 //! Some faults of a device last as long as the process. The same holds for environment variables
 //! and the working directory. So such a test starts its binary again for one case.
+//!
+//! Servers speak S3, the protocol of Azure, and, in this process, HTTP. A process listens on a free port, starts once
+//! for all tests of a process, and ends with it, even after a crash.
+//!
+//! | server | program | its place |
+//! | --- | --- | --- |
+//! | S3 | moto | `TADOC_MOTO_SERVER`: the path of `moto_server`, or a command such as `python3 -m moto.server` |
+//! | Azure's blobs | azurite | `TADOC_AZURITE`: the path of `azurite-blob` |
+//!
+//! Without the variable the PATH is searched for the program.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::say;
 
 /// A temporary folder in which commands run.
 pub struct Folder {
@@ -213,4 +230,273 @@ pub fn next_turn() -> File {
     let turn = File::create(std::env::temp_dir().join("tadoc-gpu-faults.turn")).unwrap();
     turn.lock().unwrap();
     turn
+}
+
+/// Longest time until a server has started.
+const MAX_START: Duration = Duration::from_secs(60);
+/// Number of ports to try: another program may take a port before the server does.
+const MAX_PORTS: usize = 5;
+/// Exit status of a shell that does not find a command.
+const NOT_FOUND: i32 = 127;
+
+/// A kind of server.
+struct Kind {
+    /// Name in messages.
+    pub name: &'static str,
+    /// Shell words that start it at port `$1` of 127.0.0.1.
+    pub command: &'static str,
+    /// Variables of its environment.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// Returns true once it takes requests.
+    pub is_ready: fn(SocketAddr) -> bool,
+    /// The way to install it.
+    pub remedy: &'static str,
+    /// Variable of the environment that makes a missing server a failure.
+    pub required_by: &'static str,
+}
+
+/// A server that runs.
+struct Process {
+    pub address: SocketAddr,
+    /// The shell that runs the server. Its standard input ends with the process.
+    _runner: Child,
+    _log: tempfile::TempDir,
+}
+
+enum Failure {
+    NotFound,
+    Ended(String),
+}
+
+impl Kind {
+    /// Starts a server. Without one it prints a line that says so and returns `None`; if the
+    /// variable that requires it is set, it panics.
+    pub fn start(&self) -> Option<Process> {
+        let is_required = std::env::var_os(self.required_by).is_some_and(|value| value != "0");
+        match self.start_on_some_port() {
+            Ok(server) => Some(server),
+            Err(why) if is_required => panic!("{} is set: {why}", self.required_by),
+            Err(why) => {
+                say(&format!("skipped: {why}"));
+                None
+            }
+        }
+    }
+
+    fn start_on_some_port(&self) -> Result<Process, String> {
+        let mut why = String::new();
+        for _ in 0..MAX_PORTS {
+            match self.start_on_a_free_port() {
+                Ok(server) => return Ok(server),
+                Err(Failure::NotFound) => return Err(format!("no {}: {}", self.name, self.remedy)),
+                Err(Failure::Ended(log)) => why = format!("the {} ended:\n{log}", self.name),
+            }
+        }
+        Err(why)
+    }
+
+    fn start_on_a_free_port(&self) -> Result<Process, Failure> {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let log = tempfile::tempdir().unwrap();
+        let log_file = log.path().join("log");
+        // The end of the test process closes its standard input, which ends the server.
+        let runner = format!(
+            "exec 3<&0\n{} >\"$2\" 2>&1 3<&- &\nserver=$!\n\
+             {{ cat <&3; kill $server; }} >/dev/null 2>&1 &\nwait $server\n",
+            self.command
+        );
+        let mut runner = Command::new("sh")
+            .args(["-c", &runner, "sh", &address.port().to_string()])
+            .arg(&log_file)
+            .envs(self.variables.iter().copied())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while !(self.is_ready)(address) {
+            let ended = runner.try_wait().unwrap();
+            let log = || std::fs::read_to_string(&log_file).unwrap_or_default();
+            match ended {
+                Some(status) if status.code() == Some(NOT_FOUND) => return Err(Failure::NotFound),
+                Some(_) => return Err(Failure::Ended(log())),
+                None => {
+                    let name = self.name;
+                    assert!(started.elapsed() < MAX_START, "no answer from the {name}:\n{}", log());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(Process { address, _runner: runner, _log: log })
+    }
+}
+
+/// Sends a request without a body, and returns true if the answer begins with one of `statuses`.
+fn answers(address: SocketAddr, request: &str, statuses: &[&str]) -> bool {
+    use std::io::Read;
+    let Ok(mut stream) = std::net::TcpStream::connect(address) else { return false };
+    let request = format!("{request}host: {address}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let mut answer = String::new();
+    stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && statuses.iter().any(|status| answer.starts_with(&format!("HTTP/1.1 {status}")))
+}
+
+pub const BUCKET: &str = "corpora";
+
+const MOTO: Kind = Kind {
+    name: "S3 server",
+    command: "${TADOC_MOTO_SERVER:-moto_server} -H 127.0.0.1 -p \"$1\"",
+    // Small pages make every listing come in several.
+    variables: &[("MOTO_S3_DEFAULT_MAX_KEYS", "5")],
+    is_ready: has_bucket,
+    remedy: "`pip install 'moto[server]>=5.2.5,<6'` brings the program moto_server; put it on the PATH or \
+             its path into TADOC_MOTO_SERVER",
+    required_by: "REQUIRE_S3",
+};
+
+pub struct S3Server {
+    pub address: SocketAddr,
+    _process: Process,
+}
+
+impl S3Server {
+    /// Returns the variables of the environment by which `tadoc` finds the server.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ENDPOINT", format!("http://{}", self.address)),
+            ("AWS_ALLOW_HTTP", "true".into()),
+            ("AWS_REGION", "us-east-1".into()),
+            ("AWS_ACCESS_KEY_ID", "anybody".into()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".into()),
+        ]
+    }
+}
+
+/// Returns the server. Without one it prints a line that says so and returns `None`; with
+/// `REQUIRE_S3=1` it panics.
+pub fn s3_server() -> Option<&'static S3Server> {
+    static SERVER: OnceLock<Option<S3Server>> = OnceLock::new();
+    let start = || MOTO.start().map(|process| S3Server { address: process.address, _process: process });
+    SERVER.get_or_init(start).as_ref()
+}
+
+/// Creates the bucket. Returns true if a server answers that it exists now.
+fn has_bucket(address: SocketAddr) -> bool {
+    answers(address, &format!("PUT /{BUCKET} HTTP/1.1\r\n"), &["200"])
+}
+
+pub const CONTAINER: &str = "corpora";
+
+const AZURITE: Kind = Kind {
+    name: "server of Azure's blobs",
+    command: "${TADOC_AZURITE:-azurite-blob} --blobHost 127.0.0.1 --blobPort \"$1\" --inMemoryPersistence \
+              --skipApiVersionCheck",
+    variables: &[],
+    is_ready: has_container,
+    remedy: "`npm install azurite` brings the program azurite-blob; put it on the PATH or its path into \
+             TADOC_AZURITE",
+    required_by: "REQUIRE_AZURE",
+};
+
+pub struct AzureServer(Process);
+
+impl AzureServer {
+    /// Returns the variables of the environment by which `tadoc` finds the server.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AZURITE_BLOB_STORAGE_URL", format!("http://{}", self.0.address)),
+            ("AZURE_STORAGE_USE_EMULATOR", "true".into()),
+        ]
+    }
+}
+
+/// Returns the server. Without one it prints a line that says so and returns `None`; with
+/// `REQUIRE_AZURE=1` it panics.
+pub fn azure_server() -> Option<&'static AzureServer> {
+    static SERVER: OnceLock<Option<AzureServer>> = OnceLock::new();
+    SERVER.get_or_init(|| AZURITE.start().map(AzureServer)).as_ref()
+}
+
+/// Creates the container. Returns true if a server answers that it exists now.
+fn has_container(address: SocketAddr) -> bool {
+    // The signature of these lines by the key that the emulator's account has everywhere.
+    let request = format!(
+        "PUT /devstoreaccount1/{CONTAINER}?restype=container HTTP/1.1\r\n\
+         x-ms-date: Mon, 06 May 2024 07:08:09 GMT\r\nx-ms-version: 2021-08-06\r\n\
+         Authorization: SharedKey devstoreaccount1:lobSde2z6/3H/ScQSRPpRNQUJV1e520w8BTPuSnfaJY=\r\n"
+    );
+    answers(address, &request, &["201", "409"])
+}
+
+/// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as
+/// the test runs. Returns the port. Requests below `/forbidden/` are refused, and so are GET
+/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself. A GET request
+/// below `/together/` is answered once there is a second one, and refused after ten seconds.
+pub fn http_server(folder: &Folder, names: &[&str]) -> u16 {
+    let read = |name: &&str| (format!("/{name}"), fs::read(folder.join(name)).unwrap());
+    let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let files = Arc::clone(&files);
+            thread::spawn(move || while answer_http(&stream, &files).is_some() {});
+        }
+    });
+    port
+}
+
+/// Answers one request. Returns `None` once the client has left.
+fn answer_http(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let request = lines.next()?;
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let (method, path) = request.split_once(' ')?;
+    let path = path.split(' ').next()?.split('?').next()?;
+    let mut stream = stream;
+    let is_get_below = |folder: &str| method == "GET" && path.starts_with(folder);
+    if path.starts_with("/forbidden/") || is_get_below("/kept/") || is_get_below("/together/") && !is_accompanied() {
+        return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
+    }
+    if let Some(target) = path.strip_prefix("/moved").or(path.starts_with("/round/").then_some(path)) {
+        let moved = "HTTP/1.1 302 Found\r\ncontent-length: 0";
+        return write!(stream, "{moved}\r\nlocation: {target}\r\n\r\n").ok();
+    }
+    let Some((_, bytes)) = files.iter().find(|(end, _)| path.ends_with(end)) else {
+        return stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").ok();
+    };
+    let range = head.iter().find_map(|line| {
+        let line = line.to_ascii_lowercase();
+        let (start, end) = line.strip_prefix("range: bytes=")?.split_once('-')?;
+        let end: usize = end.parse().ok()?;
+        Some(start.parse().ok()?..bytes.len().min(end + 1))
+    });
+    let status = if range.is_some() { "206 Partial Content" } else { "200 OK" };
+    let body = &bytes[range.clone().unwrap_or(0..bytes.len())];
+    let mut response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    response += "etag: \"1\"\r\nlast-modified: Fri, 20 Nov 2026 10:00:00 GMT\r\n";
+    if let Some(range) = range {
+        let (last, len) = (range.end - 1, bytes.len());
+        response += &format!("content-range: bytes {}-{last}/{len}\r\n", range.start);
+    }
+    response += "\r\n";
+    stream.write_all(response.as_bytes()).ok()?;
+    if method == "GET" {
+        stream.write_all(body).ok()?;
+    }
+    Some(())
+}
+
+/// Waits for a second request, and returns false after ten seconds.
+fn is_accompanied() -> bool {
+    static NUM_REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    NUM_REQUESTS.fetch_add(1, Ordering::SeqCst);
+    let start = Instant::now();
+    let is_alone = || NUM_REQUESTS.load(Ordering::SeqCst) < 2;
+    while is_alone() && start.elapsed() < Duration::from_secs(10) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    !is_alone()
 }

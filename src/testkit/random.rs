@@ -43,6 +43,33 @@ impl Random {
         (self.number() % end.max(1) as u64) as usize
     }
 
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.below(256) as u8).collect()
+    }
+
+    pub fn words(&mut self, len: usize) -> Vec<u8> {
+        const WORDS: [&str; 12] = [
+            "the ",
+            "furiously ",
+            "regular ",
+            "deposits ",
+            "a",
+            "sleep ",
+            "über ",
+            "—",
+            "\n",
+            "0",
+            "carefully ",
+            "12345678",
+        ];
+        let mut text = Vec::new();
+        while text.len() < len {
+            text.extend_from_slice(WORDS[self.below(WORDS.len())].as_bytes());
+        }
+        text.truncate(len);
+        text
+    }
+
     pub fn one_in(&mut self, num: usize) -> bool {
         self.below(num) == 0
     }

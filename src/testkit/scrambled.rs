@@ -13,8 +13,8 @@ use tadoc::grammar::Grammar;
 use tadoc::segment::{Corpus, Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
+use crate::naive::{Plain, PlainWord};
 use crate::random::Random;
-use crate::reading::{Plain, PlainWord};
 
 /// Pieces of the texts.
 pub const PIECES: [&[u8]; 30] = [

@@ -1,6 +1,6 @@
 //! Tests of containers of Azure, with azurite.
 
-use testkit::servers::{CONTAINER, azure_server};
+use testkit::command::{CONTAINER, azure_server};
 
 use crate::harness::{Folder, Ran, new_folder};
 

@@ -22,9 +22,9 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, Pu
 use tadoc::Error;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
+use testkit::command::{BUCKET, s3_server};
 use testkit::living::{self, Ledger, Step, Texts, append, batch, eager, run, texts, workload};
 use testkit::random::Random;
-use testkit::servers::{BUCKET, s3_server};
 
 use self::plan::{Fault, Plan};
 use self::proxy::Proxy;

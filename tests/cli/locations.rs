@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harness::{Folder, Ran, gzip, new_folder};
-use testkit::servers::{BUCKET, http_server, s3_server};
+use testkit::command::{BUCKET, http_server, s3_server};
 
 /// Content of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use testkit::servers::http_server;
+use testkit::command::http_server;
 
 use crate::harness::{Folder, Ran, new_folder};
 

@@ -14,7 +14,7 @@ use std::os::unix::fs::symlink;
 
 use crate::harness::{Folder, Ran, new_folder};
 #[cfg(feature = "stores")]
-use testkit::servers::http_server;
+use testkit::command::http_server;
 
 /// Word of the files outside, in the form of the corpora and tables.
 const OUTSIDE: &str = "0utsideW0rd";

@@ -1,7 +1,7 @@
 //! Tests that no output of `tadoc` contains passwords, keys and tokens of statements.
 
 use crate::harness::new_folder;
-use testkit::servers::http_server;
+use testkit::command::http_server;
 
 const SECRET: &str = "T0pS3cret";
 

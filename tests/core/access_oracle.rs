@@ -12,7 +12,7 @@ use tadoc::query::{
 use tadoc::read::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
-use testkit::reading::Plain;
+use testkit::naive::Plain;
 use testkit::scrambled::{self, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tadoc::analytics::{
     InvertedIndex, Traversal, Vocabulary, choose_traversal, corpus_statistics, inverted_index, word_count,
 };
-use testkit::reading::Plain;
+use testkit::naive::Plain;
 use testkit::scrambled::{self, recipes};
 
 fn read_counts(plain: &Plain) -> BTreeMap<&str, u64> {

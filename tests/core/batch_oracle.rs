@@ -6,7 +6,7 @@ use tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use tadoc::query::{Query, SearchOptions, WordQuery, count, count_batch, search, search_batch};
 use tadoc::read::{ExtractQuery, extract, extract_batch};
 use tadoc::text::TokenizerProfile;
-use testkit::reading::Plain;
+use testkit::naive::Plain;
 use testkit::scrambled::{self, Case, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;

@@ -13,7 +13,7 @@ use tadoc::grammar::Grammar;
 use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
 use tadoc::{Corpus, Error};
-use testkit::reading::{Term, best, terms};
+use testkit::naive::{Term, best, terms};
 use testkit::scrambled::{self, Case, recipes};
 
 const WAYS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];

@@ -15,8 +15,7 @@ use tadoc::query::{
 use tadoc::text::{Fold, TokenizerProfile};
 use testkit::documents::numbered;
 use testkit::edit_model::{Model, Random};
-use testkit::naive;
-use testkit::reading::{Plain, PlainWord};
+use testkit::naive::{self, Plain, PlainWord};
 use testkit::scrambled::{Case, Recipe, recipes};
 
 /// A query as it is generated. Leaves are distinct texts, so no hit is listed twice.

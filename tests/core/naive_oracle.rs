@@ -10,13 +10,15 @@ use tadoc::Corpus;
 use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
 use tadoc::build::BuilderKind;
 use tadoc::query::{
-    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count, count_by_document, search,
+    Hit, Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count, count_by_document, search,
 };
 use tadoc::read::{document_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
-use testkit::documents::{BUILDERS, Document, PROFILES, corpus_of, numbered, options, path_of};
+use testkit::documents::{
+    BUILDERS, Document, PROFILES, any_block_bytes, any_texts, corpus_of, numbered, options, own_sources, path_of,
+    real_corpora, seeds,
+};
 use testkit::naive;
-use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds};
 
 const TRAVERSALS: [Traversal; 4] = [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
@@ -89,15 +91,8 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     }
     let query = parsed.unwrap();
     let hits = search(corpus, &query, None).unwrap();
-    let plain = |hit: &tadoc::query::Hit| naive::Hit {
-        doc_id: hit.doc_id,
-        byte_offset: hit.byte_offset,
-        byte_len: hit.byte_len,
-        word_index: hit.word_index,
-    };
-    let found: Vec<naive::Hit> = hits.iter().map(plain).collect();
-    let expected: Vec<naive::Hit> = naive::search(profile, documents, &words).into_iter().collect();
-    assert_eq!(found, expected, "{query} in {profile}");
+    let expected: Vec<Hit> = naive::search(profile, documents, &words).into_iter().collect();
+    assert_eq!(hits, expected, "{query} in {profile}");
 
     let options = SearchOptions::default();
     assert_eq!(count(corpus, &query, &options).unwrap(), expected.len() as u64, "{query}");
@@ -110,8 +105,7 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     // Searches one document at a time, and reads the text at each hit.
     for doc_id in expected.iter().map(|hit| hit.doc_id).collect::<BTreeSet<_>>() {
         let hits = search(corpus, &query, Some(doc_id)).unwrap();
-        let found = hits.iter().map(plain);
-        assert!(found.eq(expected.iter().filter(|hit| hit.doc_id == doc_id).cloned()));
+        assert!(hits.iter().eq(expected.iter().filter(|hit| hit.doc_id == doc_id)));
     }
     for hit in expected.iter().take(50) {
         let text = &documents[hit.doc_id as usize].1;

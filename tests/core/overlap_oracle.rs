@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use tadoc::Error;
 use tadoc::analytics::{Fold, OverlapTexts, TextOverlap, overlap};
 use tadoc::text::TokenizerProfile;
-use testkit::naive;
-use testkit::reading::Plain;
+use testkit::naive::{self, Plain};
 use testkit::scrambled::{PIECES, bomb, recipes};
 
 use crate::parts::Parts;

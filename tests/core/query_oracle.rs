@@ -11,7 +11,7 @@ use tadoc::query::{
 };
 use tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
 use tadoc::{Corpus, Error};
-use testkit::reading::{self, Plain};
+use testkit::naive::{self, Plain};
 use testkit::scrambled::{self, Case, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -81,7 +81,7 @@ fn query_text(items: &[Vec<String>]) -> String {
 
 /// Finds the hits in documents with `is_selected`, by reading the plain text.
 fn read_query(plain: &Plain, items: &[Vec<String>], is_selected: &dyn Fn(u64) -> bool) -> Vec<Hit> {
-    let mut hits = reading::hits(plain, items, reading::fits);
+    let mut hits = naive::hits(plain, items, naive::fits);
     hits.retain(|hit| is_selected(hit.doc_id));
     hits
 }
@@ -112,7 +112,7 @@ fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
     let options = SearchOptions { doc_id, ..Default::default() };
     assert_eq!(count(corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
     let by_document = count_by_document(corpus, &query, &options).unwrap();
-    assert_eq!(pairs(&by_document), reading::counts_by_document(&expected), "{text}");
+    assert_eq!(pairs(&by_document), naive::counts_by_document(&expected), "{text}");
     let mut batches = Vec::new();
     search_with(corpus, &query, &options, &mut |batch| {
         batches.extend_from_slice(batch);
@@ -128,11 +128,11 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     let query = Query::parse(case.plain.profile, &text).unwrap();
     let expected = read_query(&case.plain, items, &|id| docs.contains(&id));
     let found = term_counts(&case.corpus, &query, Some(docs)).unwrap();
-    assert_eq!(found, reading::counts_by_document(&expected), "{text}");
+    assert_eq!(found, naive::counts_by_document(&expected), "{text}");
     let options = SearchOptions { docs: Some(docs), ..Default::default() };
     assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
     let counted = count_by_document(&case.corpus, &query, &options).unwrap();
-    assert_eq!(pairs(&counted), reading::counts_by_document(&expected), "{text}");
+    assert_eq!(pairs(&counted), naive::counts_by_document(&expected), "{text}");
     let (mut hits, mut in_context) = (Vec::new(), Vec::new());
     search_with(&case.corpus, &query, &options, &mut |batch| {
         hits.extend_from_slice(batch);
@@ -159,12 +159,12 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
 fn check_in_any_case(case: &Case, items: &[Vec<String>]) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap().folded(&Fold::CASE).unwrap();
-    let in_any_case = |item: &Vec<String>| item.iter().map(|p| reading::in_any_case(p)).collect();
+    let in_any_case = |item: &Vec<String>| item.iter().map(|p| naive::in_any_case(p)).collect();
     let items: Vec<Vec<String>> = items.iter().map(in_any_case).collect();
-    let expected = reading::hits(&case.plain, &items, reading::fits_in_any_case);
+    let expected = naive::hits(&case.plain, &items, naive::fits_in_any_case);
     assert_eq!(search(&case.corpus, &query, None).unwrap(), expected, "{text}");
     let counts = term_counts(&case.corpus, &query, None).unwrap();
-    assert_eq!(counts, reading::counts_by_document(&expected), "{text}");
+    assert_eq!(counts, naive::counts_by_document(&expected), "{text}");
     let mut in_context = Vec::new();
     kwic(&case.corpus, &query, 1, NO_LIMIT, &SearchOptions::default(), &mut |batch| {
         in_context.extend(batch.iter().map(|context| context.hit));
@@ -231,11 +231,11 @@ fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
         for context in batch.iter() {
             let hit = expected.next().unwrap();
             assert_eq!(context.hit, hit, "{text}");
-            let [left, right] = reading::context_words(&case.plain, &hit, width);
+            let [left, right] = naive::context_words(&case.plain, &hit, width);
             assert!(context.left_words.iter().eq(left.iter().map(|word| word.as_bytes())), "{text}");
             assert!(context.right_words.iter().eq(right.iter().map(|word| word.as_bytes())), "{text}");
             let found = [context.left, context.matched, context.right];
-            assert_eq!(found, reading::context(&case.plain, &hit, width), "{text}");
+            assert_eq!(found, naive::context(&case.plain, &hit, width), "{text}");
         }
         ControlFlow::Continue(())
     })
@@ -256,7 +256,7 @@ fn check_neighbours(case: &Case, query: &Query, hits: &[Hit], width: usize) {
         let sum: &mut tadoc::query::NeighbourCounts = &mut counts;
         sum.add(more.unwrap());
     }
-    let expected = reading::neighbours(&case.plain, hits, window.left, window.right);
+    let expected = naive::neighbours(&case.plain, hits, window.left, window.right);
     assert_eq!(counts.num_hits(), hits.len() as u64);
     assert_eq!(counts.num_words(), expected.values().sum::<u64>());
     assert_eq!(counts.by_word(&case.corpus, &Fold::NONE), expected);
@@ -301,7 +301,7 @@ proptest! {
         for items in [items, picked(&case.plain, &picks)].iter().filter(|items| !items.is_empty()) {
             let query = Query::parse(recipe.profile, &query_text(items)).unwrap();
             let all = read_query(&case.plain, items, &|_| true);
-            prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), reading::counts_by_document(&all));
+            prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), naive::counts_by_document(&all));
             check_in(&case, items, &docs);
         }
     }

@@ -11,8 +11,10 @@ use tadoc::grammar::Dedup;
 use tadoc::read::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
-use testkit::documents::{BUILDERS, Document, PROFILES, compress, corpus_of, numbered, open, options, path_of};
-use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds, unbroken};
+use testkit::documents::{
+    BUILDERS, Document, PROFILES, any_block_bytes, any_texts, compress, corpus_of, numbered, open, options,
+    own_sources, path_of, real_corpora, seeds, unbroken,
+};
 
 const DEFAULT: IngestOptions = IngestOptions {
     profile: TokenizerProfile::Word,

@@ -12,7 +12,7 @@ use tadoc::analytics::{
 };
 use tadoc::text::{TokenizerProfile, for_each_token};
 use tadoc::{Corpus, Error};
-use testkit::reading;
+use testkit::naive;
 use testkit::scrambled::{self, doubled, recipes};
 
 /// Memory limit in bytes that is larger than any of these tests needs.
@@ -46,7 +46,7 @@ proptest! {
         let case = recipe.cook();
         let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
         let docs = case.plain.texts();
-        let expected: Vec<_> = reading::sequences(&docs, n).into_iter().collect();
+        let expected: Vec<_> = naive::sequences(&docs, n).into_iter().collect();
         prop_assert_eq!(counts.is_empty(), expected.is_empty());
         for way in WAYS {
             let words = vocabulary(&case.corpus);
@@ -106,7 +106,7 @@ proptest! {
                 let all = rows(chunk.sequences(), chunk.counts());
                 for (at, &doc_id) in doc_ids.iter().enumerate() {
                     let expected: Vec<_> =
-                        reading::sequences_of(&docs[doc_id as usize], n).into_iter().collect();
+                        naive::sequences_of(&docs[doc_id as usize], n).into_iter().collect();
                     prop_assert_eq!(&all[chunk.rows_of(at)], &expected[..], "{}", way);
                 }
             }
@@ -120,7 +120,7 @@ proptest! {
     fn ranks_are_those_of_reading(recipe in recipes(), n in lengths()) {
         let case = recipe.cook();
         let docs = case.plain.texts();
-        let expected = reading::ranked(&docs, n);
+        let expected = naive::ranked(&docs, n);
         for way in WAYS {
             let words = vocabulary(&case.corpus);
             let index = RankedInvertedIndex::with_vocabulary(words, n, way, AMPLE).unwrap();
@@ -186,7 +186,7 @@ proptest! {
     ) {
         let case = recipe.cook();
         let docs = case.plain.texts();
-        let expected: Vec<_> = reading::pairs(&docs, window, min_count).into_iter().collect();
+        let expected: Vec<_> = naive::pairs(&docs, window, min_count).into_iter().collect();
         for way in WAYS {
             let words = vocabulary(&case.corpus);
             let found = Cooccurrences::with_vocabulary(words, window, min_count, way, AMPLE);
@@ -298,7 +298,7 @@ fn long_words_and_many_documents() {
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 5);
     for n in [2, 15, 20, 21] {
         let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
-        let expected: Vec<_> = reading::sequences(&case.plain.texts(), n).into_iter().collect();
+        let expected: Vec<_> = naive::sequences(&case.plain.texts(), n).into_iter().collect();
         assert_eq!(rows(counts.sequences(), counts.counts()), expected, "{n}");
     }
 }
@@ -319,7 +319,7 @@ fn long_documents_are_counted_in_tasks() {
     for (n, way) in [1, 2, 3, 12].into_iter().flat_map(|n| WAYS.map(|way| (n, way))) {
         let words = vocabulary(&case.corpus);
         let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
-        let expected: Vec<_> = reading::sequences(&case.plain.texts(), n).into_iter().collect();
+        let expected: Vec<_> = naive::sequences(&case.plain.texts(), n).into_iter().collect();
         assert!(rows(counts.sequences(), counts.counts()) == expected, "{n}, {way}");
     }
 }

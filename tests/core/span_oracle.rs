@@ -10,7 +10,7 @@ use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
-use testkit::reading::{Plain, PlainWord};
+use testkit::naive::{Plain, PlainWord};
 use testkit::scrambled::{self, bomb, doubled, recipes};
 
 use crate::parts::Parts;

@@ -9,9 +9,8 @@ use tadoc::segment::{DocumentLength, Segment, SegmentFacts};
 use tadoc::{Corpus, Error};
 use testkit::malformed::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
 use testkit::malformed::mutations::{mutant_of_footer, mutant_of_kind};
-use testkit::malformed::rewrite::Draft;
-use testkit::malformed::samples::content_of;
-use testkit::malformed::{LIMITS, answers};
+use testkit::malformed::samples::{Draft, content_of};
+use testkit::malformed::{self, LIMITS};
 use testkit::random::Random;
 
 use super::target::{Input, Verdict, corpora, part_input};
@@ -132,7 +131,7 @@ fn judge(number: u64, file: &[u8]) -> Verdict {
     match opened {
         Err(error) => Verdict::from_error(&error),
         Ok((footer, corpus)) => {
-            answers::ask_everything(&mut Random(!number), &footer, &corpus);
+            malformed::ask_everything(&mut Random(!number), &footer, &corpus);
             check_rewritten(file, &footer, &corpus);
             Verdict::Answered
         }

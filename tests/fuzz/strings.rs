@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use tadoc::query::{Query, SearchOptions, count, count_by_document, search_with};
 use tadoc::text::Fold;
 use tadoc::{Corpus, Error};
-use testkit::documents::{BUILDERS, PROFILES, corpus_of, numbered, options};
+use testkit::documents::{self, BUILDERS, PROFILES, corpus_of, numbered, options};
 use testkit::random::Random;
-use testkit::texts;
 
 use super::target::{Input, Verdict, part_input};
 
@@ -65,7 +64,7 @@ const MAX_HITS: u64 = 10_000;
 /// Returns a corpus of each profile.
 fn corpora() -> &'static [Corpus] {
     static CORPORA: LazyLock<Vec<Corpus>> = LazyLock::new(|| {
-        let documents = numbered(texts::seeds().into_iter().filter(|seed| seed.len() < 200));
+        let documents = numbered(documents::seeds().into_iter().filter(|seed| seed.len() < 200));
         let of = |profile| corpus_of(&documents, &options(profile, BUILDERS[0], 300));
         PROFILES.map(of).into()
     });

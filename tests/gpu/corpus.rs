@@ -23,7 +23,8 @@ use tadoc_cuda::{
     CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages, RankedRows,
     SequenceRows, WordDocuments, WordOffsets,
 };
-use testkit::device::{POISONS, Random, open_device};
+use testkit::device::{POISONS, open_device};
+use testkit::random::Random;
 use testkit::scrambled::{NUM_SEPARATORS, corpus_of, segment};
 
 /// Memory limit in bytes that is larger than any of these tests needs.

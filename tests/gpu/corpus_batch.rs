@@ -19,7 +19,8 @@ use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc_cuda::{CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
-use testkit::device::{Random, open_device};
+use testkit::device::open_device;
+use testkit::random::Random;
 use testkit::scrambled::{NUM_SEPARATORS, corpus_of, segment};
 
 /// Sizes of chunks. Words and rules end inside chunks, at their ends and behind them.

@@ -8,7 +8,8 @@ use gsst::{
     write_block_with,
 };
 use tadoc_cuda::{Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate, ScanOptions};
-use testkit::device::{POISONS, Random, WIDTHS, open_device};
+use testkit::device::{POISONS, WIDTHS, open_device};
+use testkit::random::Random;
 
 type Rows = Vec<Option<Vec<u8>>>;
 

@@ -9,7 +9,8 @@ mod scan;
 use gsst::{Block, BlockOptions, CodeWidth, Symbol, SymbolTable, num_rows_that_fit, write_block, write_block_with};
 use tadoc::Error;
 use tadoc_cuda::{Device, GpuError, GsstDecoder, num_devices};
-use testkit::device::{POISONS, Random, WIDTHS, open_device};
+use testkit::device::{POISONS, WIDTHS, open_device};
+use testkit::random::Random;
 
 /// Returns a decoder on the first device, or `None` without a device.
 fn decoder() -> Option<GsstDecoder> {

@@ -18,7 +18,7 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_plan::collect;
 use futures::StreamExt;
 use tadoc_cuda::{GpuError, num_devices};
-use testkit::device::say;
+use testkit::say;
 
 use breakage::{Fault, break_device, fill_device};
 use scene::{NUM_ROW_GROUPS, Scene, alone, alone_on_device, gpu_error};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use tadoc::build::{CorpusBuilder, IngestOptions};
-use testkit::device::Random;
+use testkit::random::Random;
 use tokio::sync::Mutex;
 
 /// A lock on the devices and the data on them, for one test at a time.

@@ -14,7 +14,7 @@ use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::malformed::LIMITS;
 use testkit::malformed::anatomy::Anatomy;
-use testkit::malformed::rewrite::Draft;
+use testkit::malformed::samples::Draft;
 
 use super::{dictionary, file_of};
 

@@ -39,9 +39,8 @@ use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc::{Corpus, Error};
 use testkit::documents::{corpus_of, options};
 use testkit::malformed::mutations::{Allowed, Mutant, kinds, mutant};
-use testkit::malformed::rewrite::Draft;
-use testkit::malformed::samples::{Sample, content_of, samples};
-use testkit::malformed::{LIMITS, anatomy, answers, busy_time};
+use testkit::malformed::samples::{Draft, Sample, content_of, samples};
+use testkit::malformed::{self, LIMITS, anatomy, busy_time};
 use testkit::random::Random;
 
 /// Time limit of a case, for the only thread that works on it.
@@ -67,7 +66,7 @@ fn try_mutant(seed: u64, mutant: &Mutant<'_>) -> bool {
         return true;
     }
     check_tail(bytes, &footer);
-    answers::ask_everything(&mut Random(!seed), &footer, &corpus);
+    malformed::ask_everything(&mut Random(!seed), &footer, &corpus);
     true
 }
 

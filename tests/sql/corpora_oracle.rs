@@ -21,9 +21,8 @@ use tadoc::analytics::{
 use tadoc::build::BuilderKind;
 use tadoc::query::{Query, SearchOptions, kwic, search, term_count};
 use tadoc::text::TokenizerProfile;
-use testkit::documents::{Document, compress, open, options};
-use testkit::reading::{self, Plain};
-use testkit::texts::real_corpora;
+use testkit::documents::{Document, compress, open, options, real_corpora};
+use testkit::naive::{self, Plain};
 
 /// Number of bytes taken of each corpus. All of them (59 MB) would take half an hour without
 /// optimization.
@@ -76,7 +75,7 @@ impl Beginning {
     /// Returns document, rank and count of all words of all documents, by document and word.
     fn terms(&self) -> Vec<(u64, u32, u64)> {
         let of_doc = |(doc_id, words): (u64, &Vec<u32>)| {
-            let terms = reading::sequences_of(words, 1).into_iter();
+            let terms = naive::sequences_of(words, 1).into_iter();
             terms.map(move |(word, count)| (doc_id, word[0], count)).collect::<Vec<_>>()
         };
         (0..).zip(&self.docs).flat_map(of_doc).collect()
@@ -133,7 +132,7 @@ fn words_and_terms_are_those_of_the_corpora() {
     for beginning in &*BEGINNINGS {
         let Beginning { name, corpus, vocabulary, docs, .. } = beginning;
         let counts = word_count(corpus).unwrap();
-        let expected = reading::sequences(docs, 1);
+        let expected = naive::sequences(docs, 1);
         let sorted = counts.iter().map(|(word, count)| (word.to_owned(), count));
         let word = |rank: u32| vocabulary.word(rank as usize).to_owned();
         assert_same(sorted, expected.iter().map(|(w, &count)| (word(w[0]), count)), name);
@@ -190,8 +189,8 @@ fn tokens_are_those_of_the_corpora() {
 fn sequences_are_those_of_the_corpora() {
     for Beginning { name, vocabulary, docs, .. } in &*BEGINNINGS {
         for n in [1, 2, 3, 5] {
-            let expected = reading::sequences(docs, n);
-            let by_doc: Vec<_> = docs.iter().map(|words| reading::sequences_of(words, n)).collect();
+            let expected = naive::sequences(docs, n);
+            let by_doc: Vec<_> = docs.iter().map(|words| naive::sequences_of(words, n)).collect();
             for way in WAYS {
                 let what = format!("{name}, n = {n}, {way}");
                 let words = vocabulary.clone();
@@ -218,7 +217,7 @@ fn sequences_are_those_of_the_corpora() {
 fn ranks_are_those_of_the_corpora() {
     for Beginning { name, vocabulary, docs, .. } in &*BEGINNINGS {
         for n in [2, 3] {
-            let expected = reading::ranked(docs, n);
+            let expected = naive::ranked(docs, n);
             for way in WAYS {
                 let what = format!("{name}, n = {n}, {way}");
                 let words = vocabulary.clone();
@@ -240,7 +239,7 @@ fn ranks_are_those_of_the_corpora() {
 fn pairs_are_those_of_the_corpora() {
     for Beginning { name, vocabulary, docs, .. } in &*BEGINNINGS {
         for (window, min_count) in [(2, 1), (5, 2)] {
-            let expected = reading::pairs(docs, window, min_count);
+            let expected = naive::pairs(docs, window, min_count);
             for way in WAYS {
                 let words = vocabulary.clone();
                 let pairs = Cooccurrences::with_vocabulary(words, window, min_count, way, AMPLE);
@@ -261,7 +260,7 @@ fn matches_are_those_of_the_corpora() {
             let text = format!("\"{}\"", item.join(" "));
             let query = Query::parse(plain.profile, &text).unwrap();
             let what = format!("{name}, {text}");
-            let expected = reading::hits(plain, &[item], reading::fits);
+            let expected = naive::hits(plain, &[item], naive::fits);
             let found = search(corpus, &query, None).unwrap();
             assert_same(&found, &expected, &what);
 
@@ -272,7 +271,7 @@ fn matches_are_those_of_the_corpora() {
                 ControlFlow::Continue(())
             })
             .unwrap();
-            assert_same(counts, reading::counts_by_document(&expected), &what);
+            assert_same(counts, naive::counts_by_document(&expected), &what);
 
             let mut hits = expected.iter();
             kwic(corpus, &query, 5, u64::MAX, &options, &mut |batch| {
@@ -280,7 +279,7 @@ fn matches_are_those_of_the_corpora() {
                     let hit = hits.next().unwrap();
                     let found = [context.left, context.matched, context.right];
                     assert_eq!(context.hit, *hit, "{what}");
-                    assert_eq!(found, reading::context(plain, hit, 5), "{what}");
+                    assert_eq!(found, naive::context(plain, hit, 5), "{what}");
                 }
                 ControlFlow::Continue(())
             })

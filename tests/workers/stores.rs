@@ -1,8 +1,7 @@
 //! Workers that read from S3 and over HTTP: each opens the files itself.
 
 use super::cluster::{DIVIDE, Worker, corpora, list, sorted};
-use testkit::command::{Folder, Ran};
-use testkit::servers::{BUCKET, http_server, s3_server};
+use testkit::command::{BUCKET, Folder, Ran, http_server, s3_server};
 
 /// Statements of a corpus `@`: a scan, a sum and a join.
 const STATEMENTS: [&str; 3] = [

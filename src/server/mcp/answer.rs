@@ -16,9 +16,9 @@ use rmcp::model::ContentBlock;
 use serde_json::Value;
 
 use super::arguments::Page;
-use crate::json::Values;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::Rows;
+use crate::wire::Values;
 
 /// Parts of an answer that one value may take, from the usual one to those of rows with many long values.
 const SHARES: [usize; 3] = [4, 32, 256];

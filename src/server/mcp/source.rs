@@ -9,9 +9,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::connections::InUse;
-use crate::parameters::Given;
 use crate::refusal::{Kind, Refusal};
 use crate::statements::{Rows, Statements, Text};
+use crate::wire::Given;
 
 /// A statement, and the texts of its parameters `$1`, `$2` and so on.
 #[derive(Debug, Clone, Default)]

@@ -2,8 +2,7 @@
 
 use super::LIMITS;
 use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, Section, footer_start, reseal};
-use super::rewrite::rewritten;
-use super::samples::{Content, Sample};
+use super::samples::{Content, Sample, rewritten};
 use crate::random::Random;
 use tadoc::Corpus;
 

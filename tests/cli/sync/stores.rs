@@ -5,7 +5,7 @@ use std::process::Child;
 
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use testkit::servers::{BUCKET, s3_server};
+use testkit::command::{BUCKET, s3_server};
 
 use super::{counts, documents, stored};
 use crate::harness::{Folder, Ran, new_folder};

@@ -31,9 +31,9 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::BATCH_BYTES;
 use crate::archives::seekable;
+use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
 use crate::open::{Budget, Counts, Opened};
-use crate::rows::Rows;
 use gsst::parquet::{GsstParquetReader, ReadOptions, is_gsst_file};
 use tadoc::error::contain_panics;
 

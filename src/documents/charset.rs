@@ -210,8 +210,8 @@ fn declared(head: &[u8], given: Given<'_>) -> Option<&'static Encoding> {
         Given::Charset(Charset::Mark) => return from_mark(head),
         Given::ContentType(content_type) | Given::Html(content_type) => content_type,
     };
-    let of_type = || content_type.and_then(|kind| charset_in(kind.as_bytes()));
-    from_mark(head).or_else(of_type).or_else(|| from_xml(head)).or_else(|| from_meta(head))
+    let from_type = || content_type.and_then(|kind| charset_in(kind.as_bytes()));
+    from_mark(head).or_else(from_type).or_else(|| from_xml(head)).or_else(|| from_meta(head))
 }
 
 /// Returns the encoding that the byte order mark in front of a text tells. The bytes of UTF-32 stay.

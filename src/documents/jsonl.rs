@@ -21,15 +21,13 @@ use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 
 use crate::charset::MARK;
-use crate::columns;
+use crate::columns::{self, Rows};
 use crate::failure::{Failure, Outcome};
-use crate::json_chunk::{Chunk, Cutter, Wanted};
+use crate::json_chunk::{Chunk, Cutter, Shape, Wanted};
 use crate::json_mend::{self, Mended};
 use crate::json_objects::{ArrayLines, SEPARATOR};
-use crate::json_shape::Shape;
 use crate::log_lines::{JoinedRows, join_rows, may_be_parts};
 use crate::open::Opened;
-use crate::rows::{self, Rows};
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
@@ -64,8 +62,8 @@ fn wanted(field: &str, rows: &Rows<'_, '_>) -> Box<Wanted> {
     let keeps_all = rows.options.keep_columns;
     let (field, time_column) = (field.to_owned(), rows.time_column().map(str::to_owned));
     Box::new(move |name| {
-        let is_there = |path: &str| rows::leads_to(name, path);
-        keeps_all || is_there(&field) || name == rows::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
+        let is_there = |path: &str| columns::leads_to(name, path);
+        keeps_all || is_there(&field) || name == columns::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
     })
 }
 
@@ -277,7 +275,7 @@ fn check_field(
                 "{}: {place}: there is no field `{name}`{inside}; the fields{} are {}",
                 rows.input.shown(),
                 if above.is_some() { " there" } else { "" },
-                rows::names(&Schema::new(at.columns()), |_| true)
+                columns::names(&Schema::new(at.columns()), |_| true)
             )));
         };
         (at, above) = (below, Some(*name));

@@ -78,7 +78,6 @@ mod inputs;
 mod json_chunk;
 mod json_mend;
 mod json_objects;
-mod json_shape;
 mod jsonl;
 mod lines;
 mod log_lines;
@@ -89,11 +88,9 @@ mod office;
 mod open;
 pub mod pattern;
 mod remarks;
-mod rows;
 mod timestamps;
 #[cfg(feature = "warc")]
 mod warc;
-mod zeek;
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -106,8 +103,8 @@ use regex::bytes::Regex;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::charset::Charset;
-use self::columns::NoColumns;
 pub use self::columns::{ColumnSink, Numbers};
+use self::columns::{NoColumns, Rows};
 pub use self::csv::{Dialect, Quote};
 use self::failure::Faults;
 pub use self::failure::{Failure, FailureKind, Outcome};
@@ -117,7 +114,6 @@ use self::log_lines::{JoinedParts, Mended, WithoutColours};
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
 use self::remarks::{Judged, Tally, Undecoded, Unsearchable};
-use self::rows::Rows;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
 
@@ -428,7 +424,9 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
     let damage = Rc::clone(&opened.damage);
     let outcome = match &division.documents {
         Documents::Jsonl(field) => jsonl::read(field, opened, rows),
-        Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => zeek::read(column, opened, rows),
+        Documents::Csv(column) | Documents::Tsv(column) if csv::is_zeek_log(head) => {
+            csv::read_zeek(column, opened, rows)
+        }
         Documents::Csv(column) => csv::read(column, division.dialect, opened, rows),
         Documents::Tsv(column) => {
             let delimiter = division.dialect.delimiter.or(Some(b'\t'));

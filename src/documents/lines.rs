@@ -18,10 +18,10 @@ use arrow::array::RecordBatch;
 use memchr::memchr;
 use regex::bytes::Regex;
 
+use crate::columns::Rows;
 use crate::failure::Outcome;
 use crate::inputs::Input;
 use crate::open::Opened;
-use crate::rows::Rows;
 use crate::timestamps::{LineTime, MAX_HELD};
 use crate::{Gather, timestamps};
 

@@ -37,8 +37,8 @@ use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{DataType, Field, Schema};
 use memchr::memchr;
 
+use crate::columns;
 use crate::failure::Outcome;
-use crate::rows;
 
 const ESCAPE: u8 = 0x1b;
 /// Longest code in bytes. A longer one is text.
@@ -341,7 +341,7 @@ struct Document {
 
 /// Returns true if rows with these columns and the text in `field` may be parts.
 pub fn may_be_parts(field: &str, schema: &Schema) -> bool {
-    let is_text = |name: &str| schema.field_with_name(name).is_ok_and(|field| rows::is_text(field.data_type()));
+    let is_text = |name: &str| schema.field_with_name(name).is_ok_and(|field| columns::is_text(field.data_type()));
     field == DOCKER_TEXT && is_text(DOCKER_TEXT) && is_text("stream") && is_text("time")
 }
 
@@ -349,7 +349,7 @@ pub fn may_be_parts(field: &str, schema: &Schema) -> bool {
 /// taken, unless `is_end`, or the rows from the first of them on have more than `max_bytes`. `ends` are the
 /// ends of the bytes of the rows.
 pub fn join_rows(batch: &RecordBatch, ends: &[usize], is_end: bool, max_bytes: u64) -> Outcome<Option<JoinedRows>> {
-    let texts = rows::texts(DOCKER_TEXT, batch)?;
+    let texts = columns::texts(DOCKER_TEXT, batch)?;
     let texts = texts.as_binary_view();
     if texts.iter().flatten().all(|text| text.ends_with(b"\n")) {
         return Ok(None);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     fn texts(batch: &RecordBatch) -> Vec<String> {
-        let texts = rows::texts(DOCKER_TEXT, batch).unwrap();
+        let texts = columns::texts(DOCKER_TEXT, batch).unwrap();
         let texts = texts.as_binary_view().iter().map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap());
         texts.collect()
     }

@@ -450,8 +450,8 @@ impl Budget {
             return if is_damage { self.damaged_member(input, error) } else { failed(input, error) };
         };
         let text = error.to_string();
-        let of_xz = error.get_ref().and_then(|e| e.downcast_ref::<liblzma::stream::Error>());
-        if text == ZSTD_WINDOW || of_xz == Some(&XZ_WINDOW) {
+        let xz_error = error.get_ref().and_then(|e| e.downcast_ref::<liblzma::stream::Error>());
+        if text == ZSTD_WINDOW || xz_error == Some(&XZ_WINDOW) {
             let max = display::bytes(self.limits.max_window_bytes);
             return Failure::new(format!(
                 "{shown}: the {codec} stream needs a window of more than {max} of memory; pass a larger \

@@ -111,8 +111,8 @@ fn pages_of_files_and_crawls_have_their_characters_or_a_note() {
              application/http\r\nContent-Length: {len}\r\n\r\n{head}"
         );
         let record = [front.as_bytes(), page, b"\r\n\r\n"].concat();
-        let of_file = texts_of(path, page.to_vec(), Documents::Files, options);
-        (of_file, texts_of("a.warc", record, Documents::Warc, options))
+        let from_file = texts_of(path, page.to_vec(), Documents::Files, options);
+        (from_file, texts_of("a.warc", record, Documents::Warc, options))
     };
     let alone = |text: &str| (vec![text.to_owned()], Vec::<String>::new());
     let (file, body) = read("a.html", b"<p>caf\xe9", "text/html");

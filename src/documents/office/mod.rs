@@ -16,15 +16,13 @@ mod open_document;
 mod open_xml;
 mod rtf;
 mod text;
-mod xml;
 
 use std::io::{self, BufRead, Read, Seek};
 use std::sync::Arc;
 
 use zip::ZipArchive;
 
-use self::text::Text;
-use self::xml::{Token, TooLong, Xml};
+use self::text::{Text, Token, TooLong, Xml};
 use crate::display;
 use crate::failure::{Failure, MemberBytes, Outcome};
 use crate::inputs::Input;

@@ -14,8 +14,7 @@
 use std::io::{Read, Seek};
 
 use super::open_xml::one_line;
-use super::text::{Aside, Text};
-use super::xml::{Element, Token, Xml};
+use super::text::{Aside, Element, Text, Token, Xml};
 use super::{Fault, Package};
 
 /// Part with the text, and part with the pages.

@@ -31,8 +31,7 @@ use std::io::{Read, Seek};
 
 use memchr::memmem;
 
-use super::text::{Aside, Text};
-use super::xml::{Element, Token, Xml};
+use super::text::{Aside, Element, Text, Token, Xml};
 use super::{Fault, Package, open_xml};
 
 /// Parts that follow a document, by the last word of the type of their relationship.

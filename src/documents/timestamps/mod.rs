@@ -87,13 +87,13 @@ impl Timestamps {
     /// # Errors
     /// `place` does not fit `documents`, or there is no such zone. The text names the option.
     pub fn new(place: &str, documents: &Documents, zone: &str, year: Option<i32>) -> Outcome<Self> {
-        let of_zone = |error: ArrowError| {
+        let zone_failure = |error: ArrowError| {
             Failure::usage(format!(
                 "--timezone {zone}: expected an offset such as +02:00, or a name such as Europe/Berlin \
                  ({error})"
             ))
         };
-        let zone = zone.parse().map_err(of_zone)?;
+        let zone = zone.parse().map_err(zone_failure)?;
         Ok(Self { place: Place::new(place, documents)?, format: None, zone, year })
     }
 

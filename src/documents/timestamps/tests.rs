@@ -163,10 +163,10 @@ fn years_come_from_the_input_or_the_option() {
     assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
     auto.latest = "2024-02-02T00:00:00".parse().unwrap();
     assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
-    let mut of_2001 = clock("auto", "UTC", Some(2001));
-    assert_eq!(for_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
-    assert_eq!(for_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
-    assert_eq!(of_2001.warning().unwrap(), "1 of 2 documents have no timestamp; their ts is NULL");
+    let mut clock_2001 = clock("auto", "UTC", Some(2001));
+    assert_eq!(for_line(&mut clock_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
+    assert_eq!(for_line(&mut clock_2001, "Feb 29 00:00:00 h"), None);
+    assert_eq!(clock_2001.warning().unwrap(), "1 of 2 documents have no timestamp; their ts is NULL");
 }
 
 #[test]

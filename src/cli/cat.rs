@@ -275,8 +275,8 @@ fn ids_of(documents: &[(u64, &str)], names: &[OsString]) -> Outcome<Vec<Vec<u64>
 /// Returns the paths that `name` may refer to: `name` itself, and the escaped path of a file with
 /// that name (see [`path_text`]).
 fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
-    let of_file = path_text(name.as_encoded_bytes());
-    name.to_str().map(Cow::Borrowed).into_iter().chain([of_file]).collect()
+    let file_text = path_text(name.as_encoded_bytes());
+    name.to_str().map(Cow::Borrowed).into_iter().chain([file_text]).collect()
 }
 
 fn unknown_path(documents: &[(u64, &str)], path: &str) -> Failure {

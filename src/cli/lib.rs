@@ -42,7 +42,6 @@ mod ingest;
 mod inputs;
 mod living;
 mod ls;
-mod optimize;
 mod output;
 mod plot;
 mod restore;
@@ -150,7 +149,7 @@ enum Command {
     Verify(verify::Arguments),
     Sync(sync::Arguments),
     Edit(edit::Arguments),
-    Optimize(optimize::Arguments),
+    Optimize(versions::Optimize),
     CleanUp(versions::CleanUp),
     History(versions::History),
     Ls(ls::Arguments),
@@ -230,7 +229,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Sync(arguments) => sync::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),
-        Command::Optimize(arguments) => optimize::run(&arguments),
+        Command::Optimize(arguments) => versions::optimize(&arguments),
         Command::CleanUp(arguments) => versions::clean_up(&arguments),
         Command::History(arguments) => versions::history(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),

@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.quiet {
         let (num_bytes, elapsed) = (restore.num_bytes.into_inner(), start.elapsed());
         let num_shared = plan.shared.len() as u64;
-        let of_several = format!("; {} of several documents each", plural(num_shared, "file"));
+        let shared_note = format!("; {} of several documents each", plural(num_shared, "file"));
         note(format!(
             "{}: {}, {} of {} in {}, {}{}",
             plain(&arguments.output.to_string_lossy()),
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             plural(plan.num_docs, "document"),
             seconds(elapsed),
             rate(num_bytes, elapsed),
-            if num_shared > 0 { &of_several } else { "" }
+            if num_shared > 0 { &shared_note } else { "" }
         ));
     }
     Ok(())
@@ -146,7 +146,7 @@ impl Plan {
         // Two paths such as a/b and ./a/b mean one file. Each path has the last corpus file that holds it.
         let mut path_of_target: HashMap<PathBuf, (Box<str>, usize)> = HashMap::new();
         // Paths of several documents, with true if two of them are in one file, as lines are.
-        let mut of_lines_by_path: HashMap<Box<str>, bool> = HashMap::new();
+        let mut are_lines_by_path: HashMap<Box<str>, bool> = HashMap::new();
         listing.for_each(&mut |document| {
             let path = document.path;
             if !globs.choose(path) {
@@ -156,8 +156,8 @@ impl Plan {
             plan.doc_ids.push(document.doc_id);
             let known = plan.targets.get(path).and_then(|target| path_of_target.get_mut(target));
             if let Some((_, last_file)) = known {
-                let of_lines = replace(last_file, document.file_idx) == document.file_idx;
-                *of_lines_by_path.entry(path.into()).or_default() |= of_lines;
+                let are_lines = replace(last_file, document.file_idx) == document.file_idx;
+                *are_lines_by_path.entry(path.into()).or_default() |= are_lines;
                 return Ok(());
             }
             let target = target(path).map_err(|reason| unsafe_path(path, &reason))?;
@@ -168,12 +168,12 @@ impl Plan {
             plan.targets.insert(path.into(), target);
             Ok(())
         })?;
-        let mut of_files = of_lines_by_path.iter().filter(|(_, of_lines)| !**of_lines);
-        if let Some((path, _)) = of_files.next() {
+        let mut whole_files = are_lines_by_path.iter().filter(|(_, are_lines)| !**are_lines);
+        if let Some((path, _)) = whole_files.next() {
             let reason = "is in several of these corpora; name one of them";
             return Err(unsafe_path(path, reason));
         }
-        plan.shared = of_lines_by_path.into_keys().collect();
+        plan.shared = are_lines_by_path.into_keys().collect();
         for (path, target) in &plan.targets {
             let above = target.ancestors().skip(1).find_map(|above| path_of_target.get(above));
             if let Some((above, _)) = above {

@@ -421,15 +421,15 @@ impl Documents {
             Part::File { .. } => documents_of_file(living, location, part, ids.start, &is_there),
             Part::Edits { version, .. } => Ok((added(&edits, *version, ids.start, &is_there), false)),
         };
-        let of_parts = parts.par_iter().map(read).collect::<Outcome<Vec<_>>>()?;
+        let by_part = parts.par_iter().map(read).collect::<Outcome<Vec<_>>>()?;
         for (part, ids) in &parts {
             if matches!(part, Part::Edits { .. }) {
                 edited.extend(ids.clone());
             }
         }
         let mut documents = Self { edited, has_columns: version.sets_columns, all: Vec::new() };
-        for (of_part, has_columns) in of_parts {
-            documents.all.extend(of_part);
+        for (ids_in_part, has_columns) in by_part {
+            documents.all.extend(ids_in_part);
             documents.has_columns |= has_columns;
         }
         for document in documents.all.iter_mut().filter(|document| documents.edited.contains(&document.doc_id)) {
@@ -478,13 +478,13 @@ impl Documents {
         let mut digests = HashMap::new();
         for (part, ids) in version.part_ids() {
             let range = plain.partition_point(|id| *id < ids.start)..plain.partition_point(|id| *id < ids.end);
-            let of_part: Vec<u64> = plain[range].iter().map(|id| id - ids.start).collect();
-            if of_part.is_empty() {
+            let ids_in_part: Vec<u64> = plain[range].iter().map(|id| id - ids.start).collect();
+            if ids_in_part.is_empty() {
                 continue;
             }
             if let Some(file) = living.resolver.part(location, part)? {
-                let of_file = digests_of_file(&file, &of_part)?;
-                digests.extend(of_file.into_iter().map(|(doc, digest)| (ids.start + doc, digest)));
+                let from_file = digests_of_file(&file, &ids_in_part)?;
+                digests.extend(from_file.into_iter().map(|(doc, digest)| (ids.start + doc, digest)));
             }
         }
         if !edited.is_empty() {
@@ -520,8 +520,8 @@ fn documents_of_file(
 
 /// Returns the documents that version `number` added by edits and that are there.
 fn added(edits: &[VersionEdits], number: u64, first_id: u64, is_there: &dyn Fn(&u64) -> bool) -> Vec<Document> {
-    let of_version = edits.iter().filter(|edits| edits.version == number);
-    let paths = of_version.flat_map(|edits| &edits.batch.edits).filter_map(|edit| match edit {
+    let version_edits = edits.iter().filter(|edits| edits.version == number);
+    let paths = version_edits.flat_map(|edits| &edits.batch.edits).filter_map(|edit| match edit {
         Edit::AddDocument { path, .. } => Some(path.as_str()),
         _ => None,
     });
@@ -540,9 +540,9 @@ fn digests_of_file(file: &CorpusFile, docs: &[u64]) -> Outcome<Vec<(u64, Hash)>>
         }
         let [(_, (_, first)), ..] = chain else { continue };
         let [.., (_, (_, last))] = chain else { continue };
-        let of_chain =
+        let from_chain =
             &docs[docs.partition_point(|doc| *doc < first.start)..docs.partition_point(|doc| *doc < last.end)];
-        if !of_chain.is_empty() {
+        if !from_chain.is_empty() {
             let read = |(segment_idx, (meta, _)): &(usize, (&SegmentMeta, Range<u64>))| {
                 let bytes = file.read(meta.byte_range())?;
                 let limits = OpenLimits::default();
@@ -550,10 +550,10 @@ fn digests_of_file(file: &CorpusFile, docs: &[u64]) -> Outcome<Vec<(u64, Hash)>>
             };
             let segments = chain.par_iter().map(read).collect::<Outcome<Vec<_>>>()?;
             let corpus = Corpus::new(file.footer.profile, segments);
-            let local: Vec<u64> = of_chain.iter().map(|doc| doc - first.start).collect();
+            let local: Vec<u64> = from_chain.iter().map(|doc| doc - first.start).collect();
             let tasks = tasks_of(&corpus, &local)?;
-            let of_tasks = tasks.par_iter().map(|task| digests_of_task(&corpus, task)).collect::<Outcome<Vec<_>>>()?;
-            digests.extend(of_tasks.into_iter().flatten().map(|(doc, digest)| (first.start + doc, digest)));
+            let by_task = tasks.par_iter().map(|task| digests_of_task(&corpus, task)).collect::<Outcome<Vec<_>>>()?;
+            digests.extend(by_task.into_iter().flatten().map(|(doc, digest)| (first.start + doc, digest)));
         }
     }
     Ok(digests)

@@ -50,7 +50,7 @@ pub struct TakenPaths {
     /// Paths of pipes, which may come again.
     of_pipes: HashSet<String>,
     /// True if documents are whole files.
-    of_files: bool,
+    are_files: bool,
 }
 
 impl TakenPaths {
@@ -65,15 +65,15 @@ impl TakenPaths {
         documents: &Documents,
         leaving: &HashSet<u64>,
     ) -> Outcome<Self> {
-        let of_files = *documents == Documents::Files;
-        Self::for_version(living, location, version, of_files, leaving)
+        let are_files = *documents == Documents::Files;
+        Self::for_version(living, location, version, are_files, leaving)
     }
 
     fn for_version(
         living: &Living,
         location: &Path,
         version: &Version,
-        of_files: bool,
+        are_files: bool,
         leaving: &HashSet<u64>,
     ) -> Outcome<Self> {
         let known = KnownOrigins::new(version);
@@ -84,7 +84,7 @@ impl TakenPaths {
             added: Origins::default(),
             followed: followed(version),
             of_pipes: HashSet::new(),
-            of_files,
+            are_files,
         })
     }
 
@@ -95,7 +95,7 @@ impl TakenPaths {
     /// A failure that names the number of these inputs and the first of them.
     pub fn check(&mut self, inputs: &[Input], files: &[String], added: &Origins) -> Outcome {
         self.added = added.clone();
-        if !self.of_files {
+        if !self.are_files {
             let pipes = inputs.iter().filter(|input| is_pipe(&input.source));
             self.of_pipes = pipes.map(|input| input.path.clone()).collect();
         }
@@ -136,7 +136,7 @@ impl TakenPaths {
         let now = Self {
             added: self.added.clone(),
             of_pipes: self.of_pipes.clone(),
-            ..Self::for_version(living, location, version, self.of_files, &HashSet::new())?
+            ..Self::for_version(living, location, version, self.are_files, &HashSet::new())?
         };
         let new = paths_of_file(living, location, part, &|_| false, &|_| None)?;
         new.keys().try_for_each(|path| now.check_document(path))
@@ -171,7 +171,7 @@ impl TakenPaths {
 
     fn refusal(&self, what: &str) -> Failure {
         let location = &self.location;
-        let way_out = if self.of_files {
+        let way_out = if self.are_files {
             format!(
                 "`tadoc edit {location} --replace ID FILE` changes a document, --path NAME stores a file under \
                  another path, and --duplicate stores all once more"
@@ -223,7 +223,7 @@ fn all_paths(
             || version.dropped.iter().any(|ids| ids.contains(&doc_id))
     };
     let parts: Vec<_> = version.part_ids().collect();
-    let of_part = |(part, ids): &(&Part, std::ops::Range<u64>)| {
+    let read_part = |(part, ids): &(&Part, std::ops::Range<u64>)| {
         let is_dropped = |doc: u64| is_dropped(ids.start + doc);
         match part {
             Part::File { .. } => {
@@ -233,8 +233,8 @@ fn all_paths(
             Part::Edits { version, .. } => Ok(added_paths(&edits, *version, &is_dropped)),
         }
     };
-    let of_parts = parts.par_iter().map(of_part).collect::<Outcome<Vec<Paths>>>()?;
-    let paths = of_parts.into_iter().reduce(|mut all, more| {
+    let by_part = parts.par_iter().map(read_part).collect::<Outcome<Vec<Paths>>>()?;
+    let paths = by_part.into_iter().reduce(|mut all, more| {
         all.extend(more);
         all
     });
@@ -266,8 +266,8 @@ fn paths_of_file(
 
 /// Returns the paths of the documents that version `number` added by edits and that are not dropped.
 fn added_paths(edits: &[VersionEdits], number: u64, is_dropped: &dyn Fn(u64) -> bool) -> Paths {
-    let of_version = edits.iter().filter(|edits| edits.version == number);
-    let all = of_version.flat_map(|edits| &edits.batch.edits);
+    let version_edits = edits.iter().filter(|edits| edits.version == number);
+    let all = version_edits.flat_map(|edits| &edits.batch.edits);
     let added = all.filter_map(|edit| match edit {
         Edit::AddDocument { path, .. } => Some(path.as_str()),
         _ => None,

@@ -16,12 +16,10 @@ use tadoc::query::{GrepOptions, LinePattern, PathTexts, TextLead, grep_texts};
 use tadoc::read::document_len_bytes;
 use tadoc_session::{CorpusFile, Outcome};
 
-use super::chains::{Joins, Leads, Needs, Whole, open};
-use super::locations::CorpusSearch;
-use super::open_chain::{Counter, OpenChain, Wanted};
-use super::output::Output;
+use super::chains::{Counter, Joins, Leads, Needs, OpenChain, Wanted, Whole, open};
 use super::printer::{Format, Part, Printer, Statistics, Style};
 use super::selection::Selection;
+use super::{CorpusSearch, Output};
 use crate::tasks::{Meta, Task, for_each_ahead, metas_of, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.

@@ -30,12 +30,10 @@ use tadoc_session::{CorpusFile, Failure, Outcome};
 use termcolor::Buffer;
 
 use super::arguments::Arguments;
-use super::chains::{Joins, Needs, Whole};
-use super::locations::CorpusSearch;
-use super::open_chain::{OpenChain, Wanted};
-use super::output::Output;
+use super::chains::{Joins, Needs, OpenChain, Wanted, Whole};
 use super::printer::{Format, Statistics, Style};
 use super::selection::Selection;
+use super::{CorpusSearch, Output};
 use crate::tasks::{LONG_BYTES, Meta, for_each_ahead, metas_of, num_at_once, path_of};
 
 /// Bytes of texts for each task that are searched together, and bytes of a long document that are decoded together.

@@ -251,8 +251,8 @@ impl SafeArguments {
         if !self.safe {
             return Ok(None);
         }
-        let of_tables = tables.iter().map(|table| table.root().to_owned());
-        let places: Vec<String> = self.allow.iter().cloned().chain(of_tables).collect();
+        let table_roots = tables.iter().map(|table| table.root().to_owned());
+        let places: Vec<String> = self.allow.iter().cloned().chain(table_roots).collect();
         let sandbox = sandbox_over(&places, self.allow_private)?;
         Ok(Some(self.permit.iter().copied().fold(sandbox, Sandbox::permit)))
     }

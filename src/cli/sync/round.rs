@@ -91,7 +91,7 @@ impl Report {
 struct Compared {
     documents: Documents,
     /// Places of the documents of each file.
-    of_files: Vec<Vec<usize>>,
+    by_file: Vec<Vec<usize>>,
     /// Places of documents without a file.
     without_file: Vec<usize>,
 }
@@ -204,17 +204,17 @@ impl Round<'_> {
         let is_known = |path: &str| known.is_some_and(|known| known.files.contains_key(path));
         let is_below = |path: &str| above(path).any(|path| by_path.contains_key(path) || is_known(path));
         documents.check_are_files(&self.location.display().to_string(), is_below)?;
-        let mut of_files = vec![Vec::new(); listed.files.len()];
+        let mut by_file = vec![Vec::new(); listed.files.len()];
         let mut without_file = Vec::new();
         for (place, document) in documents.all.iter().enumerate() {
             let path = document.path.as_ref();
             let file = std::iter::once(path).chain(above(path)).find_map(|path| by_path.get(path));
             match file {
-                Some(&file) => of_files[file].push(place),
+                Some(&file) => by_file[file].push(place),
                 None => without_file.push(place),
             }
         }
-        Ok(Compared { documents, of_files, without_file })
+        Ok(Compared { documents, by_file, without_file })
     }
 
     /// Decides for each document.
@@ -236,7 +236,7 @@ impl Round<'_> {
             plan.drop(all[place].doc_id, &all[place].path);
         }
         let mut to_compare = Vec::new();
-        for ((file, settled), places) in listed.files.iter().zip(settled).zip(&compared.of_files) {
+        for ((file, settled), places) in listed.files.iter().zip(settled).zip(&compared.by_file) {
             let is_as_known = |known: &KnownFile| known.num_docs == places.len() as u64 && places.iter().all(is_sure);
             if let Some(known) = settled.filter(is_as_known) {
                 plan.unchanged += known.num_docs;
@@ -264,12 +264,12 @@ impl Round<'_> {
         }
         let inputs: Vec<Input> = files.iter().map(|(input, _)| (*input).clone()).collect();
         let (prints, faults) = prints(&inputs, self.job)?;
-        let of_input: HashMap<&str, usize> =
+        let idx_by_input: HashMap<&str, usize> =
             inputs.iter().enumerate().map(|(idx, input)| (input.path.as_str(), idx)).collect();
         let mut prints_of = vec![Vec::new(); inputs.len()];
         for print in &prints {
             let path = print.path.as_ref();
-            let input = std::iter::once(path).chain(above(path)).find_map(|path| of_input.get(path));
+            let input = std::iter::once(path).chain(above(path)).find_map(|path| idx_by_input.get(path));
             if let Some(&input) = input {
                 prints_of[input].push(print);
             }

@@ -100,8 +100,8 @@ impl Access {
 
 /// Refuses requests without the token, and requests to other names than those of this machine.
 pub async fn check(State(access): State<Access>, request: Request, next: Next) -> Response {
-    let of_header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = request.uri().host().or(of_header);
+    let host_header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().host().or(host_header);
     if access.allows(request.uri().path(), request.headers(), host) {
         return next.run(request).await;
     }

@@ -262,9 +262,9 @@ mod tests {
         let in_use = InUse::new(&first.connection, &connections);
         let third = connections.place().unwrap();
         assert!(!connections.open().contains_key(&second.id));
-        let of_third = InUse::new(&third.connection, &connections);
+        let third_in_use = InUse::new(&third.connection, &connections);
         assert!(connections.place().is_none(), "all are in use");
-        drop(of_third);
+        drop(third_in_use);
         drop(in_use);
         let _fourth = connections.place().unwrap();
         let open = connections.open();

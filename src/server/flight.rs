@@ -621,14 +621,14 @@ pub fn primary_keys() -> RecordBatch {
 
 /// Returns the foreign keys: no rows.
 pub fn foreign_keys() -> RecordBatch {
-    let of_side = |side: &str| {
+    let side_columns = |side: &str| {
         ["catalog_name", "db_schema_name", "table_name", "column_name"].map(|name| {
             let is_nullable = name.starts_with("catalog") || name.starts_with("db");
             Field::new(format!("{side}_{name}"), DataType::Utf8, is_nullable)
         })
     };
-    let mut fields = Vec::from(of_side("pk"));
-    fields.extend(of_side("fk"));
+    let mut fields = Vec::from(side_columns("pk"));
+    fields.extend(side_columns("fk"));
     fields.push(Field::new("key_sequence", DataType::Int32, false));
     fields.push(Field::new("fk_key_name", DataType::Utf8, true));
     fields.push(Field::new("pk_key_name", DataType::Utf8, true));

@@ -201,13 +201,13 @@ impl Statements {
         let (sender, batches) = channel(1);
         let (tell, started) = oneshot::channel();
         let statements = Arc::clone(self);
-        let of_task = in_use.clone();
+        let task_in_use = in_use.clone();
         let are_all = Arc::new(AtomicBool::new(false));
         let tell_all = Arc::clone(&are_all);
         // On the threads of connections: those of statements may all compute when the time is over.
         tokio::spawn(async move {
             let _slot = slot;
-            let is_whole = statements.answer(&text, &sender, tell, of_task).await;
+            let is_whole = statements.answer(&text, &sender, tell, task_in_use).await;
             tell_all.store(is_whole, Ordering::Release);
         });
         let broken = |_| Refusal::new(Kind::Broken, "the statement broke down");
@@ -329,8 +329,8 @@ impl Statements {
         let plan = planned.await.map_err(broken)??;
         let planned = Planned::from_plan(&plan);
         let schema = Arc::clone(&planned.schema);
-        let of_session = Arc::clone(&self.session.context().runtime_env().memory_pool);
-        let pool = StatementPool::new(of_session, self.limits.memory_bytes);
+        let session_pool = Arc::clone(&self.session.context().runtime_env().memory_pool);
+        let pool = StatementPool::new(session_pool, self.limits.memory_bytes);
         let rows = self.session.start_in(plan, Some(pool), Some(stop)).await?;
         let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(tell) = tell {
@@ -399,8 +399,8 @@ impl Statements {
             Err(_) => HashMap::default(),
         };
         let field = |name: &String| {
-            let of_plan = types.get(&format!("${name}")).cloned().flatten();
-            Field::new(name, of_plan.unwrap_or(DataType::Utf8), true)
+            let planned_type = types.get(&format!("${name}")).cloned().flatten();
+            Field::new(name, planned_type.unwrap_or(DataType::Utf8), true)
         };
         let parameters = wire::schema(&Schema::new(names.iter().map(field).collect::<Vec<_>>()));
         let parameters = parameters.as_ref().clone();

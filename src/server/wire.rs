@@ -104,7 +104,7 @@ fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowEr
 
 /// Returns the bytes of the texts that the views of `batch` show.
 fn text_bytes(batch: &RecordBatch) -> usize {
-    let of_column = |column: &Arc<dyn Array>| {
+    let column_bytes = |column: &Arc<dyn Array>| {
         let views = match column.data_type() {
             DataType::Utf8View => column.as_byte_view::<StringViewType>().views(),
             DataType::BinaryView => column.as_byte_view::<BinaryViewType>().views(),
@@ -113,7 +113,7 @@ fn text_bytes(batch: &RecordBatch) -> usize {
         // The low 32 bits of a view are its length.
         views.iter().map(|&view| (view & u128::from(u32::MAX)) as usize).sum::<usize>()
     };
-    batch.columns().iter().map(of_column).sum()
+    batch.columns().iter().map(column_bytes).sum()
 }
 
 /// Most lists and structs in each other that a value may have.

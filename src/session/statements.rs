@@ -84,8 +84,8 @@ impl<'a> Statements<'a> {
         }
         let parser = &mut self.0;
         let tokens = (0..).map(|n| parser.parser.peek_nth_token_no_skip(n).token);
-        let of_statement = tokens.take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
-        check_statement_depth(of_statement, max_depth)?;
+        let statement_tokens = tokens.take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
+        check_statement_depth(statement_tokens, max_depth)?;
         let statement = parser.parse_statement()?;
         let next = parser.parser.peek_token();
         if next.token != Token::SemiColon && next.token != Token::EOF {

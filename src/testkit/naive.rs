@@ -209,10 +209,10 @@ pub fn terms(plain: &Plain, docs: &[u64]) -> Vec<Term> {
 /// Returns the first `top` rows of each document, ordered by `key` and then by word.
 pub fn best<K: Ord>(rows: &[Term], top: usize, key: impl Fn(&Term) -> K) -> Vec<Term> {
     let mut best = Vec::new();
-    for of_doc in rows.chunk_by(|a, b| a.0 == b.0) {
-        let mut of_doc = of_doc.to_vec();
-        of_doc.sort_by_key(|row| (key(row), row.1.clone()));
-        best.extend(of_doc.into_iter().take(top));
+    for doc_rows in rows.chunk_by(|a, b| a.0 == b.0) {
+        let mut doc_rows = doc_rows.to_vec();
+        doc_rows.sort_by_key(|row| (key(row), row.1.clone()));
+        best.extend(doc_rows.into_iter().take(top));
     }
     best
 }

@@ -82,8 +82,8 @@ impl Anatomy {
     pub fn assemble(&self) -> Vec<u8> {
         let mut file = self.header.clone();
         let mut section_records = Vec::new();
-        let of_segments = self.segments.iter().flat_map(|segment| &segment.sections);
-        for section in of_segments.chain(&self.file_sections) {
+        let segment_parts = self.segments.iter().flat_map(|segment| &segment.sections);
+        for section in segment_parts.chain(&self.file_sections) {
             section_records.extend((file.len() as u64).to_le_bytes());
             section_records.extend((section.bytes.len() as u64).to_le_bytes());
             section_records.extend(crc32c::crc32c(&section.bytes).to_le_bytes());
@@ -111,19 +111,19 @@ impl Anatomy {
 
     /// Returns the same parts with matching ties, as a writer that knows ties makes them.
     pub fn tied(mut self) -> Self {
-        let mut of_segments = Vec::new();
+        let mut segment_parts = Vec::new();
         for segment in &mut self.segments {
             retie(&mut segment.sections, &[]);
-            of_segments.extend(segment.sections.iter().filter(|s| s.kind == TIES).flat_map(tie_of));
+            segment_parts.extend(segment.sections.iter().filter(|s| s.kind == TIES).flat_map(tie_of));
         }
-        retie(&mut self.file_sections, &of_segments);
+        retie(&mut self.file_sections, &segment_parts);
         self
     }
 
     /// Returns all sections in file order.
     pub fn sections_mut(&mut self) -> Vec<&mut Section> {
-        let of_segments = self.segments.iter_mut().flat_map(|segment| &mut segment.sections);
-        of_segments.chain(&mut self.file_sections).collect()
+        let segment_parts = self.segments.iter_mut().flat_map(|segment| &mut segment.sections);
+        segment_parts.chain(&mut self.file_sections).collect()
     }
 }
 
@@ -155,8 +155,8 @@ fn section_of(file: &[u8], record: &[u8]) -> Section {
 /// The checksums are those of each section, at the place in its record, of the footer and of the
 /// postscript. `parts` are the parts of the unchanged file.
 pub fn reseal(file: &mut [u8], parts: &Anatomy) {
-    let of_segments = parts.segments.iter().map(|segment| segment.sections.len());
-    let nums_sections: Vec<usize> = of_segments.chain([parts.file_sections.len()]).collect();
+    let segment_parts = parts.segments.iter().map(|segment| segment.sections.len());
+    let nums_sections: Vec<usize> = segment_parts.chain([parts.file_sections.len()]).collect();
     let len = nums_sections.iter().sum::<usize>() * SECTION_BYTES;
     if let Some(mut at) = (file.len() - POSTSCRIPT_BYTES).checked_sub(len) {
         let mut ties_of_segments = Vec::new();
@@ -167,8 +167,8 @@ pub fn reseal(file: &mut [u8], parts: &Anatomy) {
             for record in records.step_by(SECTION_BYTES) {
                 let kind = [file[record + 20], file[record + 21]];
                 if kind == TIES {
-                    let of_file = (i == parts.segments.len()).then_some(&ties_of_segments);
-                    tied.extend(of_file.into_iter().flatten());
+                    let file_ties = (i == parts.segments.len()).then_some(&ties_of_segments);
+                    tied.extend(file_ties.into_iter().flatten());
                     overwrite_section(file, record, &tied);
                 }
                 seal_section(file, record);

@@ -93,7 +93,6 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/session/memory.rs",
     "src/python/capsules.rs",
     "src/python/device.rs",
-    "src/python/host.rs",
     "src/gsst/decode.rs",
     "src/tadoc/format/codecs/grammar/decode.rs",
     "src/cuda/corpus/edits.rs",
@@ -125,6 +124,9 @@ const MAX_LINES: usize = 700;
 /// Folders of the crates that other programs use.
 const LIBRARIES: &[&str] =
     &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion", "src/distributed"];
+
+/// Least number of entries in the list of parsers of `tests/fuzz/coverage`.
+const MIN_PARSERS: usize = 10;
 
 /// Least number of example programs.
 const MIN_EXAMPLES: usize = 10;
@@ -400,6 +402,23 @@ fn unsafe_code_stays_where_it_is_allowed() {
     let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
     let findings = all.filter(is_unsafe).map(|source| source.path).collect();
     assert_none("unsafe code outside the allowed files", findings);
+}
+
+/// Returns true if a file of the package has this path, or one that begins with what stands before the first `*`.
+fn exists(pattern: &str) -> bool {
+    let fixed = pattern.split('*').next().unwrap_or_default();
+    root().join(fixed).exists()
+}
+
+#[test]
+fn lists_of_files_name_files_that_exist() {
+    let coverage = read("tests/fuzz/coverage");
+    let parsers = coverage.lines().filter_map(|line| line.trim().strip_prefix("\"src/")?.strip_suffix("\","));
+    let parsers: Vec<String> = parsers.map(|path| format!("src/{path}")).collect();
+    assert!(parsers.len() >= MIN_PARSERS, "{parsers:?}");
+    let listed = MAY_BE_UNSAFE.iter().copied().chain(parsers.iter().map(String::as_str));
+    let findings = listed.filter(|path| !exists(path)).map(str::to_owned).collect();
+    assert_none("tests/tidy.rs and tests/fuzz/coverage name files that do not exist", findings);
 }
 
 /// Returns the hosts of the HTTP URLs in `text`.

@@ -4,20 +4,19 @@
 //! datafusion_tadoc/__init__.py   what users see: connect, sql, Result, ingest, open
 //!        │
 //!        ▼
-//! session    ─▶ parameters (Python values as SQL literals), feed (documents from Python),
-//!               variables (variables of Python as tables of a statement)
+//! session    ─▶ feed (documents from Python), variables (variables of Python as tables of a statement, and
+//!               parameters as SQL literals)
 //! statement  ─▶ streams of rows
-//! gathered   ─▶ rows_of (rows as Python values)
+//! gathered   ─▶ rows in memory, and as Python values
 //!        │
 //!        ▼
 //! waiting       statements run on threads of this library. Python's lock is free meanwhile, and
 //!               Ctrl-C ends the statement
-//! capsules      Arrow from and to other libraries, without copies
+//! capsules      Arrow from and to other libraries, without copies; and what the package `datafusion` takes,
+//!               over crossing (a plan as a table, and functions)
 //!
 //! device        GSST columns as text on a GPU
 //! error_of      errors without the names of tables that the package made
-//! host          capsules for the package `datafusion`, over crossing (a plan as a table, and
-//!               functions)
 //! ```
 //!
 //! Sessions are those of the command line (`tadoc_session::Session`), so errors have the same texts. The
@@ -33,9 +32,6 @@ mod crossing;
 mod device;
 mod feed;
 mod gathered;
-mod host;
-mod parameters;
-mod rows_of;
 mod session;
 mod statement;
 mod variables;
@@ -66,13 +62,13 @@ fn error_of(failure: impl Into<Failure>) -> PyErr {
 /// The Rust part of `datafusion_tadoc`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::capsules::{HostFactory, HostFunction, HostScalar};
     #[cfg(feature = "cuda")]
     #[pymodule_export]
     use super::device::{DeviceArray, device_arrays};
     #[pymodule_export]
     use super::gathered::Gathered;
-    #[pymodule_export]
-    use super::host::{HostFactory, HostFunction, HostScalar};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
@@ -95,7 +91,7 @@ mod _native {
     /// Raises an error if the package `datafusion` has another major version than this library.
     #[pyfunction]
     fn check_host(py: Python<'_>) -> PyResult<()> {
-        super::host::check_host(py)
+        super::capsules::check_host(py)
     }
 
     /// Returns the number of bytes that a text such as `4GiB` names.

@@ -9,13 +9,12 @@ use datafusion_tadoc::notices;
 use pyo3::prelude::*;
 use tadoc_session::{Failure, Outcome, Parameters, Statements, remember_secrets};
 
+use crate::capsules::{HostFactory, HostFunction, HostScalar};
 use crate::error_of;
 use crate::feed::Feed;
 use crate::gathered::{Gathered, gather};
-use crate::host::{HostFactory, HostFunction, HostScalar};
-use crate::parameters::parameters_of;
 use crate::statement::Statement;
-use crate::variables::{Variables, memory_table};
+use crate::variables::{Variables, memory_table, parameters_of};
 use crate::waiting::{Interrupts, Task, wait};
 
 /// A session of the engine. Threads may share it.

@@ -24,9 +24,8 @@ use pyo3::types::PyCapsule;
 use tadoc_session::Outcome;
 use tokio::sync::Semaphore;
 
-use crate::capsules::{schema_capsule, stream_capsule};
+use crate::capsules::{schema_capsule, stream_capsule, table_capsule, table_of};
 use crate::gathered::{Gathered, Preview, gather, preview};
-use crate::host::{table_capsule, table_of};
 use crate::waiting::{Interrupts, LOOK_EVERY, Plan, Task, Watch, raise_behind_reader, wait};
 use crate::{Error, Interrupted, error_of};
 
@@ -87,8 +86,8 @@ impl Statement {
     #[getter]
     fn columns(&self) -> Vec<(String, String)> {
         let schema = self.schema();
-        let of_field = |field: &arrow::datatypes::FieldRef| (field.name().clone(), field.data_type().to_string());
-        schema.fields().iter().map(of_field).collect()
+        let name_and_type = |field: &arrow::datatypes::FieldRef| (field.name().clone(), field.data_type().to_string());
+        schema.fields().iter().map(name_and_type).collect()
     }
 
     /// Runs the statement and returns at most `limit` rows.

@@ -69,12 +69,25 @@ const MAX_ROWS: usize = 10_000;
 const USUAL_ROWS: usize = 1000;
 /// Most characters of a value that an error repeats.
 const MAX_SHOWN_CHARS: usize = 120;
+/// Media type of a file of Arrow.
+const ARROW: &str = "application/vnd.apache.arrow.file";
+/// Media type of CSV.
+const CSV: &str = "text/csv; charset=utf-8";
 /// Media type of JSON.
 const JSON: &str = "application/json";
 /// Maximum bytes of an answer in JSON.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Time for the body of a request.
 const BODY: Duration = Duration::from_secs(10);
+
+const HTML: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = concat!(
+    include_str!("page/statements.js"),
+    include_str!("page/rows.js"),
+    include_str!("page/document.js"),
+    include_str!("page/main.js")
+);
 
 /// Returns the routes of the page and of its statements.
 pub fn routes(statements: Arc<Statements>) -> Router {
@@ -148,7 +161,7 @@ fn invalid(text: &str) -> Refusal {
 /// Returns the media type and the body of a file, with all rows if the request does not say how many.
 async fn file(rows: Rows, format: FileFormat, max_rows: Option<usize>) -> Result<(&'static str, Body), Refusal> {
     let media_type = format.media_type();
-    Ok((media_type, body(rows, format, max_rows.unwrap_or(usize::MAX)).await?))
+    Ok((media_type, file_body(rows, format, max_rows.unwrap_or(usize::MAX)).await?))
 }
 
 /// Returns columns and rows, up to `max_rows` and the limits of an answer.
@@ -284,13 +297,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
 }
 
-/// Media type of a file of Arrow.
-const ARROW: &str = "application/vnd.apache.arrow.file";
-/// Media type of CSV.
-const CSV: &str = "text/csv; charset=utf-8";
-
 /// Writes batches as parts of a file.
-pub enum FileFormat {
+enum FileFormat {
     /// CSV; true before the line with the names of the columns.
     Csv(bool),
     /// A file of Arrow's IPC. `None` behind its last byte.
@@ -299,7 +307,7 @@ pub enum FileFormat {
 
 impl FileFormat {
     /// Creates CSV.
-    pub fn csv() -> Self {
+    fn csv() -> Self {
         Self::Csv(true)
     }
 
@@ -307,12 +315,12 @@ impl FileFormat {
     ///
     /// # Errors
     /// A type has no form in IPC.
-    pub fn arrow(schema: &Schema) -> Result<Self, ArrowError> {
+    fn arrow(schema: &Schema) -> Result<Self, ArrowError> {
         Ok(Self::Arrow(Some(Box::new(FileWriter::try_new(Vec::new(), schema)?))))
     }
 
     /// Returns the media type of the file.
-    pub fn media_type(&self) -> &'static str {
+    fn media_type(&self) -> &'static str {
         match self {
             Self::Csv(_) => CSV,
             Self::Arrow(_) => ARROW,
@@ -362,7 +370,7 @@ fn without_nesting(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     for (field, column) in schema.fields().iter().zip(batch.columns()) {
         if field.data_type().is_nested() {
             let values = Values::new(column)?;
-            let texts = (0..column.len()).map(|row| text(&values, column, row)).collect::<StringArray>();
+            let texts = (0..column.len()).map(|row| nested_text(&values, column, row)).collect::<StringArray>();
             fields.push(Field::new(field.name(), DataType::Utf8, true));
             columns.push(Arc::new(texts));
         } else {
@@ -373,7 +381,7 @@ fn without_nesting(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-fn text(values: &Values, column: &ArrayRef, row: usize) -> Option<String> {
+fn nested_text(values: &Values, column: &ArrayRef, row: usize) -> Option<String> {
     column.is_valid(row).then(|| String::from_utf8_lossy(values.value(row)).into_owned())
 }
 
@@ -412,7 +420,7 @@ impl Writing {
 ///
 /// # Errors
 /// The statement fails before its first rows.
-pub async fn body(mut rows: Rows, format: FileFormat, max_rows: usize) -> Result<Body, Refusal> {
+async fn file_body(mut rows: Rows, format: FileFormat, max_rows: usize) -> Result<Body, Refusal> {
     let first = rows.next().await.transpose()?;
     let writing = Writing { rows, first, format, num_rows_left: max_rows, is_finished: false };
     let parts = stream::try_unfold(writing, async |mut writing| match writing.next().await {
@@ -422,15 +430,6 @@ pub async fn body(mut rows: Rows, format: FileFormat, max_rows: usize) -> Result
     Ok(Body::from_stream(parts))
 }
 
-const HTML: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = concat!(
-    include_str!("page/statements.js"),
-    include_str!("page/rows.js"),
-    include_str!("page/document.js"),
-    include_str!("page/main.js")
-);
-
 /// The page.
 static PAGE: LazyLock<String> = LazyLock::new(|| {
     let with_style = HTML.replacen("<style></style>", &format!("<style>{STYLE}</style>"), 1);
@@ -438,7 +437,7 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Answers a request for the page.
-pub async fn page() -> impl IntoResponse {
+async fn page() -> impl IntoResponse {
     static POLICY: LazyLock<HeaderValue> =
         LazyLock::new(|| HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox")));
     let headers = [

@@ -123,7 +123,7 @@ const MAX_DEPTH: usize = 16;
 ///
 /// # Errors
 /// A plan error for a type that has no form in SQL, and for lists that are too deep in each other.
-pub fn literal(column: &ArrayRef, row: usize) -> Result<Expr> {
+fn literal(column: &ArrayRef, row: usize) -> Result<Expr> {
     nested(column, row, MAX_DEPTH)
 }
 

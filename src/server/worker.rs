@@ -50,6 +50,9 @@ const MAX_BLOCKING: usize = 2048;
 /// Requests at a time on one connection: each task of a statement has one from its begin to its end.
 const MAX_REQUESTS: u32 = 1 << 16;
 
+/// Variable of the environment with the workers.
+const WORKERS_VARIABLE: &str = "TADOC_WORKERS";
+
 /// Answer parts of statements of other machines
 ///
 /// `tadoc sql --workers` divides the segments of corpora between workers. Each worker reads its
@@ -175,9 +178,6 @@ async fn hold_connection(request: Request, next: Next) -> Response {
     Response::from_parts(head, Body::new(held))
 }
 
-/// Variable of the environment with the workers.
-const WORKERS_VARIABLE: &str = "TADOC_WORKERS";
-
 /// Arguments that name workers.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Workers")]
@@ -236,7 +236,7 @@ impl Engine for Workers {
 ///
 /// # Errors
 /// The token is none, or the file cannot be read or has no certificate.
-pub fn credentials(token: Option<&str>, certificates: Option<&Path>) -> Outcome<Credentials> {
+fn credentials(token: Option<&str>, certificates: Option<&Path>) -> Outcome<Credentials> {
     let mut credentials = Credentials::default();
     if let Some(token) = token {
         credentials = credentials.with_token(token.trim())?;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ class Functions(ABC):
     def _sql(self, query: str, values: list[Any]) -> Result:
         """Runs a statement of this package."""
 
-    def _call(self, function: str, *arguments: Any, **options: Any) -> Result:
-        """Calls a table function."""
-        places = [f"${at + 1}" for at in range(len(arguments))]
-        places += [f"{name} => ${at + len(arguments) + 1}" for at, name in enumerate(options)]
-        return self._sql(f"SELECT * FROM {function}({', '.join(places)})", [*arguments, *options.values()])
+    def _call(self, function: str, arguments: dict[str, Any]) -> Result:
+        """Calls a table function with the arguments of its method, those that are keywords only by name."""
+        places, values = [], []
+        for name, parameter in signature(getattr(Functions, function)).parameters.items():
+            if name != "self":
+                values.append(arguments[name])
+                is_keyword = parameter.kind is Parameter.KEYWORD_ONLY
+                places.append(f"{name} => ${len(values)}" if is_keyword else f"${len(values)}")
+        return self._sql(f"SELECT * FROM {function}({', '.join(places)})", values)
 
     def documents(self, corpus: Location, *, version: int | None = None, where: str | None = None) -> Result:
         """Returns the documents of a corpus: doc_id, path, bytes, words, text, content.
@@ -47,7 +52,7 @@ class Functions(ABC):
         >>> [row[:5] for row in connect().documents("all.tadoc")]
         [(0, 'a.txt', 5, 2, 'to be'), (1, 'b.txt', 5, 2, 'to do')]
         """
-        return self._call("documents", corpus, version=version, where=where)
+        return self._call("documents", locals())
 
     def word_count(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -58,7 +63,7 @@ class Functions(ABC):
         >>> connect().word_count("words.tadoc", fold=True).rows()
         [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
         """
-        return self._call("word_count", corpus, fold=fold, version=version, where=where)
+        return self._call("word_count", locals())
 
     def search(
         self,
@@ -80,7 +85,7 @@ class Functions(ABC):
         >>> places.rows()
         [(0, 'a.txt', 0, 5, 0, 1, 1), (0, 'a.txt', 13, 5, 4, 1, 14)]
         """
-        return self._call("search", corpus, query, doc_id=doc_id, fold=fold, exact=exact, version=version, where=where)
+        return self._call("search", locals())
 
     def term_count(
         self,
@@ -98,7 +103,7 @@ class Functions(ABC):
         >>> connect().term_count("terms.tadoc", "to", fold=True).rows()
         [(0, 'a.txt', 2)]
         """
-        return self._call("term_count", corpus, query, fold=fold, exact=exact, version=version, where=where)
+        return self._call("term_count", locals())
 
     def kwic(
         self,
@@ -120,10 +125,7 @@ class Functions(ABC):
         >>> [row[2:5] for row in connect().kwic("contexts.tadoc", "not", width=1)]
         [('or ', 'not', ' to')]
         """
-        return self._call(
-            "kwic", corpus, query, width=width, fold=fold, blanks=blanks, exact=exact, version=version, where=where,
-            sample=sample, seed=seed,
-        )  # fmt: skip
+        return self._call("kwic", locals())
 
     def rank(
         self,
@@ -145,9 +147,7 @@ class Functions(ABC):
         >>> [path for _, path, score in connect().rank("ranked.tadoc", "tea", top=2)]
         ['a.txt', 'b.txt']
         """
-        return self._call(
-            "rank", corpus, query, top=top, k1=k1, b=b, fold=fold, exact=exact, version=version, where=where
-        )
+        return self._call("rank", locals())
 
     def grep(
         self,
@@ -166,7 +166,7 @@ class Functions(ABC):
         >>> [(row[lines.columns.index("line_number")], row[lines.columns.index("line")]) for row in lines]
         [(2, 'error 7')]
         """
-        return self._call("grep", corpus, pattern, context=context, fold=fold, version=version, where=where)
+        return self._call("grep", locals())
 
     def extract(
         self,
@@ -193,7 +193,7 @@ class Functions(ABC):
             rows = self._sql(lengths, [corpus, version, doc_id]).rows()
             # Without a row there is no such document, and `extract` says so.
             byte_len = rows[0][0] if rows else 0
-        return self._call("extract", corpus, doc_id, byte_offset, byte_len, version=version)
+        return self._call("extract", locals())
 
     def context(
         self, corpus: Location, doc_id: int, *, before: int = 2, after: int = 2, version: int | None = None
@@ -205,7 +205,7 @@ class Functions(ABC):
         >>> sorted((row[around.columns.index("distance")], row[around.columns.index("text")]) for row in around)
         [(-1, 'one'), (0, 'two'), (1, 'three')]
         """
-        return self._call("context", corpus, doc_id, before=before, after=after, version=version)
+        return self._call("context", locals())
 
     def collocates(
         self,
@@ -229,10 +229,7 @@ class Functions(ABC):
         >>> sorted((row[near.columns.index("word")], row[near.columns.index("count")]) for row in near)
         [('coffee', 1), ('tea', 1)]
         """
-        return self._call(
-            "collocates", corpus, query, left=left, right=right, measure=measure, min_count=min_count, fold=fold,
-            exact=exact, version=version, where=where,
-        )  # fmt: skip
+        return self._call("collocates", locals())
 
     def keyness(
         self,
@@ -251,9 +248,7 @@ class Functions(ABC):
         >>> sorted(row[:3] for row in connect().keyness("tea.tadoc", "cups.tadoc"))
         [('cup', 1, 2), ('mug', 0, 1), ('tea', 3, 0)]
         """
-        return self._call(
-            "keyness", corpus, reference, min_count=min_count, fold=fold, where=where, reference_where=reference_where
-        )
+        return self._call("keyness", locals())
 
     def dispersion(
         self,
@@ -273,9 +268,7 @@ class Functions(ABC):
         >>> [row[spread.columns.index("range")] for row in spread]
         [2]
         """
-        return self._call(
-            "dispersion", corpus, query, parts=parts, fold=fold, exact=exact, version=version, where=where
-        )
+        return self._call("dispersion", locals())
 
     def sequence_count(
         self,
@@ -293,7 +286,7 @@ class Functions(ABC):
         >>> connect().sequence_count("sequences.tadoc", 2).rows()
         [('be or', 1), ('not to', 1), ('or not', 1), ('to be', 2)]
         """
-        return self._call("sequence_count", corpus, n=n, by_doc=by_doc, fold=fold, version=version, where=where)
+        return self._call("sequence_count", locals())
 
     def cooccurrence(
         self,
@@ -312,10 +305,7 @@ class Functions(ABC):
         >>> connect().cooccurrence("pairs_of_words.tadoc", window=2).rows()
         [('strong', 'tea', 3)]
         """
-        return self._call(
-            "cooccurrence", corpus, window=window, min_count=min_count, fold=fold, word=word, version=version,
-            where=where,
-        )  # fmt: skip
+        return self._call("cooccurrence", locals())
 
     def repeated_phrases(
         self,
@@ -334,10 +324,7 @@ class Functions(ABC):
         >>> connect().repeated_phrases("phrases.tadoc", min_words=2).rows()
         [('to be or', 3, 2)]
         """
-        return self._call(
-            "repeated_phrases", corpus, min_words=min_words, min_count=min_count, fold=fold, max_words=max_words,
-            version=version, where=where,
-        )  # fmt: skip
+        return self._call("repeated_phrases", locals())
 
     def near_duplicates(
         self,
@@ -356,7 +343,7 @@ class Functions(ABC):
         >>> [(row[1], row[3]) for row in connect().near_duplicates("alike.tadoc", threshold=0.5, n=2)]
         [('a', 'b')]
         """
-        return self._call("near_duplicates", corpus, threshold=threshold, n=n, fold=fold, version=version, where=where)
+        return self._call("near_duplicates", locals())
 
     def log_templates(
         self,
@@ -375,9 +362,7 @@ class Functions(ABC):
         >>> [row[:2] for row in connect().log_templates("jobs.tadoc")]
         [('job <*> took <*> ms', 2)]
         """
-        return self._call(
-            "log_templates", corpus, similarity=similarity, depth=depth, by_doc=by_doc, version=version, where=where
-        )
+        return self._call("log_templates", locals())
 
     def repeated_spans(
         self, corpus: Location, *, min_words: int = 50, version: int | None = None, where: str | None = None
@@ -388,7 +373,7 @@ class Functions(ABC):
         >>> [row[1:4] for row in connect().repeated_spans("spans.tadoc", min_words=3)]
         [('a', 0, 8), ('b', 4, 8)]
         """
-        return self._call("repeated_spans", corpus, min_words=min_words, version=version, where=where)
+        return self._call("repeated_spans", locals())
 
     def overlap(
         self,
@@ -407,7 +392,7 @@ class Functions(ABC):
         >>> [row[1:4] for row in connect().overlap("train.tadoc", "test.tadoc", n=2)]
         [(3, 2, 0.6666666666666666)]
         """
-        return self._call("overlap", corpus, texts, n=n, fold=fold, version=version, where=where)
+        return self._call("overlap", locals())
 
     def inverted_index(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -418,7 +403,7 @@ class Functions(ABC):
         >>> connect().inverted_index("index.tadoc").rows()
         [('be', 1, [0]), ('do', 1, [1]), ('to', 2, [0, 1])]
         """
-        return self._call("inverted_index", corpus, fold=fold, version=version, where=where)
+        return self._call("inverted_index", locals())
 
     def term_vector(
         self,
@@ -435,7 +420,7 @@ class Functions(ABC):
         >>> sorted(connect().term_vector("vectors.tadoc"))
         [(0, 'be', 2), (0, 'not', 1), (0, 'or', 1), (0, 'to', 2)]
         """
-        return self._call("term_vector", corpus, top=top, fold=fold, version=version, where=where)
+        return self._call("term_vector", locals())
 
     def tfidf(
         self,
@@ -452,7 +437,7 @@ class Functions(ABC):
         >>> sorted(row[:2] for row in connect().tfidf("weights.tadoc", top=1))
         [(0, 'be'), (1, 'do')]
         """
-        return self._call("tfidf", corpus, top=top, fold=fold, version=version, where=where)
+        return self._call("tfidf", locals())
 
     def tokens(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -466,7 +451,7 @@ class Functions(ABC):
         >>> tokens.rows()
         [(0, 0, 1, 'to'), (0, 1, 0, 'be')]
         """
-        return self._call("tokens", corpus, fold=fold, version=version, where=where)
+        return self._call("tokens", locals())
 
     def corpus_info(self, corpus: Location, *, version: int | None = None) -> Result:
         """Returns facts about the files of a corpus.
@@ -476,7 +461,7 @@ class Functions(ABC):
         >>> facts["documents"], facts["words"]
         ('1', '2')
         """
-        return self._call("corpus_info", corpus, version=version)
+        return self._call("corpus_info", locals())
 
     def word_sort(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -487,7 +472,7 @@ class Functions(ABC):
         >>> connect().word_sort("sorted.tadoc").rows()
         [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
         """
-        return self._call("word_sort", corpus, fold=fold, version=version, where=where)
+        return self._call("word_sort", locals())
 
     def doc_term_matrix(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -498,7 +483,7 @@ class Functions(ABC):
         >>> len(connect().doc_term_matrix("matrix.tadoc"))
         2
         """
-        return self._call("doc_term_matrix", corpus, fold=fold, version=version, where=where)
+        return self._call("doc_term_matrix", locals())
 
     def ranked_inverted_index(
         self, corpus: Location, n: int = 3, *, fold: Fold = False, version: int | None = None, where: str | None = None
@@ -509,7 +494,7 @@ class Functions(ABC):
         >>> len(connect().ranked_inverted_index("ranked_index.tadoc", 2))
         4
         """
-        return self._call("ranked_inverted_index", corpus, n=n, fold=fold, version=version, where=where)
+        return self._call("ranked_inverted_index", locals())
 
     def corpus_verify(self, corpus: Location, *, version: int | None = None) -> Result:
         """Checks every checksum of a corpus, and decodes every document.
@@ -519,7 +504,7 @@ class Functions(ABC):
         >>> {row[checks.columns.index("status")] for row in checks}
         {'ok'}
         """
-        return self._call("corpus_verify", corpus, version=version)
+        return self._call("corpus_verify", locals())
 
     def read_text(self, glob: Location) -> Result:
         """Returns plain files, one row for each.
@@ -529,7 +514,7 @@ class Functions(ABC):
         >>> [row[:3] for row in connect().read_text("plain.txt")]
         [('plain.txt', 5, 'to be')]
         """
-        return self._call("read_text", glob)
+        return self._call("read_text", locals())
 
     def read_lines(self, glob: Location) -> Result:
         """Returns the lines of plain files.
@@ -539,4 +524,4 @@ class Functions(ABC):
         >>> connect().read_lines("lines.txt").rows()
         [('lines.txt', 1, 'to be'), ('lines.txt', 2, 'or not')]
         """
-        return self._call("read_lines", glob)
+        return self._call("read_lines", locals())

@@ -1,13 +1,11 @@
 //! Makes the binary smaller where the linker can: identical functions are folded, relocations are packed.
 //!
-//! The dependencies are built without optimization, and many of their generics become the same code for
-//! different types. Measured on x86-64, `cargo build --bin tadoc`, all of our code at level 3: 188 MB
-//! become 156 MB, in the same time. A small program is linked and started first. Where that fails (a
-//! linker without these options, a C library before glibc 2.36, a build for another machine), the binary
-//! is linked as usual.
+//! The dependencies are built without optimization, and many of their generics become the same code for different
+//! types. Measured on x86-64, `cargo build --bin tadoc`, all of our code at level 3: 188 MB become 156 MB, in the same
+//! time. A small program is linked and started first. Where that fails (a linker without these options, a C library
+//! before glibc 2.36, a build for another machine), the binary is linked as usual.
 //!
-//! Folding may give two functions one address. Rust promises no distinct addresses, and no code here
-//! compares them.
+//! Folding may give two functions one address. Rust promises no distinct addresses, and no code here compares them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,4 @@
-//! The user columns of rows: collects them while rows are read, and stores them in the corpus as
-//! one Parquet section.
+//! The user columns of rows: collects them while rows are read, and stores them in the corpus as one Parquet section.
 //!
 //! ```text
 //! batches ──▶ one temporary file: run 0 │ run 1 │ …      a run = batches of one schema
@@ -11,10 +10,10 @@
 //! The types of JSON lines and CSV are certain only at the end, so a temporary file is needed.
 //! Memory is one batch and the compressed Parquet bytes.
 //!
-//! The types of CSV columns are guessed ([`Guesses`]). A column gets a type only if every cell comes back as it was: the cell is the text that is printed for its
-//! value. So `007`, `1.10` beside `1.9`, `12E4` and `2024-05-06 07:08:09` stay texts. Numbers with one number of
-//! decimals, such as prices, become decimals, which keep their zeros. Time is linear in the number of cells. A
-//! type that one value rules out is not tried again.
+//! The types of CSV columns are guessed ([`Guesses`]). A column gets a type only if every cell comes back as it was:
+//! the cell is the text that is printed for its value. So `007`, `1.10` beside `1.9`, `12E4` and `2024-05-06 07:08:09`
+//! stay texts. Numbers with one number of decimals, such as prices, become decimals, which keep their zeros. Time is
+//! linear in the number of cells. A type that one value rules out is not tried again.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

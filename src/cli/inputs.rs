@@ -1,11 +1,10 @@
 //! Turns paths, folders, globs, URLs and `-` into a list of [`Input`]s.
 //!
-//! A folder is read recursively, ordered by name. Hidden entries, symbolic links, pipes and devices
-//! inside it are skipped. On demand, links are followed unless they lead back to a folder on the
-//! current path; links that lead nowhere are noted. An entry that is named on the command line is
-//! always read, even if it is hidden, a link or a pipe. Only a device is refused, because it may never
-//! end. Names are bytes. Names that are not UTF-8 are escaped one to one in the paths of documents
-//! ([`path_text`]).
+//! A folder is read recursively, ordered by name. Hidden entries, symbolic links, pipes and devices inside it are
+//! skipped. On demand, links are followed unless they lead back to a folder on the current path; links that lead
+//! nowhere are noted. An entry that is named on the command line is always read, even if it is hidden, a link or a
+//! pipe. Only a device is refused, because it may never end. Names are bytes. Names that are not UTF-8 are escaped one
+//! to one in the paths of documents ([`path_text`]).
 
 mod repeated;
 

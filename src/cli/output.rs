@@ -1,14 +1,12 @@
-//! The output of commands: files and objects that become visible when they are complete, and
-//! messages to the user.
+//! The output of commands: files and objects that become visible when they are complete, and messages to the user.
 //!
 //! ```text
 //! path, file://  a file beside its final name ─▶ sync ─▶ rename
 //! s3://, gs://   parts of an upload ─▶ complete           (see [`Upload`])
 //! ```
 //!
-//! A reader sees either the old file or the whole new one. Errors and Ctrl-C leave nothing behind.
-//! A temporary file that `kill -9` leaves is removed by the next output in the same folder
-//! ([`StagedFile`]).
+//! A reader sees either the old file or the whole new one. Errors and Ctrl-C leave nothing behind. A temporary file
+//! that `kill -9` leaves is removed by the next output in the same folder ([`StagedFile`]).
 //!
 //! The parts of an object are sent as they fill:
 //!

@@ -6,12 +6,11 @@
 //!           is overwritten)
 //! ```
 //!
-//! All targets are checked before the first file is written. The folder is opened once, and files by
-//! their path below it (`cap-std`), so no link leads out of it. Documents that share a path, such as
-//! the lines of a file, become one file with a line end behind each, and a note counts such files. Dates and
-//! permissions are not stored in a corpus, so they are those of new files. Memory is that of as many segments as there
-//! are cores, of the text of their tasks, and of all paths. What a killed restore left is removed by the next
-//! one that writes to the same folders.
+//! All targets are checked before the first file is written. The folder is opened once, and files by their path below
+//! it (`cap-std`), so no link leads out of it. Documents that share a path, such as the lines of a file, become one
+//! file with a line end behind each, and a note counts such files. Dates and permissions are not stored in a corpus, so
+//! they are those of new files. Memory is that of as many segments as there are cores, of the text of their tasks, and
+//! of all paths. What a killed restore left is removed by the next one that writes to the same folders.
 //!
 //! These are the names of files that a restore writes:
 //!

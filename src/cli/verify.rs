@@ -1,10 +1,9 @@
 //! `tadoc verify`: checks every stored byte of corpora, section by section.
 //!
-//! The command first checks the header and the checksum of each section, so that damage is located
-//! as closely as the format allows. Then it decodes every segment and validates its rules. It holds
-//! one segment in memory at a time. For a living corpus, it checks every kept version, the files
-//! and edits of one version, and that these form a corpus. Data that cannot be read is not reported
-//! as damaged.
+//! The command first checks the header and the checksum of each section, so that damage is located as closely as the
+//! format allows. Then it decodes every segment and validates its rules. It holds one segment in memory at a time. For
+//! a living corpus, it checks every kept version, the files and edits of one version, and that these form a corpus.
+//! Data that cannot be read is not reported as damaged.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -5,11 +5,10 @@
 //! rows ────────────┴─▶ Decoder ─▶ batches of texts ─▶ rows
 //! ```
 //!
-//! Every cell is first read as text. The receiver of columns gives a column a narrower type if all of its
-//! values fit. An empty cell of the text column is an empty document. Quotes are those of [`Quotes`]; between
-//! tabs a quotation mark is text by default, as the registration of text/tab-separated-values at the IANA knows
-//! no quotes. A first line `sep=;`, as Excel has it, names the delimiter. Memory is a few times [`BATCH_BYTES`], plus
-//! a row.
+//! Every cell is first read as text. The receiver of columns gives a column a narrower type if all of its values fit.
+//! An empty cell of the text column is an empty document. Quotes are those of [`Quotes`]; between tabs a quotation mark
+//! is text by default, as the registration of text/tab-separated-values at the IANA knows no quotes. A first line
+//! `sep=;`, as Excel has it, names the delimiter. Memory is a few times [`BATCH_BYTES`], plus a row.
 //!
 //! A log of Zeek has tab-separated values behind comment lines with names and types:
 //!
@@ -25,10 +24,9 @@
 //! #close  2024-05-06-07-08-09
 //! ```
 //!
-//! Source: the ASCII writer of Zeek, <https://docs.zeek.org/en/master/log-formats.html>. A quotation mark
-//! is a byte like others, and `\x..` in a cell stays as it is. `time` becomes a timestamp in UTC, `count`,
-//! `int` and `port` integers, `double` and `interval` numbers of seconds, `bool` a boolean. Sets and
-//! vectors are texts.
+//! Source: the ASCII writer of Zeek, <https://docs.zeek.org/en/master/log-formats.html>. A quotation mark is a byte
+//! like others, and `\x..` in a cell stays as it is. `time` becomes a timestamp in UTC, `count`, `int` and `port`
+//! integers, `double` and `interval` numbers of seconds, `bool` a boolean. Sets and vectors are texts.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Cursor, Read};

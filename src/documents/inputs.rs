@@ -8,11 +8,10 @@
 //! Inputs are read in their order, and so the first error in this order is the one that is reported. Files
 //! are requested before the reader comes to them, so that many small ones do not wait for one another.
 //!
-//! The number of requests at a time begins with [`MIN_REQUESTS`]. It grows by a quarter whenever the reader
-//! has to wait, up to [`MAX_REQUESTS`]. An answer that takes longer than [`SLOW`] halves it, down to the
-//! least: the store may have refused requests because there were too many, and those are repeated after
-//! a time. Together the requests hold at most [`MAX_BYTES`] of their files in memory, but for a chunk of
-//! each.
+//! The number of requests at a time begins with [`MIN_REQUESTS`]. It grows by a quarter whenever the reader has to
+//! wait, up to [`MAX_REQUESTS`]. An answer that takes longer than [`SLOW`] halves it, down to the least: the store may
+//! have refused requests because there were too many, and those are repeated after a time. Together the requests hold
+//! at most [`MAX_BYTES`] of their files in memory, but for a chunk of each.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,5 +1,4 @@
-//! Objects of JSON that follow each other in a stream of bytes, or that are the elements of an array, each as
-//! one line.
+//! Objects of JSON that follow each other in a stream of bytes, or that are the elements of an array, each as one line.
 //!
 //! ```text
 //! {"a": 1}{"a": 2}        {"a": 1}                              [ {"a": 1},        {"a": 1}
@@ -10,12 +9,11 @@
 //! {"a": 4}
 //! ```
 //!
-//! Only brackets, strings, commas and line ends are looked at; [`Shape`](crate::json_chunk::Shape) checks the
-//! rest. A line end inside an object becomes ␍, a blank of JSON, and inside an element of an array a blank.
-//! Between objects stand blanks, commas and the separator of RFC 7464. What is no object goes up to the end
-//! of its line. An object that is cut ends at a line end inside a text, before a separator, or before a line
-//! that begins with `{` where no object may stand. Each byte is looked at once. An element of an array takes
-//! no memory.
+//! Only brackets, strings, commas and line ends are looked at; [`Shape`](crate::json_chunk::Shape) checks the rest. A
+//! line end inside an object becomes ␍, a blank of JSON, and inside an element of an array a blank. Between objects
+//! stand blanks, commas and the separator of RFC 7464. What is no object goes up to the end of its line. An object that
+//! is cut ends at a line end inside a text, before a separator, or before a line that begins with `{` where no object
+//! may stand. Each byte is looked at once. An element of an array takes no memory.
 
 use std::io::{self, BufRead, Read};
 

@@ -7,9 +7,9 @@
 //!                       └──mend─────┘ a row that is no JSON of the standard
 //! ```
 //!
-//! Each chunk ([`json_chunk`](crate::json_chunk)) is typed and decoded on its own, and the receiver of columns joins the types of all chunks. So nothing
-//! is read twice, and standard input works. Memory is a few times the size of a chunk, which is [`BATCH_BYTES`] plus
-//! a row; parts of one text are kept together.
+//! Each chunk ([`json_chunk`](crate::json_chunk)) is typed and decoded on its own, and the receiver of columns joins
+//! the types of all chunks. So nothing is read twice, and standard input works. Memory is a few times the size of a
+//! chunk, which is [`BATCH_BYTES`] plus a row; parts of one text are kept together.
 
 use std::io::{self, BufReader, Cursor};
 use std::mem;

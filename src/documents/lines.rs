@@ -7,9 +7,9 @@
 //! 2024-05-06 07:08:10 INFO  it works       ◀ a new document
 //! ```
 //!
-//! Only the first [`HEAD_BYTES`] of a line decide if a record begins and which timestamp it has. The rest
-//! is passed on as it is read, so lines have any length. A line of JSON whose field is the timestamp is
-//! held as a whole; one above `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
+//! Only the first [`HEAD_BYTES`] of a line decide if a record begins and which timestamp it has. The rest is passed on
+//! as it is read, so lines have any length. A line of JSON whose field is the timestamp is held as a whole; one above
+//! `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
 
 use std::io::{self, BufRead, ErrorKind};
 use std::sync::Arc;

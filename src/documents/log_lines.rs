@@ -16,13 +16,11 @@
 //! Codes are those of ECMA-48 (section 8.3.117, SGR, and 8.3.41, EL), which terminals take for colours and
 //! for the rest of a line.
 //!
-//! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A
-//! joined line has the time of its first part, and stands where its last part was. Parts without an end stay
-//! as they are.
+//! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A joined line
+//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are.
 //!
-//! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream
-//! until it ends with a line end. A document stands in the place of its first part and has the other fields
-//! of this part.
+//! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream until it ends
+//! with a line end. A document stands in the place of its first part and has the other fields of this part.
 //!
 //! Time is linear in the bytes. Memory is the buffer below, and one line of each stream up to the size of a row.
 

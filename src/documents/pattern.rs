@@ -1,8 +1,7 @@
 //! Globs: `*` and `?` inside one path component, `**` across components, `[abc]`, `[!abc]`, `{a,b}`.
 //!
-//! A pattern is compiled to a regular expression, so matching takes time linear in the path.
-//! A backslash escapes the next character. A pattern without a slash is matched against the file
-//! name.
+//! A pattern is compiled to a regular expression, so matching takes time linear in the path. A backslash escapes the
+//! next character. A pattern without a slash is matched against the file name.
 //!
 //! ```
 //! use tadoc_documents::pattern::Pattern;

@@ -23,8 +23,7 @@
 //! command itself is a feature, which wheels have. `read_gsst`, `ingest` and living corpora make tables for
 //! themselves. Their names say nothing to a user, so errors speak of what the table is.
 //!
-//! Panics become errors at two borders: in the task of a statement, and in each function that
-//! Python calls.
+//! Panics become errors at two borders: in the task of a statement, and in each function that Python calls.
 
 mod capsules;
 mod crossing;

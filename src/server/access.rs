@@ -1,8 +1,7 @@
 //! Who may ask: a token, or programs of this machine.
 //!
-//! With a token, each request but those for the page and for `/healthz` carries it, as
-//! `Authorization: Bearer TOKEN`, or as the password of `Authorization: Basic …`, which is what a
-//! Flight SQL client with a user name sends.
+//! With a token, each request but those for the page and for `/healthz` carries it, as `Authorization: Bearer TOKEN`,
+//! or as the password of `Authorization: Basic …`, which is what a Flight SQL client with a user name sends.
 //!
 //! Without a token, the server only listens at addresses of this machine, and answers only requests
 //! to a name of this machine. A page of another site can make a browser ask a name that leads to

@@ -5,9 +5,8 @@
 //!           │ no: close the one that has been idle for longest; if none is idle, close the new one
 //! ```
 //!
-//! A connection is idle while no request and no statement uses it. So many silent connections close
-//! each other, and none that is in use. A stop tells all clients to send no more requests, and waits
-//! for what runs.
+//! A connection is idle while no request and no statement uses it. So many silent connections close each other, and
+//! none that is in use. A stop tells all clients to send no more requests, and waits for what runs.
 
 use std::collections::HashMap;
 use std::pin::pin;

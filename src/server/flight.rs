@@ -6,9 +6,8 @@
 //! CreatePreparedStatement ─▶ handle ─ DoPut(parameters) ─▶ handle with the parameters ─▶ GetFlightInfo
 //! ```
 //!
-//! The server remembers nothing between requests: tickets and handles hold the text of the statement
-//! and its parameters ([`Handle`]). So no client fills its memory, and each of several connections of
-//! a client can fetch rows.
+//! The server remembers nothing between requests: tickets and handles hold the text of the statement and its parameters
+//! ([`Handle`]). So no client fills its memory, and each of several connections of a client can fetch rows.
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};

@@ -17,19 +17,20 @@
 //! | `format` | `json`, `objects`, `csv` or `arrow` |
 //!
 //! `json` gives `{"columns": […], "rows": [[…]], "truncated": false}`, and `"notices": […]` if there are any. `objects`
-//! gives `[{"column": value, …}, …]`, as dashboards take it; it is whole or an error, because nobody would see that rows
-//! are missing.
+//! gives `[{"column": value, …}, …]`, as dashboards take it; it is whole or an error, because nobody would see that
+//! rows are missing.
 //!
-//! `csv` and `arrow` are files with all rows, written while the statement runs; memory holds one batch. A statement that
-//! fails behind its first batch breaks the transfer off, so that nobody takes a part of a file for the whole. CSV
+//! `csv` and `arrow` are files with all rows, written while the statement runs; memory holds one batch. A statement
+//! that fails behind its first batch breaks the transfer off, so that nobody takes a part of a file for the whole. CSV
 //! has a line with the names of the columns, NULL as nothing, and lists and structs as JSON. Texts are written as they
 //! are: a spreadsheet may take a text that begins with `=` for a formula.
 //!
-//! The page is put together from `page.html` (the elements), `page.css`, and scripts: `statements.js` (the statements of
-//! each view), `rows.js` (rows, charts and the bars over time), `document.js` (the text of a document around a hit)
+//! The page is put together from `page.html` (the elements), `page.css`, and scripts: `statements.js` (the statements
+//! of each view), `rows.js` (rows, charts and the bars over time), `document.js` (the text of a document around a hit)
 //! and `main.js` (the form, the address and the requests). It makes elements of texts, never HTML. Should it fail in
 //! that, its policy lets the browser run no script but its own, load nothing from elsewhere, and write no HTML from
-//! strings. The policy names script and style by their digests, so a part that somebody puts into the page does not run.
+//! strings. The policy names script and style by their digests, so a part that somebody puts into the page does not
+//! run.
 
 use std::collections::HashSet;
 use std::io;

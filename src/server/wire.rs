@@ -1,10 +1,9 @@
 //! Values between clients and statements: rows to clients, and values of parameters from them.
 //!
-//! A view array holds whole buffers of text, of which its rows may show little. Arrow's IPC would
-//! send the buffers with each batch, and not all clients know views. So `Utf8View` becomes `Utf8`,
-//! and `BinaryView` becomes `Binary`, also inside lists and structs, in pieces of bounded size. All
-//! columns are nullable, because clients compare the schema of the rows with the schema of the plan,
-//! and the two may differ in this. The page and agents get [`Values`] in JSON.
+//! A view array holds whole buffers of text, of which its rows may show little. Arrow's IPC would send the buffers with
+//! each batch, and not all clients know views. So `Utf8View` becomes `Utf8`, and `BinaryView` becomes `Binary`, also
+//! inside lists and structs, in pieces of bounded size. All columns are nullable, because clients compare the schema of
+//! the rows with the schema of the plan, and the two may differ in this. The page and agents get [`Values`] in JSON.
 //!
 //! | client | values of parameters | names |
 //! | --- | --- | --- |

@@ -14,10 +14,9 @@
 //! not stopped after a second are abandoned, and the process ends. The signal future of tokio does
 //! not suffice: an idle worker thread has to wake it, and busy queries leave no thread idle.
 //!
-//! [`leave`] ends `main`. With `tadoc.device = auto`, a thread may still be opening a GPU that no
-//! statement used. The driver registers handlers with `atexit`. They would wait for that thread for
-//! up to half a second and then close the GPU. Such a process ends without the handlers: all output
-//! is written by then, and the system frees the rest.
+//! [`leave`] ends `main`. With `tadoc.device = auto`, a thread may still be opening a GPU that no statement used. The
+//! driver registers handlers with `atexit`. They would wait for that thread for up to half a second and then close the
+//! GPU. Such a process ends without the handlers: all output is written by then, and the system frees the rest.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -9,16 +9,14 @@
 //!                │ others ───────────────────────┤
 //! ```
 //!
-//! Operators count the memory that they keep, but not their copies of it, and some (windows) count
-//! nothing. So the pool also refuses requests when the process has too much resident memory. It
-//! first refuses operators that have data to spill; they write it to disk. Beyond 5/4 of the limit
-//! it refuses all operators, for example a scan that asks for its next rows, and the statement
-//! fails. An eighth of the limit is reserved for operators that cannot spill. A thread also watches
-//! the resident memory, because it can grow without any request.
+//! Operators count the memory that they keep, but not their copies of it, and some (windows) count nothing. So the pool
+//! also refuses requests when the process has too much resident memory. It first refuses operators that have data to
+//! spill; they write it to disk. Beyond 5/4 of the limit it refuses all operators, for example a scan that asks for its
+//! next rows, and the statement fails. An eighth of the limit is reserved for operators that cannot spill. A thread
+//! also watches the resident memory, because it can grow without any request.
 //!
-//! The C library keeps freed memory for later, in one heap per few threads, and raises its threshold
-//! for separate mappings over time. Nobody else can use that memory, so under a limit it goes back to
-//! the system.
+//! The C library keeps freed memory for later, in one heap per few threads, and raises its threshold for separate
+//! mappings over time. Nobody else can use that memory, so under a limit it goes back to the system.
 
 use std::fs::File;
 use std::num::NonZeroUsize;

@@ -1,10 +1,9 @@
 //! A session: DataFusion with all table functions, limits of memory and safe mode, perhaps on another engine; and the
 //! threads that plan and run its statements.
 //!
-//! `CALL name('a', option => 'b')` runs a [`Procedure`]: what a program has besides SQL, such as a sync of a
-//! folder. It runs once, while its statement is planned, and its answer is one row of numbers. It may read
-//! files and write a corpus, so safe mode refuses it. A session without procedures leaves `CALL` to
-//! DataFusion.
+//! `CALL name('a', option => 'b')` runs a [`Procedure`]: what a program has besides SQL, such as a sync of a folder. It
+//! runs once, while its statement is planned, and its answer is one row of numbers. It may read files and write a
+//! corpus, so safe mode refuses it. A session without procedures leaves `CALL` to DataFusion.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
 //! Helpers that the test suites of the workspace share: texts, models and naive oracles.
 //!
-//! This crate is not published. Unit tests and suites use it as a dev-dependency. It depends only
-//! on the core. The feature `store` adds living corpora, and `cuda` adds devices. So suites of
-//! these build without DataFusion.
+//! This crate is not published. Unit tests and suites use it as a dev-dependency. It depends only on the core. The
+//! feature `store` adds living corpora, and `cuda` adds devices. So suites of these build without DataFusion.
 //!
 //! ```text
 //! documents           inputs: real and random text, files of it, and corpora

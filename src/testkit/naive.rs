@@ -117,7 +117,8 @@ pub fn search(profile: TokenizerProfile, documents: &[Document], items: &BTreeSe
     hits
 }
 
-/// Returns the texts by which `word` is found: composed, decomposed and as it is, with each apostrophe for all of its own.
+/// Returns the texts by which `word` is found: composed, decomposed and as it is, with each apostrophe for all of its
+/// own.
 fn spellings(word: &str) -> BTreeSet<String> {
     const APOSTROPHES: [&str; 3] = ["'", "\u{2019}", "\u{2bc}"];
     let forms = [word.to_owned(), word.nfc().collect(), word.nfd().collect()];

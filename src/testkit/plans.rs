@@ -1,6 +1,5 @@
-//! Statements for suites that compare the rows of two ways to answer: calls of every table function
-//! ([`CALLS`]), and random statements over them, whose rows do not depend on the number of partitions or
-//! machines.
+//! Statements for suites that compare the rows of two ways to answer: calls of every table function ([`CALLS`]), and
+//! random statements over them, whose rows do not depend on the number of partitions or machines.
 //!
 //! ```text
 //! source        search(@, 'scan')                     keys that tell its rows apart

@@ -1,10 +1,9 @@
 //! Corpora under grammars that no builder makes: random ones of small hostile texts for the oracle tests, and
 //! rules that a test specifies, with made-up words.
 //!
-//! Pairs, single elements and longer runs at random places
-//! become rules. So single-use rules, unit rules, rules of separators only and deep nesting all
-//! occur, more often than in the output of any builder. Texts mix word, separator, multi-byte and
-//! invalid pieces from a tiny alphabet. Documents are cut between segments at any two tokens.
+//! Pairs, single elements and longer runs at random places become rules. So single-use rules, unit rules, rules of
+//! separators only and deep nesting all occur, more often than in the output of any builder. Texts mix word, separator,
+//! multi-byte and invalid pieces from a tiny alphabet. Documents are cut between segments at any two tokens.
 
 use std::sync::Arc;
 

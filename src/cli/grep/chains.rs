@@ -7,10 +7,10 @@
 //! chains     | a a b | b a   |                     a comes back: all of them are one corpus
 //! ```
 //!
-//! A chain without a chosen path is left out before its dictionary is read. Chains of segments that cannot match are not
-//! opened. What is known of them are the paths of their documents, and so the number of lines if no document has a line
-//! end. Only where that is not enough, they are opened after all: for lines around a line, and for records of several
-//! lines. Memory: that of one chain.
+//! A chain without a chosen path is left out before its dictionary is read. Chains of segments that cannot match are
+//! not opened. What is known of them are the paths of their documents, and so the number of lines if no document has a
+//! line end. Only where that is not enough, they are opened after all: for lines around a line, and for records of
+//! several lines. Memory: that of one chain.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

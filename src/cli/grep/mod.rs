@@ -12,10 +12,10 @@
 //! Of several corpora, each path has the location of its corpus in front.
 //!
 //! Only the segments and documents that may match are opened and decoded. With `-c` and `-l` lines are counted on the
-//! grammar and nothing is decoded, and so are those of a phrase, to leave out documents without a line. Memory is that of as many
-//! segments as there are cores, and of the text of their tasks. A document that is longer than
-//! 16 MiB is written while it is searched. If a path comes back in a later segment after another one, memory is
-//! that of all segments that may match.
+//! grammar and nothing is decoded, and so are those of a phrase, to leave out documents without a line. Memory is that
+//! of as many segments as there are cores, and of the text of their tasks. A document that is longer than 16 MiB is
+//! written while it is searched. If a path comes back in a later segment after another one, memory is that of all
+//! segments that may match.
 //!
 //! For `--files`, and for documents without a line, [`Paths`] has each path once, in order of its first document. No
 //! grammar is read. Memory: O(paths).

@@ -1,10 +1,9 @@
 //! Adds documents to a living corpus: a part, and one commit.
 //!
-//! Before the commit it checks that the columns of new documents fit those of the corpus ([`Shapes`]).
-//! A table needs one type for each column. Numbers and texts have a common type; a value and a list
-//! have none, so a table of such parts, and `tadoc optimize`, would fail after the commit. Documents
-//! without columns fit always, and nothing is read for them. Otherwise the columns of each part are read
-//! once, O(parts).
+//! Before the commit it checks that the columns of new documents fit those of the corpus ([`Shapes`]). A table needs
+//! one type for each column. Numbers and texts have a common type; a value and a list have none, so a table of such
+//! parts, and `tadoc optimize`, would fail after the commit. Documents without columns fit always, and nothing is read
+//! for them. Otherwise the columns of each part are read once, O(parts).
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -7,9 +7,8 @@
 //! notes                                     Page
 //! ```
 //!
-//! The same chart gives the same bytes. The file has no scripts, fonts or links. plotters rounds
-//! all positions to whole units, so a unit is half a pixel. `benches/figures.rs` uses this file,
-//! too.
+//! The same chart gives the same bytes. The file has no scripts, fonts or links. plotters rounds all positions to whole
+//! units, so a unit is half a pixel. `benches/figures.rs` uses this file, too.
 
 use std::io;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! The files of a folder, or below a prefix of a store, with their sizes and times; and the knowledge of a
 //! sync: the files that it has brought into a version.
 //!
-//! The files are those that `tadoc ingest FOLDER` takes: without hidden files, links and what is no file. Sizes and times
-//! are noted before a file is read. So a file that changes while it is read has another time the next time.
+//! The files are those that `tadoc ingest FOLDER` takes: without hidden files, links and what is no file. Sizes and
+//! times are noted before a file is read. So a file that changes while it is read has another time the next time.
 //!
 //! ```text
 //! format u8 | version u64 | commit id 16 | num_ids | folder | options | num_files

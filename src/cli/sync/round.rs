@@ -10,8 +10,8 @@
 //!
 //! A document belongs to the file of its path, or to the archive that its path lies below. A changed document is
 //! dropped, and added with its new text, so it gets another id. The commit is made on exactly the version whose
-//! documents were compared. If another commit is first, or a file goes away while it is read, the round begins again with another listing.
-//! Memory is that of all paths.
+//! documents were compared. If another commit is first, or a file goes away while it is read, the round begins again
+//! with another listing. Memory is that of all paths.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

@@ -8,12 +8,11 @@
 //! zip: (program) │ PK 3 4: member │ … │ PK 1 2: entry of the list │ … │ PK 5 6: end of the list │ comment
 //! ```
 //!
-//! An archive is treated as a folder: hidden members and links are left out and counted, and `--glob` chooses
-//! members. A tar archive is streamed, to the end of the stream around it, where its checksum stands. A zip
-//! file has its list of members at the end, so one that is no file on a disk is first copied to a temporary
-//! file. A program that unpacks itself is a zip file behind a program. With `--keep-going`, one without a
-//! list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]), so archives in
-//! archives expand no further than one file may.
+//! An archive is treated as a folder: hidden members and links are left out and counted, and `--glob` chooses members.
+//! A tar archive is streamed, to the end of the stream around it, where its checksum stands. A zip file has its list of
+//! members at the end, so one that is no file on a disk is first copied to a temporary file. A program that unpacks
+//! itself is a zip file behind a program. With `--keep-going`, one without a list, as it was cut, is streamed. All
+//! decoders of an input share one budget ([`Budget`]), so archives in archives expand no further than one file may.
 //!
 //! Source of the bytes of zip: APPNOTE.TXT 6.3.10 (PKWARE), 4.3 and appendix D.
 

@@ -11,16 +11,15 @@
 //! From bob@example.com …
 //! ```
 //!
-//! Sources: RFC 4155 and the forms mboxo, mboxrd and mboxcl for mailboxes, RFC 5322 for messages. A message
-//! begins at a line `From ` at the start of the file or behind a blank line, because some mailers quote no
-//! such line in bodies. If the line has a date, a header line or a blank one follows; without a date, a
-//! header line of a usual name ([`starts`]). Other lines of that kind are text, so each line is in a document
-//! or begins one. `Content-Length` is not looked at. A file whose name ends with `.eml` is one message, with
-//! every byte of it but the byte order mark of UTF-8 in front, which is left out of mailboxes, too. So is a
-//! file of a folder `cur` or `new` of Maildir ([`Place`]), and one of MH, whose name is a number, unless it
-//! begins with `From `. Attachments stay encoded. With `--html text` a message is its text instead
-//! ([`text`]), and is in memory as a whole. Otherwise lines and messages have any length, and the header
-//! lines of one message are in memory.
+//! Sources: RFC 4155 and the forms mboxo, mboxrd and mboxcl for mailboxes, RFC 5322 for messages. A message begins at a
+//! line `From ` at the start of the file or behind a blank line, because some mailers quote no such line in bodies. If
+//! the line has a date, a header line or a blank one follows; without a date, a header line of a usual name
+//! ([`starts`]). Other lines of that kind are text, so each line is in a document or begins one. `Content-Length` is
+//! not looked at. A file whose name ends with `.eml` is one message, with every byte of it but the byte order mark of
+//! UTF-8 in front, which is left out of mailboxes, too. So is a file of a folder `cur` or `new` of Maildir ([`Place`]),
+//! and one of MH, whose name is a number, unless it begins with `From `. Attachments stay encoded. With `--html text` a
+//! message is its text instead ([`text`]), and is in memory as a whole. Otherwise lines and messages have any length,
+//! and the header lines of one message are in memory.
 
 mod date;
 mod headers;

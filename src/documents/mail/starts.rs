@@ -1,5 +1,4 @@
-//! Starts of messages: the line in front of one in a mailbox, and the place of a file with one in a folder of
-//! mail.
+//! Starts of messages: the line in front of one in a mailbox, and the place of a file with one in a folder of mail.
 //!
 //! ```text
 //! From ann@example.com Mon May  6 07:08:09 2024            asctime: any header line or a blank one follows
@@ -13,8 +12,7 @@
 //! inbox/17                                   a message of MH
 //! ```
 //!
-//! Sources: "Using maildir format" (D. J. Bernstein), <https://cr.yp.to/proto/maildir.html>; mh-mail(5) of
-//! nmh.
+//! Sources: "Using maildir format" (D. J. Bernstein), <https://cr.yp.to/proto/maildir.html>; mh-mail(5) of nmh.
 
 use super::date;
 

@@ -6,18 +6,17 @@
 //!                  separator   half  zone, and a year if the date has none
 //! ```
 //!
-//! [`DIGIT_FORMS`] and [`LETTER_FORMS`] are the forms, each with examples. A stamp is read whole: its date, its time, parts
-//! of a second, the half of the day, the zone, and a year behind the time. If something follows that may be
-//! one more part and is not understood, the stamp is [unclear](Unclear), and no time is found. A date alone
-//! means midnight only where no time follows in the line.
+//! [`DIGIT_FORMS`] and [`LETTER_FORMS`] are the forms, each with examples. A stamp is read whole: its date, its time,
+//! parts of a second, the half of the day, the zone, and a year behind the time. If something follows that may be one
+//! more part and is not understood, the stamp is [unclear](Unclear), and no time is found. A date alone means midnight
+//! only where no time follows in the line.
 //!
-//! Stamps stand at the start of a line, behind what [`front`](behind_front) and [`prefixed`] take; that of
-//! the common log format stands behind any `[`. One with a year and a time may stand behind up to three other fields, such
-//! as the names of a host and of a thread. The forms are those of ISO 8601 and RFC 3339, of RFC 3164
-//! and 5424 (syslog), of RFC 5322 (mail) and HTTP, of `asctime`, `date` and git, and those of programs that
-//! the examples name. `05/06/2024` is in May or in June, so it is read only with AM or PM behind its time, as
-//! Americans write it. Time is linear in the bytes that
-//! are looked at.
+//! Stamps stand at the start of a line, behind what [`front`](behind_front) and [`prefixed`] take; that of the common
+//! log format stands behind any `[`. One with a year and a time may stand behind up to three other fields, such as the
+//! names of a host and of a thread. The forms are those of ISO 8601 and RFC 3339, of RFC 3164 and 5424 (syslog), of RFC
+//! 5322 (mail) and HTTP, of `asctime`, `date` and git, and those of programs that the examples name. `05/06/2024` is in
+//! May or in June, so it is read only with AM or PM behind its time, as Americans write it. Time is linear in the bytes
+//! that are looked at.
 
 mod programs;
 

@@ -6,12 +6,11 @@
 //! field of a row ─▶ text, number, date or time ───┘
 //! ```
 //!
-//! A time is read whole or not at all. One without a zone is one of the clocks in `--timezone`. Of a time
-//! that occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts
-//! by the clocks of the day before. A time without a year lies in `--year`, or at most a day after the input
-//! was last changed: a member of an archive has its own time of that, and so has a stream of gzip. In lines
-//! it goes back by a year where they do ([`LineTime`]). They also tell the order of dates such as `17/06/09`
-//! ([`told_by_lines`]).
+//! A time is read whole or not at all. One without a zone is one of the clocks in `--timezone`. Of a time that occurs
+//! twice there, when clocks are set back, the first is meant. A time that does not occur counts by the clocks of the
+//! day before. A time without a year lies in `--year`, or at most a day after the input was last changed: a member of
+//! an archive has its own time of that, and so has a stream of gzip. In lines it goes back by a year where they do
+//! ([`LineTime`]). They also tell the order of dates such as `17/06/09` ([`told_by_lines`]).
 
 mod behind;
 mod format;

@@ -1,5 +1,4 @@
-//! Reads the words of stamps (numbers, names, times of the day, offsets), and values of fields that are
-//! numbers.
+//! Reads the words of stamps (numbers, names, times of the day, offsets), and values of fields that are numbers.
 //!
 //! ```text
 //! 20240506          20240506.0              the day

@@ -1,5 +1,4 @@
-//! Times whose meaning the lines of an input tell: without a year, or with dates of three numbers of two
-//! digits.
+//! Times whose meaning the lines of an input tell: without a year, or with dates of three numbers of two digits.
 //!
 //! ```text
 //! 30/05/24 INFO  31/05/24 INFO  01/06/24 INFO     file of June 2024

@@ -5,9 +5,8 @@
 //! 07:08:09 (CEST)   07:08:09[Europe/Berlin]   07:08:09|UTC|
 //! ```
 //!
-//! A text that looks like a zone and is none that is known is [unclear](Unclear): short names that mean
-//! several zones, and offsets that no clock has. A number with a sign that stands apart is one only with two
-//! to four digits.
+//! A text that looks like a zone and is none that is known is [unclear](Unclear): short names that mean several zones,
+//! and offsets that no clock has. A number with a sign that stands apart is one only with two to four digits.
 
 use arrow::array::timezone::Tz;
 

@@ -11,8 +11,7 @@
 //! deflate is read with the head of zlib and without. A body that is cut or damaged behind these bytes ends there,
 //! with a warning, because crawlers cut bodies. The limits of expansion hold for each decoder.
 //!
-//! Source: RFC 9110, 8.4.1; RFC 9112, 7.1 (chunks); RFC 7932 (br), RFC 8878 (zstd), RFC 1950 and 1951
-//! (deflate).
+//! Source: RFC 9110, 8.4.1; RFC 9112, 7.1 (chunks); RFC 7932 (br), RFC 8878 (zstd), RFC 1950 and 1951 (deflate).
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};

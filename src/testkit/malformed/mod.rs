@@ -1,9 +1,8 @@
 //! Corpus files that are damaged or written with bad intent.
 //!
-//! Reading order: `samples` (the valid files), `anatomy` (takes a file apart and seals it again),
-//! `mutations` (the changes), [`ask_everything`] (questions to a file that still opens, whose answers are
-//! checked against those of the slow way, which expands all rules to tokens), and [`busy_time`] (the time
-//! that the questions take).
+//! Reading order: `samples` (the valid files), `anatomy` (takes a file apart and seals it again), `mutations` (the
+//! changes), [`ask_everything`] (questions to a file that still opens, whose answers are checked against those of the
+//! slow way, which expands all rules to tokens), and [`busy_time`] (the time that the questions take).
 
 pub mod anatomy;
 pub mod mutations;

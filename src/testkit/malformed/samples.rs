@@ -1,8 +1,7 @@
 //! The valid files that all other files are made from, and their content.
 //!
-//! They cover all tokenizers and builders, one segment and many, documents cut over segments,
-//! columns, both codings of paths and of dictionaries, no document at all, a segment without
-//! documents, and a grammar that no builder makes.
+//! They cover all tokenizers and builders, one segment and many, documents cut over segments, columns, both codings of
+//! paths and of dictionaries, no document at all, a segment without documents, and a grammar that no builder makes.
 //!
 //! [`rewritten`] makes files that are valid in every byte and written by the crate itself, but with
 //! grammars that no builder makes. In this way, hostile content passes checksums and entropy coding.

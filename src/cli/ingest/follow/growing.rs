@@ -15,10 +15,10 @@
 //! their ends. What happens to a file tells what is read next:
 //!
 //! - *renamed*: it is read on. It stays open until nothing came for [`WATCH`], so a late line is seen at once, and
-//!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start, also if it was
-//!   moved to a folder nearby. If another file
-//!   has the name of the log, the first one has ended when it did not grow for [`GRACE`]. Its last line, if that
-//!   has no end yet, waits for the rest for [`PATIENCE`] times as long, while the log is read.
+//!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start, also if it was moved to
+//!   a folder nearby. If another file has the name of the log, the first one has ended when it did not grow for
+//!   [`GRACE`]. Its last line, if that has no end yet, waits for the rest for [`PATIENCE`] times as long, while the log
+//!   is read.
 //! - *truncated*: a copy of it that begins with what was read is read on from the same place. Then comes the
 //!   file from its start. A copy that was made before the last lines were read is not read again.
 //! - *written again*: a log of at most 1 MiB that has the same bytes as before, and was written to since,

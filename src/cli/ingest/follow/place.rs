@@ -14,8 +14,8 @@
 //!
 //! Early builds stored one file: `offset device inode head tail lines changed`.
 //!
-//! A file beside a log is its neighbour if its name is that of the log and `.` or `-` and more. It was rotated from the log if
-//! a number or a date comes there (`NAME.1`, `NAME-20240506`), so a packed file was not. A file that is known is
+//! A file beside a log is its neighbour if its name is that of the log and `.` or `-` and more. It was rotated from the
+//! log if a number or a date comes there (`NAME.1`, `NAME-20240506`), so a packed file was not. A file that is known is
 //! also found in a folder beside or below, and in the one above, where some rotations move it.
 
 use std::cmp::Reverse;

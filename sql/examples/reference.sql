@@ -45,6 +45,7 @@ SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20,
 
 -- Documents that have most of their sequences in common
 SELECT path_a, path_b, similarity FROM near_duplicates('demo.tadoc', threshold => 0.2, n => 3) ORDER BY similarity DESC LIMIT 3;
+SELECT path, first_doc_id, docs, is_kept FROM near_duplicate_clusters('demo.tadoc', threshold => 0.2, n => 3) LIMIT 3;
 
 -- Lines that differ only in their variable parts
 SELECT template, count, doc_count, example FROM log_templates('demo.tadoc') LIMIT 3;

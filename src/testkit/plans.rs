@@ -34,6 +34,7 @@ pub const CALLS: &[&str] = &[
     "cooccurrence(@, word => 'of', min_count => 2)",
     "repeated_phrases(@, min_words => 4)",
     "near_duplicates(@, threshold => 0.1, n => 2)",
+    "near_duplicate_clusters(@, threshold => 0.1, n => 2)",
     "log_templates(@)",
     "log_templates(@, similarity => 1)",
     "log_templates(@, similarity => 0.6, by_doc => true)",

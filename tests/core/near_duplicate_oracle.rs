@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use tadoc::analytics::{CorpusParts, Fold, NearDuplicates, OnePart, SimilarPair, check_similarity};
+use tadoc::analytics::{ClusteredDoc, CorpusParts, Fold, NearDuplicates, OnePart, SimilarPair, check_similarity};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::corpus_of_texts;
@@ -40,6 +40,49 @@ fn slow(docs: &[Vec<String>], threshold: f64, num_words: usize) -> Vec<SimilarPa
         }
     }
     pairs
+}
+
+/// Gives each document the least number that documents which all pairs join have, until no number changes.
+fn slow_clusters(docs: &[Vec<String>], threshold: f64, num_words: usize) -> Vec<ClusteredDoc> {
+    let sets: Vec<Grams<'_>> = docs.iter().map(|words| words.windows(num_words).collect()).collect();
+    let are_similar = |a: usize, b: usize| {
+        let num_common = sets[a].intersection(&sets[b]).count();
+        num_common > 0 && num_common as f64 / sets[a].union(&sets[b]).count() as f64 >= threshold
+    };
+    let mut numbers: Vec<u64> = (0..docs.len() as u64).collect();
+    loop {
+        let before = numbers.clone();
+        for a in 0..docs.len() {
+            for b in a + 1..docs.len() {
+                if are_similar(a, b) {
+                    let least = numbers[a].min(numbers[b]);
+                    (numbers[a], numbers[b]) = (least, least);
+                }
+            }
+        }
+        if numbers == before {
+            break;
+        }
+    }
+    let docs = (0..).zip(&numbers).map(|(doc_id, &first_doc_id)| {
+        let num_docs = numbers.iter().filter(|&&number| number == first_doc_id).count() as u64;
+        ClusteredDoc { doc_id, first_doc_id, num_docs }
+    });
+    docs.filter(|doc| doc.num_docs > 1).collect()
+}
+
+fn fast_clusters(
+    parts: &(impl CorpusParts + Sync),
+    (threshold, num_words): (f64, usize),
+    max_memory_bytes: u64,
+) -> tadoc::Result<Vec<ClusteredDoc>> {
+    let documents = NearDuplicates::new(parts, threshold, num_words, &Fold::NONE, max_memory_bytes)?;
+    let num_docs = documents.first_doc_id(parts.num_parts());
+    let clusters = documents.clusters()?;
+    let halves = clusters.docs(0..num_docs / 2).chain(clusters.docs(num_docs / 2..u64::MAX));
+    let docs: Vec<ClusteredDoc> = halves.collect();
+    assert!(docs.iter().all(|doc| doc.is_first() == (doc.doc_id == doc.first_doc_id)));
+    Ok(docs)
 }
 
 fn try_fast(
@@ -109,6 +152,31 @@ proptest! {
         let found = try_fast(&Parts::of(&corpus), how, &Fold::NONE, memory);
         match found {
             Ok(pairs) => prop_assert_eq!(pairs, expected),
+            Err(error) => prop_assert!(matches!(error, Error::Capacity { .. }), "{}", error),
+        }
+    }
+
+    /// Clusters are those of all similar pairs, also of those that are no rows because a document before has
+    /// equal n-grams.
+    #[test]
+    fn clusters_are_those_of_joining_all(
+        docs in prop::collection::vec(prop::collection::vec(0..5_usize, 0..12), 0..50),
+        threshold in prop::sample::select(&THRESHOLDS),
+        num_words in 1..4_usize,
+        block_bytes in 20..400_usize,
+        memory in 4_000..60_000_u64,
+    ) {
+        const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
+        let words = |doc: &Vec<usize>| doc.iter().map(|&word| WORDS[word].to_owned()).collect();
+        let docs: Vec<Vec<String>> = docs.iter().map(words).collect();
+        let texts: Vec<String> = docs.iter().map(|words| words.join(" ")).collect();
+        let corpus = corpus_of_texts(block_bytes, &texts);
+        let (how, parts) = ((threshold, num_words), Parts::of(&corpus));
+        let expected = slow_clusters(&docs, threshold, num_words);
+        prop_assert_eq!(&fast_clusters(&OnePart(&corpus), how, AMPLE).unwrap(), &expected);
+        prop_assert_eq!(&fast_clusters(&parts, how, AMPLE).unwrap(), &expected);
+        match fast_clusters(&parts, how, memory) {
+            Ok(docs) => prop_assert_eq!(docs, expected),
             Err(error) => prop_assert!(matches!(error, Error::Capacity { .. }), "{}", error),
         }
     }

@@ -198,7 +198,13 @@ async fn plans_show_stages_and_no_stage_where_all_segments_are_needed() {
     };
     let spread = explained("search(@, 'scan')").await;
     assert!(spread.contains("TadocRunsExec") && spread.contains("NetworkCoalesceExec"), "{spread}");
-    for call in ["repeated_phrases(@)", "repeated_spans(@)", "near_duplicates(@)", "doc_term_matrix(@)"] {
+    for call in [
+        "repeated_phrases(@)",
+        "repeated_spans(@)",
+        "near_duplicates(@)",
+        "near_duplicate_clusters(@)",
+        "doc_term_matrix(@)",
+    ] {
         let whole = explained(call).await;
         assert!(whole.contains("one task on this machine") && !whole.contains("Network"), "{whole}");
     }

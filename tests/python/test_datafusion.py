@@ -18,7 +18,7 @@ CALLS = [
     "documents(@)", "word_count(@)", "word_count(@, true)", "word_sort(@, 'case,accents')", "inverted_index(@)", "term_vector(@)",
     "tfidf(@)", "doc_term_matrix(@)", "tokens(@)", "sequence_count(@, 2)", "ranked_inverted_index(@, 2)",
     "cooccurrence(@, 3)", "repeated_phrases(@, 2)", "repeated_spans(@, 2)", "overlap(@, @, 2)",
-    "near_duplicates(@, 0.1, 1)", "log_templates(@, 0.5)",
+    "near_duplicates(@, 0.1, 1)", "near_duplicate_clusters(@, 0.1, 1)", "log_templates(@, 0.5)",
     "search(@, '\"to b*\" OR horse')", "term_count(@, '/(?i)T[ho].*/')",
     "kwic(@, 'king', 2)", "grep(@, '(?i)to be')", "collocates(@, 'be')", "keyness(@, @)", "dispersion(@, 'be')",
     "rank(@, 'horse OR king')", "context(@, 1, 1, 1)", "extract(@, 1, 2, 5)", "corpus_info(@)", "corpus_verify(@)", "read_text('*.md')",

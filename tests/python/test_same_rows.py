@@ -13,7 +13,7 @@ CALLS = [
     "documents(@)", "word_count(@)", "word_sort(@, fold => true)", "inverted_index(@)", "term_vector(@)",
     "tfidf(@)", "doc_term_matrix(@)", "tokens(@)", "sequence_count(@, n => 2, by_doc => true)",
     "ranked_inverted_index(@, n => 2)", "cooccurrence(@, window => 3)", "repeated_phrases(@, min_words => 2)",
-    "near_duplicates(@, threshold => 0.1, n => 1)", "log_templates(@, similarity => 0.5)", "log_templates(@, by_doc => true)",
+    "near_duplicates(@, threshold => 0.1, n => 1)", "near_duplicate_clusters(@, threshold => 0.1, n => 1)", "log_templates(@, similarity => 0.5)", "log_templates(@, by_doc => true)",
     "repeated_spans(@, min_words => 2)", "overlap(@, @, n => 2)",
     "search(@, '\"to b*\" OR horse')", "term_count(@, '/(?i)T[ho].*/')", "kwic(@, 'king', width => 2)",
     "grep(@, '(?i)to be', context => 1)", "collocates(@, 'be')", "keyness(@, @)", "dispersion(@, 'be')",

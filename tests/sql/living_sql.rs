@@ -58,6 +58,8 @@ const QUERIES: &[&str] = &[
     "SELECT * FROM cooccurrence(@, window => 3#)",
     "SELECT * FROM repeated_phrases(@, min_words => 2#)",
     "SELECT path_a, path_b, similarity FROM near_duplicates(@, threshold => 0.1, n => 1#)",
+    "SELECT c.path, d.path, c.docs, c.is_kept FROM near_duplicate_clusters(@, threshold => 0.1, n => 1#) c
+     JOIN documents(@#) d ON d.doc_id = c.first_doc_id",
     "SELECT template, count, doc_count, example FROM log_templates(@#)",
     "SELECT d.path, t.template, t.count FROM log_templates(@, by_doc => true#) t
      JOIN documents(@#) d USING (doc_id)",

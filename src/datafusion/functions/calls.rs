@@ -207,6 +207,11 @@ pub fn near_duplicates(ctx: &SessionContext, corpus: &str) -> Call {
     Call::new(ctx, "near_duplicates", [corpus.into()])
 }
 
+/// Lists the documents of `corpus` that have near duplicates, with the one of each cluster to keep.
+pub fn near_duplicate_clusters(ctx: &SessionContext, corpus: &str) -> Call {
+    Call::new(ctx, "near_duplicate_clusters", [corpus.into()])
+}
+
 /// Groups the lines of `corpus` by their template.
 pub fn log_templates(ctx: &SessionContext, corpus: &str) -> Call {
     Call::new(ctx, "log_templates", [corpus.into()])
@@ -324,6 +329,7 @@ mod tests {
             cooccurrence(ctx, corpus),
             repeated_phrases(ctx, corpus),
             near_duplicates(ctx, corpus),
+            near_duplicate_clusters(ctx, corpus),
             log_templates(ctx, corpus),
             repeated_spans(ctx, corpus),
             overlap(ctx, corpus, text),

@@ -21,7 +21,9 @@ mod info;
 mod inverted_index;
 mod kwic;
 mod log_templates;
+mod near_duplicate_clusters;
 mod parcels;
+mod portion_reader;
 mod ranked_inverted_index;
 mod read_files;
 mod repeated_phrases;
@@ -62,7 +64,7 @@ pub(crate) use scalar::{AnswerMemory, Home, listed_functions, scalar_functions, 
 pub use scalar::{AtWorker, CorpusFunction, bound_functions, charge_calls, fold_little, is_memory_of_calls};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 29] = [
+static FUNCTIONS: [&Definition; 30] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -76,6 +78,7 @@ static FUNCTIONS: [&Definition; 29] = [
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
     &copies::NEAR_DUPLICATES,
+    &near_duplicate_clusters::DEFINITION,
     &log_templates::DEFINITION,
     &copies::SPANS,
     &copies::OVERLAP,

@@ -222,7 +222,7 @@ fn table_names(state: &SessionState) -> BTreeSet<String> {
 }
 
 /// Names that other engines and tools of corpora give to functions of this crate.
-const OTHER_NAMES: [(&str, &str); 9] = [
+const OTHER_NAMES: [(&str, &str); 10] = [
     ("bm25", "rank"),
     ("match_bm25", "rank"),
     ("fts", "search"),
@@ -231,6 +231,7 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("frequency", "word_count"),
     ("keywords", "keyness"),
     ("dedup", "near_duplicates"),
+    ("connected_components", "near_duplicate_clusters"),
     ("minhash", "near_duplicates"),
 ];
 

@@ -345,6 +345,28 @@ class Functions(ABC):
         """
         return self._call("near_duplicates", locals())
 
+    def near_duplicate_clusters(
+        self,
+        corpus: Location,
+        *,
+        threshold: float = 0.8,
+        n: int = 5,
+        fold: Fold = False,
+        version: int | None = None,
+        where: str | None = None,
+    ) -> Result:
+        """Returns documents that have near duplicates, with the one of each cluster to keep.
+
+        >>> texts = [("a", "a b c d e f"), ("b", "a b c d e g"), ("c", "x y z u v w")]
+        >>> _ = ingest(texts, "clusters.tadoc", overwrite=True)
+        >>> con = connect()
+        >>> [(row[1], row[4]) for row in con.near_duplicate_clusters("clusters.tadoc", threshold=0.5, n=2)]
+        [('a', True), ('b', False)]
+        """
+        return self._call(
+            "near_duplicate_clusters", corpus, threshold=threshold, n=n, fold=fold, version=version, where=where
+        )
+
     def log_templates(
         self,
         corpus: Location,

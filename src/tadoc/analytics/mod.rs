@@ -109,7 +109,7 @@ pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use doc_terms::{TokenChunk, TokenCursor};
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
-pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
+pub use near_duplicates::{ClusteredDoc, DuplicateClusters, NearDuplicates, SimilarPair, check_similarity};
 pub use overlap::{OverlapTexts, TextOverlap, overlap};
 pub use parcels::{MergedParcels, MergedRows, NamedChunk, Packed, ParcelPacker};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};

@@ -43,6 +43,11 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
         "doc_id_a, doc_id_b",
     ),
     (
+        "near_duplicate_clusters(@, threshold => 0.05, n => 2)",
+        "(doc_id + 1) * first_doc_id + octet_length(path) + docs + CAST(is_kept AS BIGINT)",
+        "doc_id",
+    ),
+    (
         "log_templates(@)",
         "octet_length(template) * count + doc_count * first_doc_id + last_doc_id + octet_length(example)",
         "",

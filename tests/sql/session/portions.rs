@@ -141,6 +141,7 @@ async fn functions_that_load_portions_themselves_have_the_rows_of_the_whole() {
         format!("repeated_spans('{corpus}', min_words => 50)"),
         format!("overlap('{corpus}', 'asked', n => 4)"),
         format!("near_duplicates('{corpus}', threshold => 0.04, n => 1)"),
+        format!("near_duplicate_clusters('{corpus}', threshold => 0.04, n => 1)"),
     ] {
         let sql = format!("SELECT * FROM {call}");
         let expected = table(&whole, &sql).await;

@@ -11,7 +11,7 @@ use testkit::random::Random;
 use super::{batches, session_with, table};
 
 /// Calls about a part. `@` is the corpus, `#` another corpus.
-const CALLS: [&str; 31] = [
+const CALLS: [&str; 32] = [
     "documents(@)",
     "word_count(@)",
     "word_count(@, fold => 'case,accents')",
@@ -30,6 +30,7 @@ const CALLS: [&str; 31] = [
     "cooccurrence(@, window => 3)",
     "repeated_phrases(@, min_words => 3)",
     "near_duplicates(@, threshold => 0.05, n => 2)",
+    "near_duplicate_clusters(@, threshold => 0.05, n => 2)",
     "log_templates(@)",
     "log_templates(@, by_doc => true)",
     "repeated_spans(@, min_words => 3)",

@@ -91,6 +91,7 @@ async fn rows_of_every_function_join_the_columns_of_their_documents() {
         "grep",
         "kwic",
         "log_templates",
+        "near_duplicate_clusters",
         "ranked_inverted_index",
         "repeated_spans",
         "search",

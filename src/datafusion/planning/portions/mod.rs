@@ -19,8 +19,8 @@
 //! [`Merge`] says how the rows of portions become the rows of the whole corpus. Functions
 //! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
 //! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once. They
-//! are refused with an error that names the memory that they need. `repeated_spans`, `overlap` and
-//! `near_duplicates` load the portions themselves.
+//! are refused with an error that names the memory that they need. `repeated_spans`, `overlap`,
+//! `near_duplicates` and `near_duplicate_clusters` load the portions themselves.
 //!
 //! If the first rows are enough, because the limit is small and rows come in order of documents, the
 //! first portion has a segment for each core and each other one twice as many as the one before. So a

@@ -29,6 +29,7 @@
 //!    room for all. N-grams of one document never meet. They make most of most texts.
 //! 3. `comparing`: documents whose prefixes meet are compared, a block of documents with all later
 //!    ones, by the words of their n-grams.
+//! 4. `clusters`: the documents that pairs join, with the first one to keep.
 //!
 //! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so estimates cost time
 //! only. Two n-grams of one document never have the same hash: they are compared, and the search begins again with
@@ -43,6 +44,7 @@
 //! for each word of a part's dictionaries, 64 if words are folded; 40 for each word of the largest document. A corpus
 //! of more than eight words for each byte of memory is refused.
 
+mod clusters;
 mod comparing;
 mod documents;
 mod index;
@@ -54,6 +56,7 @@ use super::rolling_hash::Hashing;
 use super::task_limits::CorpusParts;
 use crate::error::{Error, Result};
 use crate::text::Fold;
+pub use clusters::{ClusteredDoc, DuplicateClusters};
 use comparing::Block;
 use documents::{Documents, Task};
 use index::Index;
@@ -87,6 +90,8 @@ pub struct NearDuplicates<'a, P> {
     task: Task<'a, P>,
     documents: Documents,
     index: Index,
+    /// Bytes of memory of the caller that count, too.
+    bytes_beside: u64,
 }
 
 impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
@@ -136,7 +141,7 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
         let Some((documents, counts)) = Documents::read(&task)? else { return Ok(None) };
         let index = Index::new(&task, &documents, &counts)?;
         drop(counts);
-        let found = Self { task, documents, index };
+        let found = Self { task, documents, index, bytes_beside: 0 };
         found.task.hold(found.memory_bytes())?;
         Ok(found.have_copies_equal_sets()?.then_some(found))
     }
@@ -255,7 +260,7 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
 
     /// Returns the bytes of memory in use between two blocks.
     pub fn memory_bytes(&self) -> u64 {
-        self.documents.memory_bytes() + self.index.memory_bytes()
+        self.documents.memory_bytes() + self.index.memory_bytes() + self.bytes_beside
     }
 }
 

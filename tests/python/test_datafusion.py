@@ -26,7 +26,7 @@ CALLS = [
 ]  # fmt: skip
 SCALARS = [
     "extract_text('plays.tadoc', doc_id, 0, 9)", "count_word('plays.tadoc', doc_id, 'be')",
-    "search_word('plays.tadoc', doc_id, 'horse')", "tokenize(path)", "matches(text, 'horse OR \"to be\"')",
+    "search_word('plays.tadoc', doc_id, 'horse')", "tokenize(path)", "text_quality(text)['words']", "language(text)['code']", "matches(text, 'horse OR \"to be\"')",
     "highlight(text, 'king')", "snippet(text, 'horse')",
     "parse(path, '{name}.{ending}')", "grok(text, '%{WORD:first} %{WORD:second}')", "logfmt('a=' || path, 'a')",
     "json_get('{\"a\": 7}', 'a')", "json_get_int('{\"a\": 7}', 'a')", "json_get_float('{\"a\": 7.5}', 'a')",

@@ -24,7 +24,7 @@ CALLS = [
 SCALARS = [
     "extract_text(@, doc_id, 0, 9)", "extract_text(@, doc_id, bytes / 2, NULL)", "count_word(@, doc_id, 'be')",
     "search_word(@, doc_id, 'horse')", "search_word(@, doc_id, split_part(path, '.', 1))", "tokenize(text)",
-    "tokenize(text, 'uax29')",
+    "tokenize(text, 'uax29')", "text_quality(text)", "language(text)",
     "matches(text, 'horse OR \"to be\"')", "matches(text, 'HORSE', 'case')", "matches(NULL, 'be')", "highlight(text, 'king')",
     "highlight(text, 'to', '[', ']', fold => true)", "snippet(text, 'horse')",
     "snippet(text, 'nobler king', '<', '>', '...', 4, false, 'whitespace')",

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`TokenizerProfile`] (rule for words), [`Dictionary`] (ids), [`tokenize_block`]
 //! (documents to ids, on all threads), [`Fold`] (words that count as equal), [`first_cut`] and
-//! [`last_cut`] (places at which a text can be cut).
+//! [`last_cut`] (places at which a text can be cut), [`TextQuality`] (measures of a text).
 //!
 //! ```
 //! use tadoc::text::{TokenizerProfile, tokenize_block};
@@ -25,6 +25,7 @@ mod block;
 mod dictionary;
 mod fold;
 mod interner;
+mod quality;
 mod segments;
 mod tokenizer;
 mod unspaced;
@@ -34,6 +35,7 @@ pub use dictionary::Dictionary;
 pub(crate) use dictionary::is_folded_to;
 pub use fold::{Fold, Language, Synonyms};
 pub(crate) use fold::{composed, spellings};
+pub use quality::TextQuality;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
 pub use tokenizer::{Token, TokenizerProfile, first_cut, for_each_token, last_cut};

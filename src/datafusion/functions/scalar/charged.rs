@@ -44,6 +44,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::CorpusFunction;
 use super::bounded::{answer_bytes, check_num_pairs, is_bounded};
+use super::quality::QualityFunction;
 use super::room::{AskForRoom, Room, is_folding, lambdas_with_room};
 use super::text::TextFunction;
 use crate::functions::scalar::room::{AnswerMemory, FREE_BYTES, repeated_bytes, value_bytes};
@@ -69,7 +70,7 @@ const KNOWN_BY_TYPE: [&str; 5] = ["get_field", "struct", "named_struct", "input_
 /// The errors of `registry`.
 pub fn bound_functions(registry: &mut dyn FunctionRegistry, pool: &Arc<dyn MemoryPool>) -> Result<()> {
     let room = Arc::new(ScalarUDF::from(Room::new(Some(pool))));
-    for function in TextFunction::all(Some(pool)).chain([room]) {
+    for function in TextFunction::all(Some(pool)).chain(QualityFunction::all(Some(pool))).chain([room]) {
         if registry.udf(function.name()).is_ok() {
             registry.register_udf(function)?;
         }

@@ -18,13 +18,14 @@
 //! time of the device was 0.47 to 1.11 for extract_text, 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on
 //! 64 MiB of log, versioned text and prose. Cores that keep the words of documents count about as fast as the device.
 //!
-//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, and [`fields`] reads the fields of a text.
-//! [`bounded`] has no function of its own: it puts DataFusion's under a limit of memory.
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, [`fields`] reads the fields of a text, and [`quality`]
+//! measures it for training data. [`bounded`] has no function of its own: it puts DataFusion's under a limit of memory.
 
 mod answers;
 mod bounded;
 mod charged;
 mod fields;
+mod quality;
 mod room;
 mod text;
 mod tokenize;
@@ -52,6 +53,7 @@ pub(crate) use answers::Home;
 pub(crate) use charged::JoinedTexts;
 pub use charged::{bound_functions, charge_calls};
 use fields::FieldFunction;
+use quality::QualityFunction;
 pub(crate) use room::{AnswerMemory, Room, value_bytes};
 pub use room::{fold_little, is_memory_of_calls};
 pub(crate) use text::takes_query;
@@ -64,12 +66,13 @@ pub(crate) fn scalar_functions(home: Home) -> Vec<Arc<ScalarUDF>> {
     functions.extend(TextFunction::all(None));
     functions.push(Arc::new(ScalarUDF::from(Tokenize::default())));
     functions.extend(FieldFunction::all());
+    functions.extend(QualityFunction::all(None));
     functions
 }
 
 /// Returns the functions that coerce their arguments by themselves, as `information_schema` lists them.
 pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
-    text::listed().chain([tokenize::listed()]).chain(fields::listed())
+    text::listed().chain([tokenize::listed()]).chain(fields::listed()).chain(quality::listed())
 }
 
 /// Returns the type of the answer and the documentation of each scalar function.
@@ -78,7 +81,8 @@ pub(super) fn documented() -> impl Iterator<Item = (String, &'static Documentati
     let about_texts = text::documented();
     let about_words = (ColumnKind::TextList, tokenize::documentation());
     let with_columns = about_corpora.chain(about_texts).chain([about_words]);
-    with_columns.map(|(kind, about)| (kind.data_type().to_string(), about)).chain(fields::documented())
+    let with_types = with_columns.map(|(kind, about)| (kind.data_type().to_string(), about));
+    with_types.chain(fields::documented()).chain(quality::documented())
 }
 
 /// A scalar function over a corpus.

@@ -33,7 +33,7 @@ use crate::{Error, Interrupted, error_of};
 const WAITING_BATCHES: usize = 2;
 
 /// A planned query, or a statement that has run.
-#[pyclass(frozen, module = "datafusion_tadoc._native")]
+#[pyclass(frozen, weakref, module = "datafusion_tadoc._native")]
 pub struct Statement {
     state: State,
     notices: Vec<String>,

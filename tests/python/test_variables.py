@@ -124,3 +124,38 @@ def test_threads_see_their_own_variables(con):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def tables_of(con):
+    return con.sql("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'").rows()
+
+
+def test_overlap_takes_lists_and_frames(con, folder):
+    polars = pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
+    tadoc.ingest([("a", "to be or not to be"), ("b", "that is the question")], "train.tadoc")
+    texts, shares = ["to be or so", "the question", "is"], [2 / 3, 1.0, None]
+    for rows in [texts, tuple(texts), {"text": texts}, [{"text": text} for text in texts], pa.table({"text": texts}),
+                 polars.DataFrame({"text": texts}), pandas.DataFrame({"text": texts}), con.sql("VALUES ($1), ($2), ($3)", texts)]:  # fmt: skip
+        found = [(row[0], row[3]) for row in con.overlap("train.tadoc", rows, n=2)]
+        assert found == [("0", shares[0]), ("1", shares[1]), ("2", shares[2])], type(rows)
+    named = pa.table({"id": ["q7", "q8", "q9"], "text": texts})
+    result = con.overlap("train.tadoc", named, n=2)
+    # Each run reads the rows.
+    assert [row[0] for row in result] == result.arrow()["text_id"].to_pylist() == ["q7", "q8", "q9"]
+    assert tables_of(con) == [(1,)]
+    reader = pa.RecordBatchReader.from_stream(result)
+    del result
+    assert reader.read_all().num_rows == 3
+    assert tables_of(con) == [(0,)]
+
+
+def test_overlap_refuses_what_has_no_texts(con, folder):
+    tadoc.ingest([("a", "to be")], "train.tadoc")
+    for rows in [7, object(), [7, 8]]:
+        with pytest.raises((tadoc.Error, TypeError)):
+            con.overlap("train.tadoc", rows)
+    with pytest.raises(tadoc.Error, match="text"):
+        con.overlap("train.tadoc", [{"a": 1, "b": 2}]).rows()
+    assert con.overlap("train.tadoc", []).rows() == []
+    assert tables_of(con) == [(0,)]

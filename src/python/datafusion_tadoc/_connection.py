@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -130,6 +131,18 @@ class Connection(Functions):
         statement = self._session.statement(query, values)
         warn_of(statement.notices)
         return Result(statement)
+
+    def _with_rows(self, rows: Any, call: Callable[[str], Result]) -> Result:
+        name = f"tadoc_rows_{uuid.uuid4().hex}"
+        self.register(name, rows)
+        try:
+            result = call(name)
+        except BaseException:
+            self.unregister(name)
+            raise
+        # Each run of the statement reads the table.
+        weakref.finalize(result._statement, self._session.unregister, name).atexit = False
+        return result
 
     def interrupt(self) -> None:
         """Ends all statements of this connection that run. Another thread calls it. Who waits for them gets an

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +35,10 @@ class Functions(ABC):
     @abstractmethod
     def _sql(self, query: str, values: list[Any]) -> Result:
         """Runs a statement of this package."""
+
+    @abstractmethod
+    def _with_rows(self, rows: Any, call: Callable[[str], Result]) -> Result:
+        """Calls a function with the name of a table of `rows`, which is there as long as its result."""
 
     def _call(self, function: str, arguments: dict[str, Any]) -> Result:
         """Calls a table function with the arguments of its method, those that are keywords only by name."""
@@ -363,9 +368,7 @@ class Functions(ABC):
         >>> [(row[1], row[4]) for row in con.near_duplicate_clusters("clusters.tadoc", threshold=0.5, n=2)]
         [('a', True), ('b', False)]
         """
-        return self._call(
-            "near_duplicate_clusters", corpus, threshold=threshold, n=n, fold=fold, version=version, where=where
-        )
+        return self._call("near_duplicate_clusters", locals())
 
     def log_templates(
         self,
@@ -400,7 +403,7 @@ class Functions(ABC):
     def overlap(
         self,
         corpus: Location,
-        texts: Location,
+        texts: Location | Any,
         *,
         n: int = 13,
         fold: Fold = False,
@@ -409,12 +412,25 @@ class Functions(ABC):
     ) -> Result:
         """Returns how much of each text of a table, a file or a corpus another corpus has.
 
+        The texts are also a list of them, or rows as :meth:`Connection.register` takes them, with a column `text`
+        and perhaps a column `id`.
+
         >>> _ = ingest([("a", "to be or not"), ("b", "be so")], "train.tadoc", overwrite=True)
         >>> _ = ingest([("q", "to be or so")], "test.tadoc", overwrite=True)
         >>> [row[1:4] for row in connect().overlap("train.tadoc", "test.tadoc", n=2)]
         [(3, 2, 0.6666666666666666)]
+        >>> [row[0:4:3] for row in connect().overlap("train.tadoc", ["to be or so", "be not"], n=2)]
+        [('0', 0.6666666666666666), ('1', 0.0)]
         """
-        return self._call("overlap", locals())
+        arguments = {"corpus": corpus, "n": n, "fold": fold, "version": version, "where": where}
+
+        def call(name: Location) -> Result:
+            return self._call("overlap", {**arguments, "texts": name})
+
+        if isinstance(texts, (str, os.PathLike)):
+            return call(texts)
+        is_list = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
+        return self._with_rows({"text": list(texts)} if is_list else texts, call)
 
     def inverted_index(
         self, corpus: Location, *, fold: Fold = False, version: int | None = None, where: str | None = None

@@ -11,6 +11,7 @@
 //! ls        paths of documents
 //! cat       exact bytes of documents
 //! restore   documents as files below a folder
+//! export    documents as files of rows
 //! grep      lines that match a regular expression
 //! demo      a tour on text that is already on this machine
 //! sync      keeps a living corpus in step with a folder
@@ -36,6 +37,7 @@ mod cat;
 mod columns;
 mod demo;
 mod edit;
+mod export;
 mod grep;
 mod info;
 mod ingest;
@@ -155,6 +157,7 @@ enum Command {
     Ls(ls::Arguments),
     Cat(cat::Arguments),
     Restore(restore::Arguments),
+    Export(export::Arguments),
     Grep(grep::Arguments),
     Demo(demo::Arguments),
     Plot(plot::Arguments),
@@ -170,6 +173,7 @@ Examples:
   tadoc ls notes.tadoc '*.md'                 the paths of documents
   tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
   tadoc restore notes.tadoc -o notes/         every document as a file again
+  tadoc export notes.tadoc -o rows/           documents as JSON lines or Parquet, for other programs
   tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
   tadoc serve notes.tadoc                     for SQL clients (Flight SQL) and browsers
   tadoc mcp notes.tadoc                       for agents (Model Context Protocol)
@@ -235,6 +239,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Grep(arguments) => grep::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),

@@ -10,7 +10,7 @@
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `sync` (folders that
 //!   change), `full_disk` (no free space).
-//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit),
+//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `export`, `grep`, `plot`, `memory` (statements with a memory limit),
 //!   `recursion` (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
@@ -23,6 +23,7 @@ mod archives;
 mod avro;
 #[cfg(feature = "stores")]
 mod azure;
+mod export;
 mod failures;
 #[cfg(unix)]
 mod follow;

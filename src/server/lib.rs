@@ -35,10 +35,10 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::IntoResponse;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use clap::Args;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -159,14 +159,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -> Router {
     let flight = Flight::new(Arc::clone(&statements), access.clone());
     let flight = FlightServiceServer::new(flight).max_decoding_message_size(2 * MAX_STATEMENT_BYTES);
-    let in_time = move |request: Request, next: Next| async move {
-        let answered = tokio::time::timeout(request_time, next.run(request)).await;
-        answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
-    };
     http::routes(statements)
         .route_service(FLIGHT, flight)
-        .layer(from_fn(in_time))
+        .layer(from_fn_with_state(request_time, answer_in_time))
         .layer(from_fn_with_state(access, access::check))
+}
+
+/// Ends a request that takes longer than `time`.
+async fn answer_in_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(time, next.run(request)).await;
+    answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }
 
 /// Returns the token that clients have to send: that of `file`, or of the environment.

@@ -8,6 +8,7 @@
 //! - `grafana`: the dashboard of `sql/examples/grafana`, asked as Grafana asks.
 //! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
 //! - `mcp`: agents, with the client of the SDK of the Model Context Protocol.
+//! - `mcp_http`: the same over HTTP, and what a page of another site may not do.
 //! - `page`: the page in a browser, if there is one.
 //! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
 //!   -- --nocapture` measures.
@@ -26,6 +27,7 @@ mod http;
 mod limits;
 mod load;
 mod mcp;
+mod mcp_http;
 mod page;
 mod readme;
 mod server;

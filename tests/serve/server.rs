@@ -63,13 +63,18 @@ impl Server {
     /// Serves the corpora among `arguments`, and no others.
     pub fn serving(address: &str, folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let serve = ["serve", "--listen", address];
-        let mut command = folder.command(&[&serve, arguments].concat());
+        Self::running(folder, &[&serve, arguments].concat(), variables)
+    }
+
+    /// Starts `tadoc` with `arguments`. The first line that it notes ends with its address, and perhaps a path.
+    pub fn running(folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = folder.command(arguments);
         command.env_remove("TADOC_TOKEN").envs(variables.iter().copied());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = line.trim().rsplit(':').next().and_then(|port| port.split('/').next()?.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no server: {line}"));
         Self { folder, port, child, stderr }
     }

@@ -18,7 +18,8 @@ use self::engine::{Engine, is_expected, normalize};
 use crate::fixtures;
 
 /// Documents whose SQL is run, with the least number of SQL blocks in each.
-const DOCUMENTS: &[(&str, usize)] = &[("README.md", 3), ("sql/README.md", 8), ("sql/linguists.md", 9)];
+const DOCUMENTS: &[(&str, usize)] =
+    &[("README.md", 3), ("sql/README.md", 8), ("sql/linguists.md", 9), ("sql/training.md", 6)];
 
 /// There is one test, in its own process, because the working directory belongs to the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -157,7 +157,9 @@ pub mod travel {
     pub use crate::planning::function::BoundFunction;
     pub use crate::planning::long_rows::BatchRowsExec;
     pub use crate::planning::parcels::Parcels;
-    pub use crate::planning::portions::{JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec};
+    pub use crate::planning::portions::{
+        JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec,
+    };
     pub use crate::planning::resolved::ResolvedTable;
     pub use crate::planning::table::ResolvedLocation;
     pub use crate::planning::{BatchRows, ScanSpec, Texts};

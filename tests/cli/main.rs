@@ -3,14 +3,16 @@
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `foreign_archives` (joined, wrapped, old),
 //!   `zip_forms`, `kinds_of_files` (names, links, devices), `input_lengths` (any length, in little memory), `limits`,
 //!   `rows` and `json_rows` (documents with columns), `avro`, `timestamps`, `log_lines` (colours, parts of lines),
-//!   `web_and_mail` (WARC and mbox), `office` (docx, xlsx, odt and the like), `parquet_faults`, `keep_going` (damage that is left out), `taken` (files that are
+//!   `web_and_mail` (WARC and mbox), `office` (docx, xlsx, odt and the like), `parquet_faults`, `keep_going` (damage
+//!   that is left out), `taken` (files that are
 //!   there already).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `sync` (folders that
 //!   change), `full_disk` (no free space).
-//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `export`, `grep`, `plot`, `memory` (statements with a memory limit),
+//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `export`, `grep`,
+//!   `plot`, `memory` (statements with a memory limit),
 //!   `recursion` (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).

@@ -8,9 +8,10 @@
 //!    └──────────────────────────── answer: rows as JSON, up to a size ◀──┘
 //! ```
 //!
-//! [`http`] has the way over HTTP. On standard input a message is a line. Standard output carries nothing else, and notes go to standard error. The statements of tools
-//! have the limits and the safe mode of `tadoc serve`. Texts of documents are data: nothing reads them as statements.
-//! Arguments reach statements as parameters, so no text of a client becomes SQL, but that of the tool `sql`.
+//! [`http`] has the way over HTTP. On standard input a message is a line. Standard output carries nothing else, and
+//! notes go to standard error. The statements of tools have the limits and the safe mode of `tadoc serve`. Texts of
+//! documents are data: nothing reads them as statements. Arguments reach statements as parameters, so no text of a
+//! client becomes SQL, but that of the tool `sql`.
 
 mod answer;
 mod arguments;
@@ -48,8 +49,9 @@ const MAX_STATEMENTS: usize = 64;
 /// Let agents ask corpora, over the Model Context Protocol
 ///
 /// A client such as Claude Code or VS Code starts this command and speaks with it over standard input
-/// and output. With --http it is a server that clients connect to. Each CORPUS has the name of its file. Tools: search, grep, kwic, rank, read,
-/// list_documents, templates and sql. The server only reads, and only these corpora.
+/// and output. With --http it is a server that clients connect to. Each CORPUS has the name of its file.
+/// Tools: search, grep, kwic, rank, read, list_documents, templates and sql. The server only reads, and
+/// only these corpora.
 #[derive(Args)]
 #[command(disable_version_flag = true, after_long_help = EXAMPLES)]
 pub struct Arguments {

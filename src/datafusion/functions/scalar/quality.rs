@@ -5,9 +5,10 @@
 //! WHERE q['words'] BETWEEN 50 AND 100000 AND q['repeated_lines'] <= 0.3 AND l['code'] = 'eng'
 //! ```
 //!
-//! Each is a struct. DataFusion asks for the struct once for each field that a statement names, in the same batch. So the
-//! answer for the last batch of a thread is kept, and a text is read once for all of its fields. The measures are those of [`TextQuality`]. Languages are those of the crate
-//! whatlang, by trigrams and alphabets; a text is judged by its first [`JUDGED_BYTES`] bytes. NULL gives NULL.
+//! Each is a struct. DataFusion asks for the struct once for each field that a statement names, in the same batch. So
+//! the answer for the last batch of a thread is kept, and a text is read once for all of its fields. The measures are
+//! those of [`TextQuality`]. Languages are those of the crate whatlang, by trigrams and alphabets; a text is judged by
+//! its first [`JUDGED_BYTES`] bytes. NULL gives NULL.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};

@@ -107,6 +107,10 @@ SELECT function, signature, example FROM tadoc_functions() WHERE kind = 'table';
 -- The words of a text, as an ingest cuts it
 SELECT tokenize('To be, or not to be', 'word');
 
+-- Measures of a text for training data, and its language
+SELECT path, text_quality(text)['repeated_lines'] FROM documents('demo.tadoc') LIMIT 3;
+SELECT path, language(text)['code'] FROM documents('demo.tadoc') LIMIT 3;
+
 -- Fields of a text: by a pattern, as logfmt, and of JSON
 SELECT parse('user ann took 12 ms', 'user {name} took {ms:int} ms');
 

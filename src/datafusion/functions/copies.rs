@@ -24,7 +24,7 @@ use futures::future::BoxFuture;
 use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};
 use crate::functions::doc_rows::{path_of, paths};
-use crate::functions::portion_reader::{LoadedPortion, PortionReader};
+use crate::functions::portion_reader::PortionReader;
 use crate::functions::sequence_rows::{check_at_least, length};
 use crate::functions::strings::{int64, int64_lists, shown_fold, views};
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};

@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::answer_memory::{AnswerMemory, FREE_BYTES};
+use super::room::{AnswerMemory, FREE_BYTES};
 use super::text::{ListedFunction, ListedParameter};
 use tadoc::text::TextQuality;
 

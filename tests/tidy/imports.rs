@@ -19,6 +19,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "strings",
     "doc_rows",
     "parcels",
+    "portion_reader",
     "sequence_rows",
     "sequence_texts",
     "searching",

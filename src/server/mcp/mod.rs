@@ -8,7 +8,7 @@
 //!    └──────────────────────────── answer: rows as JSON, up to a size ◀──┘
 //! ```
 //!
-//! [`http`] has the way over HTTP. On standard input a message is a line. Standard output carries nothing else, and
+//! `http` has the way over HTTP. On standard input a message is a line. Standard output carries nothing else, and
 //! notes go to standard error. The statements of tools have the limits and the safe mode of `tadoc serve`. Texts of
 //! documents are data: nothing reads them as statements. Arguments reach statements as parameters, so no text of a
 //! client becomes SQL, but that of the tool `sql`.

@@ -30,7 +30,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, Union, WriteOp};
+use datafusion::logical_expr::{DmlStatement, LogicalPlan, LogicalPlanBuilder, TableScan, Union, WriteOp};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};

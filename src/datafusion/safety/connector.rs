@@ -26,9 +26,10 @@ use reqwest::redirect::Policy;
 use url::Url;
 
 use super::Sandbox;
-#[cfg(feature = "azure")]
 use super::refusal::{Refusal, Refused};
-use crate::safety::urls::{check_container, check_host, is_public, refused, server_of};
+#[cfg(feature = "azure")]
+use crate::safety::urls::check_container;
+use crate::safety::urls::{check_host, is_public, refused, server_of};
 
 /// The limits of `object_store`'s own client.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

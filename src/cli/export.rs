@@ -264,7 +264,7 @@ async fn rows(session: &Session, statement: &str) -> Outcome<Vec<RecordBatch>> {
     }
 }
 
-/// What is exported.
+/// The facts and arguments of an export.
 #[derive(Debug, PartialEq)]
 struct Manifest(Map<String, Value>);
 

@@ -12,7 +12,7 @@
 //! ctx.register_table('t', result)            __datafusion_table_provider__(session)
 //! ```
 //!
-//! Those capsules hold structs of the crate `datafusion-ffi`. Their layout is the same in all releases
+//! The capsules hold structs of the crate `datafusion-ffi`. Their layout is the same in all releases
 //! of one major version, and both sides read each other's structs, so the major version of the
 //! package is checked before a capsule is made, and that of the session's codec before it is used.
 

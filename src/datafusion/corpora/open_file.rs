@@ -205,7 +205,7 @@ static CORES: LazyLock<Semaphore> =
 /// Returns the result of `decode`, which runs on a blocking thread when a core is free.
 ///
 /// # Errors
-/// Those of `decode`, as DataFusion knows them.
+/// The errors of `decode`, as DataFusion knows them.
 pub(super) async fn decoded<T: Send + 'static>(
     decode: impl FnOnce() -> tadoc::Result<T> + Send + 'static,
 ) -> Result<T> {

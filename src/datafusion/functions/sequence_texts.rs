@@ -13,9 +13,8 @@
 //! lies in its view, and the next row takes its place in the block. Words of up to 12 bytes lie in their own views, so
 //! that they and heads are written 16 bytes at once, whatever their length. O(bytes).
 //!
-//! Twice as fast as copying the common prefix from the row before (24 against 50 ns a row of three words of
-//! b-gutenberg-authors, in one process on a busy machine). That was 2.8 times as fast as `StringViewBuilder` with a
-//! `String` for each row. With one more check of every text, the gain is a factor of 1.1.
+//! Copying the common prefix from the row before is slower, and `StringViewBuilder` even more
+//! (`benches/results/2026-11-30-two-core.md`).
 
 #![allow(unsafe_code, reason = "arrays of texts that are made of checked words")]
 

@@ -21,7 +21,7 @@ mod info;
 mod inverted_index;
 mod kwic;
 mod log_templates;
-mod near_duplicate_clusters;
+mod near_duplicates;
 mod parcels;
 mod portion_reader;
 mod ranked_inverted_index;
@@ -77,8 +77,8 @@ static FUNCTIONS: [&Definition; 30] = [
     &ranked_inverted_index::DEFINITION,
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
-    &copies::NEAR_DUPLICATES,
-    &near_duplicate_clusters::DEFINITION,
+    &near_duplicates::PAIRS,
+    &near_duplicates::CLUSTERS,
     &log_templates::DEFINITION,
     &copies::SPANS,
     &copies::OVERLAP,

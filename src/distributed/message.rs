@@ -525,10 +525,12 @@ mod tests {
     #[test]
     fn other_versions_and_kinds_are_named() {
         let mut bytes = sealed("c.tadoc");
-        bytes[MAGIC.len()] = 9;
+        let other_version = VERSION + 1;
+        bytes[MAGIC.len()] = other_version;
         let refusal = open(&bytes).unwrap_err().to_string();
-        let expected = format!("version {VERSION}");
-        assert!(refusal.contains(&expected) && refusal.contains("got 9"), "{refusal}");
+        let expected = format!("expected version {VERSION}");
+        assert!(refusal.contains(&expected), "{refusal}");
+        assert!(refusal.contains(&format!("got {other_version}")), "{refusal}");
         let refusal = open(b"something else").unwrap_err().to_string();
         assert!(refusal.contains("got other bytes"), "{refusal}");
     }

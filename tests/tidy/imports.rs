@@ -6,8 +6,8 @@
 //!                                                      └─▶ a file that reaches itself: a circle
 //! ```
 //!
-//! An edge between a module and one above or below it is no import: a folder is its files. Paths
-//! behind a name that a `use` brings in are not followed; the `use` itself is an edge.
+//! An edge between a module and one above or below it is no import: a folder is its files. A path that begins with
+//! a name that a `use` brings in is followed: `use crate::a; a::b::f()` is an edge to `a::b`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -132,8 +132,9 @@ impl<'a> Modules<'a> {
     fn named_by(&self, module: &[String]) -> Vec<Path> {
         let code = self.sources[module].code_without_tests();
         let (imports, re_exports) = uses(code);
+        let behind_imports = imports.iter().flat_map(|import| paths_behind(code, import)).collect::<Vec<_>>();
         let named = imports.into_iter().chain(re_exports).map(|named| named.path);
-        let paths = named.chain(inline_paths(code));
+        let paths = named.chain(behind_imports).chain(inline_paths(code));
         paths.filter_map(|path| self.in_full(module, &path)).collect()
     }
 
@@ -207,18 +208,27 @@ fn add_tree(above: &[String], tree: &str, list: &mut Vec<Named>) {
 
 /// Returns the paths in `code` outside of `use` that begin with `crate`, `super` or `self`.
 fn inline_paths(code: &str) -> Vec<Path> {
+    ["crate", "super", "self"].into_iter().flat_map(|first| paths_from(code, first)).collect()
+}
+
+/// Returns the paths in `code` that begin with the name of `import`, as if written without the import.
+fn paths_behind(code: &str, import: &Named) -> Vec<Path> {
+    let paths = paths_from(code, &import.name).into_iter();
+    paths.map(|path| [import.path.as_slice(), &path[1..]].concat()).collect()
+}
+
+/// Returns the paths in `code` outside of `use` that begin with the segment `first`.
+fn paths_from(code: &str, first: &str) -> Vec<Path> {
     let items: Vec<Range<usize>> = use_items(code).collect();
     let mut paths = Vec::new();
-    for first in ["crate::", "super::", "self::"] {
-        for (at, _) in code.match_indices(first) {
-            let is_inside = code[..at].ends_with(|c| is_name_char(c) || c == ':');
-            if is_inside || items.iter().any(|item| item.contains(&at)) {
-                continue;
-            }
-            let end = code[at..].find(|c| !is_name_char(c) && c != ':').unwrap_or(code.len() - at);
-            let path = code[at..at + end].trim_end_matches(':');
-            paths.push(path.split("::").map(str::to_owned).collect());
+    for (at, _) in code.match_indices(&format!("{first}::")) {
+        let is_inside = code[..at].ends_with(|c| is_name_char(c) || c == ':');
+        if is_inside || items.iter().any(|item| item.contains(&at)) {
+            continue;
         }
+        let end = code[at..].find(|c| !is_name_char(c) && c != ':').unwrap_or(code.len() - at);
+        let path = code[at..at + end].trim_end_matches(':');
+        paths.push(path.split("::").map(str::to_owned).collect());
     }
     paths
 }
@@ -339,7 +349,7 @@ fn functions_share_only_files_of_the_table() {
             let Some([used, item @ ..]) = path.strip_prefix(&folder) else { continue };
             let used_path = [folder.as_slice(), std::slice::from_ref(used)].concat();
             let Some(other) = modules.sources.get(&used_path) else { continue };
-            let is_function = item.len() == 1 && function_types(other).any(|name| name == item[0]);
+            let is_function = function_types(other).any(|name| item.first().is_some_and(|first| first == name));
             if used != name && !is_shared(used) && !is_function {
                 findings.push(format!("{} uses {used}::{}", source.path, item.join("::")));
             }
@@ -365,6 +375,8 @@ fn imports_are_read_from_paths() {
         file("a/deep", "use super::super::b; use super::Renamed; fn f() { crate::b::g() }"),
         file("b", "use crate::{a::{self, Renamed}, c::C};\nuse std::fmt;"),
         file("c", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::b::B; }"),
+        file("c/e", "fn g() {}"),
+        file("d", "use crate::c; fn h() { c::e::g() }"),
     ];
     let modules = Modules::new(&sources);
     let edges = modules.edges();
@@ -372,6 +384,7 @@ fn imports_are_read_from_paths() {
     assert_eq!(of("src/x/b.rs"), ["src/x/a/deep.rs", "src/x/a/mod.rs", "src/x/c.rs"]);
     assert_eq!(of("src/x/a/deep.rs"), ["src/x/b.rs"]);
     assert!(of("src/x/c.rs").is_empty() && of("src/x/a/mod.rs").is_empty());
+    assert_eq!(of("src/x/d.rs"), ["src/x/c.rs", "src/x/c/e.rs"]);
     let (group, chain) = circles(&edges).pop().unwrap();
     assert_eq!(group.into_iter().collect::<Vec<_>>(), ["src/x/a/deep.rs", "src/x/b.rs"]);
     assert_eq!(chain, ["src/x/a/deep.rs", "src/x/b.rs", "src/x/a/deep.rs"]);

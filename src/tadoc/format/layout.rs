@@ -40,17 +40,14 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::format::codecs;
+use crate::format::codec_numbers::{self, has_head, has_static_codes};
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::framing::{
     HEADER_BYTES, OpenLimits, POSTSCRIPT_BYTES, Postscript, SectionKind, SectionMeta, SegmentLayout,
 };
-use crate::segment::{DocIds, DocumentLength};
+use crate::segment::DocIds;
 use crate::text::TokenizerProfile;
 
-/// Codec of columns, which are stored unchanged: Parquet compresses its data.
-pub(super) const COLUMNS_CODEC: u16 = 0;
-pub(super) const TIES_CODEC: u16 = 1;
 const SEGMENT_BYTES: u64 = 68;
 const SECTION_BYTES: u64 = 24;
 const FLAG_CONTINUES: u16 = 1;
@@ -138,7 +135,7 @@ impl SegmentMeta {
     /// Returns the range of two neighbouring sections, or `None` if one is missing or they are not
     /// tied to the grammar.
     fn tied_range(&self, one: SectionKind, other: SectionKind) -> Option<Range<u64>> {
-        self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
+        self.section(SectionKind::Ties).filter(|ties| ties.codec == codec_numbers::TIES)?;
         let (one, other) = (self.section(one)?, self.section(other)?);
         Some(one.offset.min(other.offset)..one.padded_end().max(other.padded_end()))
     }
@@ -161,7 +158,7 @@ impl SegmentMeta {
     /// Returns the range of the file that [`DictionaryHead`](crate::format::DictionaryHead) needs to be
     /// opened. Returns `None` if the dictionary has no head.
     pub fn head_range(&self) -> Option<Range<u64>> {
-        self.section(SectionKind::Dictionary).filter(|section| codecs::dictionary::has_head(section.codec))?;
+        self.section(SectionKind::Dictionary).filter(|section| has_head(section.codec))?;
         let head = self.section(SectionKind::DictionaryHead)?;
         Some(head.offset..head.padded_end())
     }
@@ -177,7 +174,7 @@ impl SegmentMeta {
     /// Returns the layout of its grammar. The one before `indexed` passes for it.
     pub fn layout(&self) -> SegmentLayout {
         match self.section(SectionKind::Grammar) {
-            Some(section) if codecs::has_static_codes(section.codec) => SegmentLayout::INDEXED,
+            Some(section) if has_static_codes(section.codec) => SegmentLayout::INDEXED,
             _ => SegmentLayout::Small,
         }
     }
@@ -202,63 +199,6 @@ impl SegmentMeta {
     /// Returns the section of `kind`, if it exists.
     pub(super) fn section(&self, kind: SectionKind) -> Option<&SectionMeta> {
         self.sections.iter().find(|section| section.kind == kind)
-    }
-
-    /// Returns the part of [`memory_bytes`](Self::memory_bytes) that is free again after the
-    /// segment is decoded: distributions, and parts of the dictionary.
-    pub fn decoding_bytes(&self) -> u64 {
-        self.words_decoding_bytes().saturating_add(1 << 20)
-    }
-
-    /// Returns the same part of [`words_memory_bytes`](Self::words_memory_bytes).
-    pub fn words_decoding_bytes(&self) -> u64 {
-        codecs::dictionary::decoding_bytes(self.dictionary_bytes).saturating_add(1 << 20)
-    }
-
-    /// Returns the number of bytes of memory for its words and their counts.
-    pub fn words_memory_bytes(&self) -> u64 {
-        let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
-        // Offsets, lengths in bytes and words, edges, weights, and the counts during decoding.
-        let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
-        arrays.saturating_add(self.dictionary_bytes).saturating_add(self.words_decoding_bytes())
-    }
-
-    /// Returns the peak number of bytes of memory while the facts about its documents are read.
-    pub fn facts_memory_bytes(&self) -> u64 {
-        let lengths_bytes = self.num_docs.saturating_mul(size_of::<DocumentLength>() as u64);
-        self.paths_memory_bytes().saturating_add(lengths_bytes)
-    }
-
-    /// Returns the peak number of bytes of memory while the segment is opened.
-    pub fn memory_bytes(&self) -> u64 {
-        let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
-        let ids = terminals + u64::from(self.num_rules);
-        let (of_element, of_id, of_rule) = match self.layout() {
-            // Open rules and the root, closed rules. Peak while the grammar is decoded, which
-            // exceeds the 8 bytes of the DAG: growing recency 24, prediction 8, unseen 4. Offsets,
-            // and open rules while they grow.
-            SegmentLayout::Small => (8, 36, 28),
-            // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that
-            // are not taken.
-            SegmentLayout::Indexed { .. } => (4, 16, 16),
-        };
-        [
-            self.num_elements.saturating_mul(of_element),
-            ids.saturating_mul(of_id),
-            u64::from(self.num_rules).saturating_mul(of_rule),
-            terminals.saturating_mul(4),
-            self.dictionary_bytes,
-            self.paths_memory_bytes(),
-            self.decoding_bytes(),
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
-    }
-
-    /// Returns the peak number of bytes for paths: offsets and ends while they grow, and the text.
-    /// Lengths of documents are decoded and dropped before and take less: 26 bytes each.
-    pub(super) fn paths_memory_bytes(&self) -> u64 {
-        self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
     }
 }
 
@@ -512,7 +452,7 @@ fn ties_for<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
 /// may contain anything.
 fn fits(ties: &SectionMeta, expected: &[u8]) -> bool {
     let expected = (expected.len() as u64, crc32c::crc32c(expected));
-    ties.codec != TIES_CODEC || (ties.len, ties.crc32c) == expected
+    ties.codec != codec_numbers::TIES || (ties.len, ties.crc32c) == expected
 }
 
 fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! layout     header, sections, footer and postscript, with their offsets
+//! memory     bytes that opening a segment takes, by its footer
 //! codecs     one for each kind of section, based on the coder in entropy
 //! writer     segments ─▶ bytes          reader    bytes ─▶ checked segments
 //! ```
@@ -9,7 +10,7 @@
 //! Bytes from outside never cause a panic. Every read uses a [`cursor`], whose errors name the
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
-//! Reading order: `framing` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
+//! Reading order: `framing`, `codec_numbers` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
 //! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings, and paths as text),
 //! `codecs` (sections), `writer`, `reader`, `stored_parts` (parts of a segment that are read alone).
 //!
@@ -35,6 +36,7 @@
 //! # }
 //! ```
 
+mod codec_numbers;
 mod codecs;
 pub mod cursor;
 mod entropy;
@@ -42,6 +44,7 @@ mod entropy;
 mod file_tests;
 mod framing;
 mod layout;
+mod memory;
 mod reader;
 mod stored_parts;
 mod strings;

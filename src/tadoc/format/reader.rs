@@ -18,6 +18,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers;
 use crate::format::codecs;
 use crate::format::codecs::dictionary::DictionaryBytes;
 use crate::format::codecs::grammar_stream::GrammarStream;
@@ -26,7 +27,7 @@ use crate::format::cursor::Origin;
 use crate::format::framing::{
     ALIGNMENT, HEADER_BYTES, OpenLimits, SectionKind, SectionMeta, VERSION_FROM_END, check_header,
 };
-use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMeta};
+use crate::format::layout::{FileFooter, FooterOutcome, SegmentMeta};
 use crate::grammar::Grammar;
 use crate::segment::{Corpus, Dag, DocumentLength, PathRuns, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -215,7 +216,7 @@ impl<'a> StoredSegment<'a> {
     /// Checks the places at which parts of the grammar are read, if there are any.
     fn check_entrances(&self, limits: &OpenLimits) -> Result<()> {
         let (section, bytes) = self.section(SectionKind::Grammar)?;
-        if !codecs::grammar_stream::is_stream(section.codec) {
+        if !codec_numbers::is_stream(section.codec) {
             return Ok(());
         }
         GrammarStream::open(section.origin(self.file), section.codec, bytes, self.meta)?.check_entrances(limits)
@@ -255,10 +256,10 @@ pub(super) fn list_directory(
 
 /// Refuses word lists of an unknown codec.
 pub(super) fn check_lists_codec(file: &str, section: &SectionMeta) -> Result<()> {
-    if codecs::word_lists::is_known(section.codec) {
+    if codec_numbers::is_word_lists(section.codec) {
         return Ok(());
     }
-    check_codec(file, section, codecs::word_lists::CODEC)
+    check_codec(file, section, codec_numbers::WORD_LISTS)
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of words
@@ -315,10 +316,10 @@ pub(super) fn dictionary_bytes<'a>(
 fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &SegmentMeta) -> Result<Grammar> {
     let origin = section.origin(file);
     match section.codec {
-        codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
-        codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
-        codecs::grammar::decode::SEQUENTIAL => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
-        codec if codecs::grammar_stream::is_stream(codec) => codecs::grammar_stream::decode(origin, codec, bytes, meta),
+        codec_numbers::PACKED_GRAMMAR => codecs::packed_grammar::decode(origin, bytes, meta),
+        codec_numbers::GRAMMAR => codecs::grammar::decode(origin, bytes, meta),
+        codec_numbers::SEQUENTIAL_GRAMMAR => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
+        codec if codec_numbers::is_stream(codec) => codecs::grammar_stream::decode(origin, codec, bytes, meta),
         codec => {
             let (expected, got) = ("grammar codec 1 to 5".into(), format!("grammar codec {codec}"));
             Err(Error::Version { file: file.into(), expected, got })
@@ -333,7 +334,7 @@ fn word_counts(
     dictionary: &Dictionary,
     meta: &SegmentMeta,
 ) -> Result<Vec<u64>> {
-    check_codec(file, section, codecs::documents::COUNTS)?;
+    check_codec(file, section, codec_numbers::WORD_COUNTS)?;
     codecs::documents::decode_counts(section.origin(file), bytes, dictionary, meta)
 }
 
@@ -355,7 +356,7 @@ fn document_lengths(
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Vec<DocumentLength>> {
-    check_codec(file, section, codecs::documents::LENGTHS)?;
+    check_codec(file, section, codec_numbers::DOCUMENT_LENGTHS)?;
     codecs::documents::decode_lengths(section.origin(file), bytes, meta)
 }
 
@@ -500,7 +501,7 @@ pub fn read_columns(file: &str, section: &SectionMeta, bytes: &[u8]) -> Result<B
             allowed: format!("{} bytes", section.len),
         });
     }
-    check_codec(file, section, COLUMNS_CODEC)?;
+    check_codec(file, section, codec_numbers::COLUMNS)?;
     section.origin(file).verify(bytes, section.crc32c)?;
     Ok(Bytes::copy_from_slice(bytes))
 }
@@ -520,7 +521,7 @@ impl Corpus {
             section_bytes(file, section, bytes, 0)?;
         }
         if let Some(section) = &footer.columns {
-            check_codec(file, section, COLUMNS_CODEC)?;
+            check_codec(file, section, codec_numbers::COLUMNS)?;
         }
         limits.check_memory(memory_bytes(&footer))?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {

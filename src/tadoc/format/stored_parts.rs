@@ -22,6 +22,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers::is_stream;
 use crate::format::codecs;
 use crate::format::codecs::dictionary::TokenIndex;
 use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
@@ -143,7 +144,7 @@ pub fn read_grammar(
 /// Returns the grammar of `stored` and the units of the documents `docs`, or `None` for another layout.
 fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(GrammarStream<'a>, Vec<usize>)>> {
     let (section, bytes) = stored.section(SectionKind::Grammar)?;
-    if !codecs::grammar_stream::is_stream(section.codec) {
+    if !is_stream(section.codec) {
         return Ok(None);
     }
     let stream = GrammarStream::open(section.origin(stored.file), section.codec, bytes, stored.meta)?;

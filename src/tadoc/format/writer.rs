@@ -7,6 +7,7 @@
 use std::io::Write;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers;
 use crate::format::codecs;
 use crate::format::codecs::dictionary::EncodedDictionary;
 use crate::format::codecs::documents::document_lengths;
@@ -14,7 +15,7 @@ use crate::format::codecs::grammar::count_tokens;
 use crate::format::codecs::grammar_stream::cut_units;
 use crate::format::codecs::word_lists::{Regions, WordDocuments};
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
-use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
+use crate::format::layout::{FileFooter, SegmentMeta};
 use crate::grammar::Grammar;
 use crate::segment::{Dag, Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -74,7 +75,7 @@ impl<W: Write> CorpusWriter<W> {
         for (kind, codec, bytes) in sections {
             meta.sections.push(self.section(kind, codec, &bytes)?);
         }
-        meta.sections.push(self.section(SectionKind::Ties, TIES_CODEC, &meta.ties())?);
+        meta.sections.push(self.section(SectionKind::Ties, codec_numbers::TIES, &meta.ties())?);
         self.footer.segments.push(meta);
         Ok(())
     }
@@ -86,8 +87,8 @@ impl<W: Write> CorpusWriter<W> {
     /// [`Error::Io`] if writing fails.
     pub fn finish(mut self, columns: Option<&[u8]>) -> Result<(W, FileFooter)> {
         if let Some(bytes) = columns {
-            self.footer.columns = Some(self.section(SectionKind::Columns, COLUMNS_CODEC, bytes)?);
-            let ties = self.section(SectionKind::Ties, TIES_CODEC, &self.footer.ties())?;
+            self.footer.columns = Some(self.section(SectionKind::Columns, codec_numbers::COLUMNS, bytes)?);
+            let ties = self.section(SectionKind::Ties, codec_numbers::TIES, &self.footer.ties())?;
             self.footer.others.push(ties);
         }
         let footer = self.footer.to_bytes()?;
@@ -188,10 +189,10 @@ impl EncodedSegment {
             || match layout {
                 SegmentLayout::Indexed { .. } => {
                     let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
-                    Ok((codecs::grammar_stream::CODEC, section))
+                    Ok((codec_numbers::GRAMMAR_STREAM, section))
                 }
                 SegmentLayout::Small => {
-                    Ok((codecs::grammar::CODEC, codecs::grammar::encode(grammar, dictionary.num_words())))
+                    Ok((codec_numbers::GRAMMAR, codecs::grammar::encode(grammar, dictionary.num_words())))
                 }
             },
             || {
@@ -229,7 +230,7 @@ impl EncodedSegment {
         };
         let mut sections = vec![
             (SectionKind::Dictionary, dictionary_codec, dictionary_section),
-            (SectionKind::WordCounts, codecs::documents::COUNTS, counts_section),
+            (SectionKind::WordCounts, codec_numbers::WORD_COUNTS, counts_section),
             (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
         ];
@@ -238,7 +239,7 @@ impl EncodedSegment {
         }
         let lengths_section = lengths_section?;
         if is_worth_its_bytes(&lengths_section, &sections, layout) {
-            let codec = codecs::documents::LENGTHS;
+            let codec = codec_numbers::DOCUMENT_LENGTHS;
             sections.push((SectionKind::DocumentLengths, codec, lengths_section));
         }
         if let SegmentLayout::Indexed { max_lists_percent } = layout
@@ -249,7 +250,7 @@ impl EncodedSegment {
             let max_bytes = len_bytes * usize::from(max_lists_percent) / 100;
             let max_bytes = if parts.len_bytes < SMALL_TEXT_BYTES { 2 * max_bytes / 3 } else { max_bytes };
             let (directory, lists) = codecs::word_lists::encode(&documents, &regions, max_bytes);
-            let codec = codecs::word_lists::CODEC;
+            let codec = codec_numbers::WORD_LISTS;
             let lists = [(SectionKind::ListDirectory, codec, directory), (SectionKind::WordLists, codec, lists)];
             sections.splice(0..0, lists);
         }

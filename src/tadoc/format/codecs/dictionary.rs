@@ -32,6 +32,10 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers::{
+    CODED_DICTIONARY, DICTIONARY_BLOCKS, DICTIONARY_LIST, DICTIONARY_PARTS, DICTIONARY_ZSTD, HEADED_BLOCKS,
+    HEADED_CODED, has_head,
+};
 use crate::format::codecs::Places;
 use crate::format::codecs::coded_tokens::{self, CodedTokens};
 use crate::format::cursor::{Cursor, Origin, push_varint};
@@ -42,15 +46,6 @@ use crate::format::strings::{List, StringModels, Tokens};
 use crate::text::Dictionary;
 
 use blocks::Directory;
-
-/// Numbers of the codecs in the footer.
-const LIST: u16 = 1;
-const PARTS: u16 = 2;
-const ZSTD: u16 = 3;
-const BLOCKS: u16 = 4;
-const CODED: u16 = 5;
-const HEADED_BLOCKS: u16 = 6;
-const HEADED_CODED: u16 = 7;
 
 /// Least number of token bytes in a part, decoded in about a millisecond, and greatest number of
 /// parts that are written. With 16 parts f-dbtext, whose dictionary is two fifths of the file, was
@@ -86,11 +81,6 @@ pub(in crate::format) fn decoding_bytes(dictionary_bytes: u64) -> u64 {
     }
 }
 
-/// Returns true if a section of `codec` has a head.
-pub(in crate::format) fn has_head(codec: u16) -> bool {
-    matches!(codec, HEADED_BLOCKS | HEADED_CODED)
-}
-
 /// A dictionary as it is written.
 #[derive(Debug)]
 pub(in crate::format) struct EncodedDictionary {
@@ -118,7 +108,7 @@ pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) 
     let (codec, section) = if layout == SegmentLayout::Small && len < MIN_BLOCKS_BYTES {
         encode_parts(dictionary, num_parts(len as u64) as usize)
     } else {
-        (BLOCKS, blocks::encode_blocks(dictionary, layout)?)
+        (DICTIONARY_BLOCKS, blocks::encode_blocks(dictionary, layout)?)
     };
     Ok(EncodedDictionary { codec, head: None, section })
 }
@@ -128,7 +118,7 @@ fn encode_parts(dictionary: &Dictionary, num_parts: usize) -> (u16, Vec<u8>) {
     let part_len = (dictionary.len() as usize).div_ceil(num_parts).max(1);
     let starts: Vec<usize> = (0..dictionary.len() as usize).step_by(part_len).collect();
     if starts.len() <= 1 {
-        return (LIST, encode_list(dictionary, 0..dictionary.len()));
+        return (DICTIONARY_LIST, encode_list(dictionary, 0..dictionary.len()));
     }
     let range = |&start: &usize| start as u32..(start + part_len).min(dictionary.len() as usize) as u32;
     let lists: Vec<Vec<u8>> = starts.par_iter().map(|start| encode_list(dictionary, range(start))).collect();
@@ -142,7 +132,7 @@ fn encode_parts(dictionary: &Dictionary, num_parts: usize) -> (u16, Vec<u8>) {
         push_varint(&mut out, list.len() as u64);
     }
     out.extend(lists.iter().flatten());
-    (PARTS, out)
+    (DICTIONARY_PARTS, out)
 }
 
 fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
@@ -182,8 +172,8 @@ impl<'a> DictionaryBytes<'a> {
         let tokens = match self.index(meta)? {
             Some(TokenIndex::Blocks(directory)) => directory.decode(place, section)?,
             Some(TokenIndex::Coded(coded)) => coded.decode(place, section)?,
-            None if self.codec == PARTS => decode_lists(place, &parts(place, &whole)?)?,
-            None if self.codec == ZSTD => whole.decode_front_coded(place)?,
+            None if self.codec == DICTIONARY_PARTS => decode_lists(place, &parts(place, &whole)?)?,
+            None if self.codec == DICTIONARY_ZSTD => whole.decode_front_coded(place)?,
             None => decode_lists(place, &[whole])?,
         };
         Dictionary::from_parts(meta.num_words, tokens.offsets, Bytes::from(tokens.arena))
@@ -208,10 +198,10 @@ impl<'a> DictionaryBytes<'a> {
     pub fn index(&self, meta: &SegmentMeta) -> Result<Option<TokenIndex>> {
         let &Self { place, section, .. } = self;
         match (self.codec, self.head) {
-            (BLOCKS, _) => Directory::read(place, section, meta).map(TokenIndex::Blocks).map(Some),
-            (CODED, _) => CodedTokens::read(place, section, meta).map(TokenIndex::Coded).map(Some),
+            (DICTIONARY_BLOCKS, _) => Directory::read(place, section, meta).map(TokenIndex::Blocks).map(Some),
+            (CODED_DICTIONARY, _) => CodedTokens::read(place, section, meta).map(TokenIndex::Coded).map(Some),
             (codec, Some((at, head))) => TokenIndex::from_head(at, codec, head, meta, section.len() as u64).map(Some),
-            (LIST | PARTS | ZSTD, None) => Ok(None),
+            (DICTIONARY_LIST | DICTIONARY_PARTS | DICTIONARY_ZSTD, None) => Ok(None),
             (codec, None) if has_head(codec) => Err(place.fault(0, "expected a head of the dictionary")),
             (codec, None) => Err(unknown_codec(place, codec)),
         }
@@ -442,7 +432,7 @@ mod tests {
         fn any_bytes_are_refused_or_decoded(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             head in prop::collection::vec(any::<u8>(), 0..60),
-            codec in LIST..=HEADED_CODED,
+            codec in DICTIONARY_LIST..=HEADED_CODED,
         ) {
             let words: Vec<String> = ["a", "ab", "b"].map(String::from).into();
             let dictionary = dictionary(&words, 2);
@@ -456,8 +446,8 @@ mod tests {
         let dictionary = dictionary(&words, 3);
         assert_eq!(dictionary.bytes().len(), 200_006);
         let EncodedDictionary { codec, section, .. } = encode(&dictionary, SegmentLayout::Small).unwrap();
-        assert_eq!((codec, section[0]), (PARTS, 4));
-        assert_eq!(encode_parts(&dictionary, 1).0, LIST);
+        assert_eq!((codec, section[0]), (DICTIONARY_PARTS, 4));
+        assert_eq!(encode_parts(&dictionary, 1).0, DICTIONARY_LIST);
         for num_parts in [1, 2, 3, 16] {
             check(&dictionary, num_parts);
         }
@@ -468,7 +458,7 @@ mod tests {
         let words: Vec<String> = (0..110_000).map(|i| format!("word{i:036}")).collect();
         let dictionary = dictionary(&words, 3);
         assert!(dictionary.bytes().len() >= MIN_CODED_BYTES);
-        for (layout, codec) in [(SegmentLayout::Small, BLOCKS), (SegmentLayout::INDEXED, HEADED_CODED)] {
+        for (layout, codec) in [(SegmentLayout::Small, DICTIONARY_BLOCKS), (SegmentLayout::INDEXED, HEADED_CODED)] {
             let encoded = encode(&dictionary, layout).unwrap();
             assert_eq!(encoded.codec, codec);
             check_encoded(&dictionary, &encoded);
@@ -483,7 +473,7 @@ mod tests {
         let refused = |numbers: &[u64]| {
             let mut bytes = Vec::new();
             numbers.iter().for_each(|&number| push_varint(&mut bytes, number));
-            matches!(decode(PARTS, None, &bytes, &meta), Err(Error::Format { .. }))
+            matches!(decode(DICTIONARY_PARTS, None, &bytes, &meta), Err(Error::Format { .. }))
         };
         assert!(refused(&[]));
         assert!(refused(&[0]));

@@ -29,6 +29,7 @@
 //! The section takes 2.6 to 8 bits for each word, 1 to 3 % of a file. It needs O(words) time.
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers::{DOCUMENTS_STRINGS, DOCUMENTS_ZSTD};
 use crate::format::cursor::{Cursor, Origin, pack, push_varint};
 use crate::format::entropy::{Decoder, Distribution, Encoder, MAX_SYMBOLS_PER_BYTE};
 use crate::format::framing::SegmentLayout;
@@ -38,9 +39,6 @@ use crate::grammar::Grammar;
 use crate::segment::{DocumentLength, PathRuns, Paths};
 use crate::text::Dictionary;
 
-/// Numbers of the codecs in the footer.
-const STRINGS: u16 = 1;
-const ZSTD: u16 = 2;
 /// Compression level of the layout `small`.
 const LEVEL: i32 = 19;
 /// Compression level of the layout `indexed`. Level 19 takes twenty times as long, a twentieth of the time of ingestion
@@ -68,7 +66,7 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
     let mut packed = Vec::new();
     strings::encode(&mut packed, all(), level)?;
     if layout != SegmentLayout::Small {
-        return Ok((ZSTD, packed));
+        return Ok((DOCUMENTS_ZSTD, packed));
     }
     let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
     let mut previous: &[u8] = &[];
@@ -78,7 +76,7 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
     }
     let mut strings = Vec::new();
     encoder.finish(&mut strings);
-    Ok(if packed.len() < strings.len() { (ZSTD, packed) } else { (STRINGS, strings) })
+    Ok(if packed.len() < strings.len() { (DOCUMENTS_ZSTD, packed) } else { (DOCUMENTS_STRINGS, strings) })
 }
 
 /// Decodes the paths of the segment `meta` from its section, which is encoded by `codec`.
@@ -107,7 +105,7 @@ fn decode_with(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, 
     let mut paths =
         PathsDecoder { place, meta, joins_equal, arena: Vec::new(), ends: Vec::new(), num_docs: Vec::new() };
     match codec {
-        STRINGS => {
+        DOCUMENTS_STRINGS => {
             let mut models = StringModels::new();
             let mut decoder = Decoder::new(place, bytes)?;
             // Shared bytes cost nothing, so the section bounds only the number of paths.
@@ -117,7 +115,7 @@ fn decode_with(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, 
             paths.decode_all(|arena, previous, max_len| models.decode(&mut decoder, arena, previous, max_len))?;
             decoder.finish()?;
         }
-        ZSTD => {
+        DOCUMENTS_ZSTD => {
             let mut cursor = Cursor::new(place, bytes);
             let packed = FrontCoded::unpack(place, &mut cursor, meta.num_docs, meta.paths_bytes)?;
             cursor.finish()?;
@@ -184,9 +182,6 @@ impl PathsDecoder<'_> {
         Ok(PathRuns { paths: Paths::from_parts(bytes, self.ends), num_docs: self.num_docs })
     }
 }
-
-/// Number of the codec in the footer.
-pub(in crate::format) const LENGTHS: u16 = 1;
 
 const LEVEL_OF_LENGTHS: i32 = 9;
 /// Greatest length of an integer.
@@ -318,9 +313,6 @@ impl Expansion {
         all
     }
 }
-
-/// Number of the codec in the footer.
-pub(in crate::format) const COUNTS: u16 = 1;
 
 /// Length in bytes from which on words share a distribution.
 const MAX_WORD_LEN: usize = 15;

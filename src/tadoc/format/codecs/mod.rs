@@ -19,11 +19,6 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Origin, push_varint};
 
-/// Returns true if `codec` is the number of a grammar section in static codes.
-pub(in crate::format) fn has_static_codes(codec: u16) -> bool {
-    codec == packed_grammar::CODEC || grammar_stream::is_stream(codec)
-}
-
 /// First token of each group.
 #[derive(Debug, Default)]
 pub(in crate::format) struct FirstTokens {

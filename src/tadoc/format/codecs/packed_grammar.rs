@@ -25,9 +25,6 @@ use crate::format::entropy::prefix_code::{Class, List, MAX_CLASSES, classes_by_l
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
-/// Number of the codec in the footer.
-pub(in crate::format) const CODEC: u16 = 2;
-
 /// Stands for a first use, and is the place behind those of all groups.
 const FIRST_USE: u32 = u32::MAX;
 /// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.

@@ -40,6 +40,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers::LISTS_WITHOUT_REGIONS;
 use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::prefix_code::{Stream, Table, classes_by_len};
 use crate::format::layout::SegmentMeta;
@@ -47,11 +48,6 @@ use crate::grammar::Grammar;
 use crate::segment::{Dag, DocWords, ListedWord, WordList};
 
 pub(in crate::format) use encode::encode;
-
-/// Number of the codec of both sections in the footer.
-pub(in crate::format) const CODEC: u16 = 2;
-/// The same codec without regions, which is read and not written.
-const WITHOUT_REGIONS: u16 = 1;
 
 /// Number of words of a group, of which the last one may have fewer.
 const GROUP_WORDS: u32 = 64;
@@ -86,11 +82,6 @@ const ALL_ONES: u32 = 0;
 const ALL_EQUAL: u32 = 1;
 const FIRST_MEAN: u32 = 2;
 const REGIONS: u32 = FIRST_MEAN + NUM_MEANS as u32;
-
-/// Returns true if this build reads sections of `codec`.
-pub(in crate::format) fn is_known(codec: u16) -> bool {
-    matches!(codec, CODEC | WITHOUT_REGIONS)
-}
 
 /// Runs of documents that are decoded together.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -305,7 +296,7 @@ impl ListDirectory {
     pub fn read(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, lists_len: u64) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let num_docs = u32::try_from(meta.num_docs).map_err(|_| cursor.fault("expected fewer than 2^32 documents"))?;
-        let has_regions = codec != WITHOUT_REGIONS;
+        let has_regions = codec != LISTS_WITHOUT_REGIONS;
         let regions = if has_regions { Regions::read(&mut cursor, num_docs)? } else { Regions::default() };
         let num_contexts = if has_regions { NUM_CONTEXTS } else { REGION_GAPS };
         let used = cursor.take(num_contexts.div_ceil(8))?;

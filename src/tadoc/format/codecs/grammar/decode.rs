@@ -93,8 +93,6 @@ const NUM_KINDS: usize = NUM_LISTS + 5;
 const UNSEEN_KIND: usize = NUM_LISTS;
 const NEW_RULE_KIND: usize = NUM_LISTS + 2;
 const DOC_END_KIND: usize = NUM_LISTS + 4;
-/// Number of the codec in the footer.
-pub(in crate::format) const SEQUENTIAL: u16 = 1;
 
 /// Decodes the grammar of the segment `meta` from its section.
 ///

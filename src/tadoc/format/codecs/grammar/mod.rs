@@ -89,9 +89,6 @@ use crate::ids::RuleId;
 
 pub(in crate::format) use decode::decode;
 
-/// Number of the codec in the footer.
-pub(in crate::format) const CODEC: u16 = 3;
-
 const UNSEEN_WORD: usize = 0;
 const UNSEEN_SEPARATOR: usize = 1;
 const NEW_RULE: usize = 2;

@@ -57,6 +57,7 @@ mod partial;
 mod tests;
 
 use crate::error::{Error, Result};
+use crate::format::codec_numbers::STREAM_WITHOUT_REPEATS;
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::Monotone;
 use crate::format::entropy::prefix_code::Class;
@@ -67,11 +68,6 @@ use codes::{Alphabet, Codes, ENDS, Entrance, Reader, Units};
 
 pub(in crate::format) use encode::{cut_units, encode};
 pub(in crate::format) use partial::{GrammarStream, PartialGrammar};
-
-/// Number of the codec in the footer.
-pub(in crate::format) const CODEC: u16 = 5;
-/// The same codec without repeats, which is read and not written.
-const WITHOUT_REPEATS: u16 = 4;
 
 /// Length of the text of a unit that ends inside a document, at least. A unit that ends with a
 /// document has half of it or more. The lists that name units, and the text that is decoded for one
@@ -97,11 +93,6 @@ const FIRST_USE: u32 = (1 << 31) - 1;
 const REPEAT: u32 = 1 << 31;
 /// Stands for the begin of a document.
 const MARK: u32 = FIRST_USE - 1;
-
-/// Returns true if `codec` is the number of a section with entry points.
-pub(in crate::format) fn is_stream(codec: u16) -> bool {
-    matches!(codec, CODEC | WITHOUT_REPEATS)
-}
 
 /// Log2 of the size of the smallest group, if there are so many ids.
 const MIN_WIDTH: u8 = 4;
@@ -220,7 +211,7 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Reads the section of `codec`, which must be one of [`is_stream`].
+    /// Reads the section of `codec`, which must be one of [`is_stream`](crate::format::codec_numbers::is_stream).
     fn read(place: Origin<'a>, codec: u16, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let misfit = || misfit(place);
         let mut cursor = Cursor::new(place, bytes);
@@ -231,7 +222,7 @@ impl<'a> Stored<'a> {
         if named_terminals > num_terminals || named_rules > num_inner || num_ids > u64::from(MARK) {
             return Err(misfit());
         }
-        let num_repeat_classes = if codec == WITHOUT_REPEATS { 0 } else { cursor.u8()? };
+        let num_repeat_classes = if codec == STREAM_WITHOUT_REPEATS { 0 } else { cursor.u8()? };
         if num_repeat_classes > MAX_REPEAT_CLASSES {
             return Err(misfit());
         }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::format::codec_numbers::{GRAMMAR_STREAM, STREAM_WITHOUT_REPEATS};
 use crate::format::cursor::Origin;
 use crate::format::framing::OpenLimits;
 use crate::format::layout::SegmentMeta;
@@ -11,7 +12,7 @@ use crate::segment::Dag;
 use crate::{Error, Result};
 
 use super::codes::{Unit, Units};
-use super::{CODEC, GrammarStream, PartialGrammar, WITHOUT_REPEATS, cut_units, decode, encode, group_widths};
+use super::{GrammarStream, PartialGrammar, cut_units, decode, encode, group_widths};
 
 const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
 const NUM_TERMINALS: u32 = 31;
@@ -68,14 +69,14 @@ fn with_units(whole: &Grammar, units: &[Unit]) -> Grammar {
 }
 
 fn decode_units(bytes: &[u8], meta: &SegmentMeta, wanted: &[usize]) -> Result<PartialGrammar> {
-    let stream = GrammarStream::open(PLACE, CODEC, bytes, meta)?;
+    let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, bytes, meta)?;
     stream.decode_units(wanted.iter().copied(), &OpenLimits::default())
 }
 
 /// Checks that the units `wanted` are those of `whole`.
 fn check_units(bytes: &[u8], whole: &Grammar, wanted: &[usize]) {
     let meta = meta_for(whole);
-    let stream = GrammarStream::open(PLACE, CODEC, bytes, &meta).unwrap();
+    let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, bytes, &meta).unwrap();
     let units: Vec<Unit> = wanted.iter().map(|&unit_idx| stream.units().get(unit_idx).unwrap()).collect();
     let PartialGrammar { grammar, terminals } = decode_units(bytes, &meta, wanted).unwrap();
     let expected = with_units(whole, &units);
@@ -105,8 +106,8 @@ fn check_valid(grammar: Grammar) {
 /// Checks that bytes are refused or describe grammars, as a whole and in parts. The parts are those
 /// of the whole if units and blocks are found where they are.
 fn check_hostile(bytes: &[u8], meta: &SegmentMeta) {
-    let whole = decode(PLACE, CODEC, bytes, meta).ok().filter(|grammar| grammar.validate().is_ok());
-    let Ok(stream) = GrammarStream::open(PLACE, CODEC, bytes, meta) else {
+    let whole = decode(PLACE, GRAMMAR_STREAM, bytes, meta).ok().filter(|grammar| grammar.validate().is_ok());
+    let Ok(stream) = GrammarStream::open(PLACE, GRAMMAR_STREAM, bytes, meta) else {
         assert_eq!(whole, None);
         return;
     };
@@ -152,7 +153,7 @@ fn grammars_come_back_with_the_same_text() {
         let grammar = build_rounds(tokens, ends, NUM_TERMINALS, Dedup::Auto).unwrap();
         let starts = cut_units(&grammar, |_| 1_000);
         let bytes = encode(&grammar, &starts).unwrap();
-        let read = decode(PLACE, CODEC, &bytes, &meta_for(&grammar)).unwrap();
+        let read = decode(PLACE, GRAMMAR_STREAM, &bytes, &meta_for(&grammar)).unwrap();
         read.validate().unwrap();
         assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
         assert_eq!(encode(&read, &starts).unwrap(), bytes);
@@ -168,7 +169,7 @@ fn units_have_text_and_elements() {
     assert_eq!(cut_units(&grammar, |_| 0), [0]);
     let bytes = encode(&grammar, &[0, 1_510, 5_058]).unwrap();
     let meta = meta_for(&grammar);
-    let stream = GrammarStream::open(PLACE, CODEC, &bytes, &meta).unwrap();
+    let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
     let units: Vec<_> = all(stream.units()).into_iter().map(|unit| (unit.docs, unit.continues, unit.root)).collect();
     assert_eq!(units, [(0..2, false, 0..1_510), (2..5, false, 1_510..5_058), (4..5, true, 5_058..12_010)]);
     let units_by_doc: Vec<_> = (0..5).map(|doc| stream.units().for_doc(doc)).collect();
@@ -185,7 +186,7 @@ fn elements_repeat_within_their_units() {
         let bytes = encode(&grammar, starts).unwrap();
         // With units of few elements names are shorter.
         assert!(bytes[8] > 0 || starts.len() > 1);
-        assert_eq!(decode(PLACE, CODEC, &bytes, &meta).unwrap(), grammar);
+        assert_eq!(decode(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap(), grammar);
         (0..starts.len()).for_each(|unit_idx| check_units(&bytes, &grammar, &[unit_idx]));
     }
 }
@@ -195,8 +196,8 @@ fn sections_without_repeats_are_read() {
     let grammar = doc_grammar(&[(0..NUM_TERMINALS).collect()]);
     let (mut bytes, meta) = (encode(&grammar, &[0, 7]).unwrap(), meta_for(&grammar));
     assert_eq!(bytes.remove(8), 0);
-    assert_eq!(decode(PLACE, WITHOUT_REPEATS, &bytes, &meta).unwrap(), grammar);
-    let stream = GrammarStream::open(PLACE, WITHOUT_REPEATS, &bytes, &meta).unwrap();
+    assert_eq!(decode(PLACE, STREAM_WITHOUT_REPEATS, &bytes, &meta).unwrap(), grammar);
+    let stream = GrammarStream::open(PLACE, STREAM_WITHOUT_REPEATS, &bytes, &meta).unwrap();
     stream.check_entrances(&OpenLimits::default()).unwrap();
 }
 
@@ -216,7 +217,7 @@ fn deep_grammars_and_bombs_cost_what_they_have_elements() {
     for rules in [doubling, chain] {
         let grammar = grammar_from(&rules, &[0, 1, 2], 1);
         let (bytes, meta) = (encode(&grammar, &[0, 1]).unwrap(), meta_for(&grammar));
-        let whole = decode(PLACE, CODEC, &bytes, &meta).unwrap();
+        let whole = decode(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
         assert_eq!(whole, grammar);
         for wanted in [&[0][..], &[1], &[0, 1]] {
             let partial = decode_units(&bytes, &meta, wanted).unwrap().grammar;
@@ -224,7 +225,7 @@ fn deep_grammars_and_bombs_cost_what_they_have_elements() {
             check_valid(partial);
         }
         let limits = OpenLimits { max_memory_bytes: 1_000, ..OpenLimits::default() };
-        let stream = GrammarStream::open(PLACE, CODEC, &bytes, &meta).unwrap();
+        let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
         assert!(matches!(stream.decode_units([1], &limits), Err(Error::Capacity { .. })));
     }
 }
@@ -260,9 +261,9 @@ proptest! {
         let starts = unit_starts(&grammar, &cuts);
         let bytes = encode(&grammar, &starts).unwrap();
         let meta = meta_for(&grammar);
-        let whole = decode(PLACE, CODEC, &bytes, &meta).unwrap();
+        let whole = decode(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
         prop_assert_eq!(expand_tokens(&whole), expand_tokens(&grammar));
-        let stream = GrammarStream::open(PLACE, CODEC, &bytes, &meta).unwrap();
+        let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
         stream.check_entrances(&OpenLimits::default()).unwrap();
         let units: Vec<Unit> = all(stream.units());
         prop_assert!(units.iter().map(|unit| unit.root.start).eq(starts));

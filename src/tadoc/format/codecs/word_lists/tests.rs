@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::build::corpus_from_texts;
+use crate::format::codec_numbers::WORD_LISTS;
 
 use super::*;
 
@@ -60,7 +61,8 @@ fn lists_of_a_text_are_those_of_its_documents() {
     let corpus = corpus_from_texts(1 << 20, &texts);
     let documents = WordDocuments::from_dag(&corpus.segments()[0].dag).unwrap();
     let (directory, lists) = encode(&documents, &regions(700, 1), usize::MAX / 8);
-    let directory = ListDirectory::read(PLACE, CODEC, &directory, &meta_for(&documents), lists.len() as u64).unwrap();
+    let directory =
+        ListDirectory::read(PLACE, WORD_LISTS, &directory, &meta_for(&documents), lists.len() as u64).unwrap();
     directory.check(PLACE, &lists, &documents).unwrap();
     for (word, text) in [(3, "a"), (4, "b"), (5, "c")] {
         let Some(ListedWord::Counted(list)) = read(&directory, &lists, &[word]).unwrap().remove(0) else {
@@ -84,7 +86,7 @@ proptest! {
         let (_, all) = encode(&documents, &regions, usize::MAX / 8);
         let (directory, lists) = encode(&documents, &regions, all.len() * percent / 100);
         let meta = meta_for(&documents);
-        let directory = ListDirectory::read(PLACE, CODEC, &directory, &meta, lists.len() as u64).unwrap();
+        let directory = ListDirectory::read(PLACE, WORD_LISTS, &directory, &meta, lists.len() as u64).unwrap();
         directory.check(PLACE, &lists, &documents).unwrap();
         let words: Vec<u32> = words.into_iter().filter(|&word| word < num_words).collect();
         for (&word, list) in words.iter().zip(read(&directory, &lists, &words).unwrap()) {
@@ -122,7 +124,7 @@ proptest! {
         }
         let meta = meta_for(&documents);
         let words: Vec<u32> = (0..70).collect();
-        if let Ok(mut directory) = ListDirectory::read(PLACE, CODEC, &directory_bytes, &meta, lists.len() as u64) {
+        if let Ok(mut directory) = ListDirectory::read(PLACE, WORD_LISTS, &directory_bytes, &meta, lists.len() as u64) {
             prop_assert!(!is_in_lists || directory.check(PLACE, &lists, &documents).is_err());
             // As if the checksums were right.
             for group in 0..directory.num_groups() {

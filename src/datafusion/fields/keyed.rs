@@ -6,8 +6,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value as Json;
-
 use super::{PatternFault, unescaped};
 
 /// Value of a key without `=`.
@@ -130,17 +128,114 @@ impl JsonPath {
         Ok(Self(steps))
     }
 
-    /// Returns the value at the path.
-    pub fn find<'v>(&self, value: &'v Json) -> Option<&'v Json> {
-        self.0.iter().try_fold(value, |value, step| match step {
-            Step::Key(key) => value.get(key),
-            Step::Index(index) => value.get(index),
-        })
+    /// Returns the text of the value at the path in `json`, which must be JSON. Of equal keys the last one counts.
+    pub fn find<'j>(&self, json: &'j str) -> Option<&'j str> {
+        let mut value = json.trim_matches(BLANKS);
+        for step in &self.0 {
+            let found = match step {
+                Step::Key(key) => Members::new(value, '{')?.filter(|(name, _)| is_key(name, key)).last(),
+                Step::Index(index) => Members::new(value, '[')?.nth(*index),
+            };
+            (_, value) = found?;
+        }
+        Some(value)
     }
+}
+
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
+/// Returns true if the string `name` of JSON is `key`.
+fn is_key(name: &str, key: &str) -> bool {
+    if name.contains('\\') {
+        return serde_json::from_str::<String>(name).is_ok_and(|name| name == key);
+    }
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) == Some(key)
+}
+
+/// The members of an object or an array of JSON, with their names; those of an array have none.
+struct Members<'j> {
+    rest: &'j str,
+    has_names: bool,
+}
+
+impl<'j> Members<'j> {
+    /// Takes `value` if it begins with `bracket`.
+    fn new(value: &'j str, bracket: char) -> Option<Self> {
+        Some(Self { rest: value.strip_prefix(bracket)?, has_names: bracket == '{' })
+    }
+
+    fn take_value(&mut self) -> Option<&'j str> {
+        self.rest = self.rest.trim_start_matches(BLANKS);
+        let (value, rest) = self.rest.split_at(value_len(self.rest));
+        self.rest = rest.trim_start_matches(BLANKS);
+        (!value.is_empty()).then_some(value)
+    }
+}
+
+impl<'j> Iterator for Members<'j> {
+    type Item = (&'j str, &'j str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rest = self.rest.strip_prefix(',').unwrap_or(self.rest);
+        let mut name = "";
+        if self.has_names {
+            name = self.take_value()?;
+            self.rest = self.rest.strip_prefix(':')?;
+        }
+        Some((name, self.take_value()?))
+    }
+}
+
+/// Returns the length of the value of JSON at the begin of `text`.
+fn value_len(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => {
+                in_string = !in_string;
+                if !in_string && depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ if in_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth > 1 => depth -= 1,
+            b'}' | b']' if depth == 1 => return at + 1,
+            b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Returns `json` without blanks between its values.
+pub fn without_blanks(json: &str) -> String {
+    let mut kept = String::with_capacity(json.len());
+    let mut in_string = false;
+    let mut is_escaped = false;
+    for character in json.chars() {
+        if in_string || !BLANKS.contains(&character) {
+            kept.push(character);
+        }
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if in_string => is_escaped = true,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value as Json;
+
     use super::*;
 
     #[test]
@@ -162,21 +257,84 @@ mod tests {
     }
 
     #[test]
-    fn steps_lead_into_a_value() {
-        let value = serde_json::json!({"a": {"b": [1, {"c": 2}]}, "x.y": 3, "é": null});
+    fn steps_lead_to_the_text_of_a_value() {
+        let json = r#" {"z": 1, "a": {"b": [ 1.50, {"c": 12345678901234567890123}]}, "x.y": 3, "é": null, "t": "}\"],",
+            "e": {}, "l": [], "\u0071": true, "z": 1e2 } "#;
         for (path, expected) in [
-            ("a.b[0]", Some("1")),
-            ("a.b[1].c", Some("2")),
+            ("a.b[0]", Some("1.50")),
+            ("a.b[1].c", Some("12345678901234567890123")),
+            ("a.b[1]", Some(r#"{"c": 12345678901234567890123}"#)),
             ("[\"x.y\"]", Some("3")),
             ("é", Some("null")),
+            ("t", Some(r#""}\"],""#)),
+            ("q", Some("true")),
+            ("z", Some("1e2")),
+            ("e", Some("{}")),
+            ("e.a", None),
+            ("l[0]", None),
             ("a.b[2]", None),
             ("a[0]", None),
+            ("t[0]", None),
             ("b", None),
         ] {
             let path = JsonPath::new(path).unwrap();
-            assert_eq!(path.find(&value).map(ToString::to_string).as_deref(), expected, "{path:?}");
+            assert_eq!(path.find(json), expected, "{path:?}");
         }
-        assert_eq!(JsonPath::new("").unwrap().find(&value), Some(&value));
+        assert_eq!(JsonPath::new("").unwrap().find(" 7 "), Some("7"));
+        assert_eq!(without_blanks(r#"{ "a b" : [ 1,	" \" " ] }"#), r#"{"a b":[1," \" "]}"#);
+    }
+
+    /// Values of JSON with odd keys and texts.
+    fn values() -> impl Strategy<Value = Json> {
+        let text = "[a\\\\\"\\[\\]{},: é\t]{0,4}";
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+            text.prop_map(Json::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                prop::collection::btree_map(text, inner, 0..4).prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    /// Returns all steps to the values in `value`, with the values.
+    fn all_steps(value: &Json) -> Vec<(Vec<Step>, &Json)> {
+        let below: Vec<(Step, &Json)> = match value {
+            Json::Array(values) => values.iter().enumerate().map(|(at, value)| (Step::Index(at), value)).collect(),
+            Json::Object(values) => values.iter().map(|(key, value)| (Step::Key(key.clone()), value)).collect(),
+            _ => Vec::new(),
+        };
+        let mut all = vec![(Vec::new(), value)];
+        for (step, value) in below {
+            all.extend(
+                all_steps(value).into_iter().map(|(steps, value)| ([vec![step.clone()], steps].concat(), value)),
+            );
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_those_of_the_library(value in values(), is_pretty: bool) {
+            let json = if is_pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
+            prop_assert_eq!(without_blanks(&json), value.to_string());
+            for (steps, expected) in all_steps(&value) {
+                let found = JsonPath(steps).find(&json).unwrap();
+                prop_assert_eq!(&serde_json::from_str::<Json>(found).unwrap(), expected);
+            }
+        }
+
+        #[test]
+        fn any_text_has_an_end(text in any::<String>(), path in "a|\\[0\\]|a\\[0\\]\\.a") {
+            let _ = JsonPath::new(&path).unwrap().find(&text);
+            let _ = JsonPath::new(&path).unwrap().find(&format!("{{\"a\":{text}"));
+            let _ = without_blanks(&text);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 mod keyed;
 mod patterns;
 
-pub(crate) use keyed::{JsonPath, Pairs};
+pub(crate) use keyed::{JsonPath, Pairs, without_blanks};
 pub(crate) use patterns::{FieldSpec, GrokPattern, ParsePattern, PatternFault};
 
 use std::borrow::Cow;

@@ -13,6 +13,7 @@
 //! `json_get` is that of datafusion-functions-json with a path in place of a list of keys. That crate takes
 //! sub-crates of DataFusion with other features.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
@@ -29,12 +30,12 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use serde_json::Value as Json;
+use serde::de::IgnoredAny;
 
 use super::text::{ListedFunction, ListedParameter};
 use crate::errors::shown;
 use crate::fields::{
-    Compiled, FieldSpec, JsonPath, Kind, Pairs, Reader as PatternReader, Value, ValuesBuilder, compiled,
+    Compiled, FieldSpec, JsonPath, Kind, Pairs, Reader as PatternReader, Value, ValuesBuilder, compiled, without_blanks,
 };
 
 /// A function over the fields of texts.
@@ -305,24 +306,38 @@ impl FieldFunction {
     }
 
     fn json(&self, texts: &StringViewArray, path: &JsonPath) -> Result<ArrayRef> {
-        let found = |text: &str| {
-            let value: Json = serde_json::from_str(text).ok()?;
-            path.find(&value).cloned()
-        };
         match self.reader {
-            Reader::JsonGetInt => column(texts, Kind::Int, |text| found(text)?.as_i64().map(Value::Int)),
-            Reader::JsonGetFloat => column(texts, Kind::Float, |text| found(text)?.as_f64().map(Value::Float)),
-            Reader::JsonGetBool => {
-                let flags = texts.iter().map(|text| text.and_then(found).and_then(|value| value.as_bool()));
-                Ok(Arc::new(flags.collect::<BooleanArray>()))
+            Reader::JsonGetInt => {
+                column(texts, Kind::Int, |text| serde_json::from_str(json_at(path, text)?).ok().map(Value::Int))
             }
-            _ => column(texts, Kind::Text, |text| match found(text)? {
-                Json::Null => None,
-                Json::String(text) => Some(Value::Text(text.into())),
-                other => Some(Value::Text(other.to_string().into())),
-            }),
+            Reader::JsonGetFloat => {
+                column(texts, Kind::Float, |text| serde_json::from_str(json_at(path, text)?).ok().map(Value::Float))
+            }
+            Reader::JsonGetBool => {
+                let flag = |text| serde_json::from_str::<bool>(json_at(path, text)?).ok();
+                Ok(Arc::new(texts.iter().map(|text| text.and_then(flag)).collect::<BooleanArray>()))
+            }
+            _ => column(texts, Kind::Text, |text| text_at(path, text)),
         }
     }
+}
+
+/// Returns the JSON at `path` of a text of JSON.
+fn json_at<'t>(path: &JsonPath, text: &'t str) -> Option<&'t str> {
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
+    path.find(text)
+}
+
+/// Returns the text at `path` of a text of JSON: that of a string, and other values as they are written, without blanks.
+fn text_at<'t>(path: &JsonPath, text: &'t str) -> Option<Value<'t>> {
+    let json = json_at(path, text)?;
+    let found = match json.as_bytes().first()? {
+        b'n' => return None,
+        b'"' => Cow::Owned(serde_json::from_str::<String>(json).ok()?),
+        b'{' | b'[' => Cow::Owned(without_blanks(json)),
+        _ => Cow::Borrowed(json),
+    };
+    Some(Value::Text(found))
 }
 
 /// Returns a column with the value of each text.

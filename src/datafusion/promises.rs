@@ -1,5 +1,5 @@
 //! Properties that plans promise of their rows: orders that files declare are checked while the rows are read, and
-//! constants below outer joins are taken back.
+//! constants and orders that an operator does not keep are taken back.
 //!
 //! ```text
 //! CheckedOrderExec       each row comes behind those before it, or the statement fails
@@ -19,7 +19,10 @@
 //! still promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come in
 //! parts, and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each side
 //! of a join whose rows can be missing, if a column of it is constant, or equal to an expression like `coalesce(a, 0)`.
-//! Columns that are equal stay equal, because both become NULL.
+//! Columns that are equal stay equal, because both become NULL. An aggregate over several sets of groups (`ROLLUP`)
+//! makes NULL of columns, too, and its input gets the same node. And a window that moves over the rows promises that
+//! `count`, `min` and `max` ascend, although each partition begins anew and NULLs are not counted. Such a window is
+//! the input of that node.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,9 +35,12 @@ use datafusion::common::{JoinType, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::SetMonotonicity;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::window::{SlidingAggregateWindowExpr, WindowExpr};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
@@ -43,6 +49,7 @@ use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec, SymmetricHashJoinExec,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
 
@@ -161,7 +168,7 @@ impl OrderCheck {
     }
 }
 
-/// Optimizer rule that puts [`NullableRowsExec`] below outer joins. It is the first rule, because the others count
+/// Optimizer rule that puts [`NullableRowsExec`] where plans promise too much. It is the first rule, because the others count
 /// on what is constant.
 #[derive(Debug, Default)]
 pub(crate) struct NullableConstants;
@@ -180,13 +187,18 @@ impl PhysicalOptimizerRule for NullableConstants {
     }
 }
 
-/// Returns `node` with inputs that promise only what rows of NULL keep, where rows can be missing.
+/// Returns `node` with inputs that promise only what rows of NULL keep, where columns become NULL, and below such a
+/// node if its own promise is wrong.
 fn guarded(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if has_moving_counts(&node) {
+        return Ok(Transformed::yes(Arc::new(NullableRowsExec::try_new(node)?)));
+    }
     let nullable = match join_type(&node) {
         Some(JoinType::Left) => [false, true],
         Some(JoinType::Right) => [true, false],
         Some(JoinType::Full) => [true, true],
-        _ => return Ok(Transformed::no(node)),
+        Some(_) => return Ok(Transformed::no(node)),
+        None => [has_sets_of_groups(&node), false],
     };
     let mut inputs = Vec::new();
     let mut is_changed = false;
@@ -203,6 +215,24 @@ fn guarded(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     }
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Ok(Transformed::yes(node.replace_children(inputs, options)?))
+}
+
+/// Returns true if `node` groups rows by several sets of columns, and makes NULL of the others.
+fn has_sets_of_groups(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| !aggregate.group_expr().is_single())
+}
+
+/// Returns true if `node` aggregates a frame that moves over the rows, by a function of which DataFusion knows an order.
+fn has_moving_counts(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let exprs = match (node.downcast_ref::<BoundedWindowAggExec>(), node.downcast_ref::<WindowAggExec>()) {
+        (Some(window), _) => window.window_expr(),
+        (_, Some(window)) => window.window_expr(),
+        (None, None) => return false,
+    };
+    exprs.iter().filter_map(|expr| expr.as_any().downcast_ref::<SlidingAggregateWindowExpr>()).any(|expr| {
+        let is_ordered = expr.get_aggregate_expr().set_monotonicity() != SetMonotonicity::NotMonotonic;
+        is_ordered && !expr.get_window_frame().end_bound.is_unbounded()
+    })
 }
 
 /// Returns true if rows of NULL do not keep what is `known`.
@@ -369,6 +399,55 @@ mod tests {
             for (sql, expected) in &cases {
                 assert_eq!(shown(sql, settings).await, *expected, "{settings:?}: {sql}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn sets_of_groups_make_null_of_constants() {
+        let table = "(SELECT value % 2 AS x, value % 3 AS y FROM generate_series(1, 60000))";
+        for (sql, expected) in [
+            (
+                format!(
+                    "SELECT x, y, count(*) AS n FROM {table} WHERE x = 1 AND y = 2 GROUP BY ROLLUP (x, y) ORDER BY y, x"
+                ),
+                "1 2 10000, 1 10000, 10000",
+            ),
+            (
+                format!(
+                    "SELECT x, y, count(*) AS n FROM {table} WHERE x = 1 AND y < 2 GROUP BY CUBE (x, y) ORDER BY x \
+                     NULLS FIRST, y NULLS FIRST LIMIT 3"
+                ),
+                "20000, 0 10000, 1 10000",
+            ),
+        ] {
+            assert_eq!(shown(&sql, &[]).await, expected, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_of_a_moving_frame_have_no_order() {
+        let values = "(VALUES (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, NULL)) t(a, b)";
+        let frame = "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW";
+        for (sql, expected) in [
+            (
+                format!(
+                    "SELECT w FROM (SELECT count(*) OVER (PARTITION BY a ORDER BY b {frame}) AS w FROM {values}) ORDER BY w"
+                ),
+                "1, 1, 1, 2, 2, 2",
+            ),
+            (
+                format!("SELECT w FROM (SELECT count(b) OVER (ORDER BY b {frame}) AS w FROM {values}) ORDER BY w"),
+                "1, 1, 2, 2, 2, 2",
+            ),
+            (
+                format!(
+                    "SELECT w, count(*) AS n FROM (SELECT max(b) OVER (PARTITION BY a ORDER BY b {frame}) AS w FROM {values}) \
+                     GROUP BY w ORDER BY w"
+                ),
+                "1 2, 2 2, 3 1, 1",
+            ),
+        ] {
+            assert_eq!(shown(&sql, &[]).await, expected, "{sql}");
         }
     }
 }

@@ -44,10 +44,12 @@
 //! | [`functions`] | the table functions, a file for each or for some of one idea, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and text files |
-//! | `planner` | named arguments, notices, hints for errors |
+//! | `precedence` | comparisons that the parser reads otherwise than SQL has them |
+//! | `planner` | named arguments, conditions that DataFusion would move or compare wrongly, notices, hints for errors |
 //! | `session`, [`TadocExtension`] | registration with a session |
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `promises` | orders that files declare, and constants of outer joins, of which DataFusion promises too much |
+//! | `swapped_joins` | joins with columns of one name on both sides |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | [`travel`] | the interface for crates that send scans to other machines |
 //!
@@ -66,10 +68,12 @@ mod placement;
 mod plan_methods;
 mod planner;
 mod planning;
+mod precedence;
 mod promises;
 pub mod safety;
 mod session;
 mod stop;
+mod swapped_joins;
 mod text_files;
 pub mod throughput;
 pub mod user_columns;

@@ -33,10 +33,13 @@ use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::DeviceSession;
-use crate::planner::{DecimalText, DecimalTexts, MisspelledFunctions, TadocRelationPlanner};
+use crate::planner::{
+    DecimalText, DecimalTexts, MisspelledFunctions, SetQueries, TadocRelationPlanner, keep_conditions,
+};
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
 use crate::safety::{SafeStatements, sandbox_of};
+use crate::swapped_joins::order_swapped_joins;
 use crate::text_files::{DeclaredDecimal, DeclaredDecimals, TextFile};
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
@@ -148,10 +151,13 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let analyzers = self.analyzer_rules().get_or_insert_default();
         // Before the rule that makes nodes of its own of statements.
         analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
+        analyzers.push(Arc::new(SetQueries));
         analyzers.push(Arc::new(LivingStatements));
         analyzers.push(Arc::new(DecimalTexts));
-        let rules = &mut self.physical_optimizers().get_or_insert_default().rules;
-        rules.insert(0, Arc::new(NullableConstants));
+        keep_conditions(self.optimizer().get_or_insert_default());
+        let physical_optimizer = self.physical_optimizers().get_or_insert_default();
+        order_swapped_joins(physical_optimizer);
+        physical_optimizer.rules.insert(0, Arc::new(NullableConstants));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));

@@ -1,6 +1,6 @@
 //! Statements before planning: named arguments, descriptions of functions, limits of texts that are cast to decimals,
-//! clauses that would be ignored; notices about planned ones, and hints for errors. Here are plans of statements all of
-//! whose clauses are executed.
+//! clauses that would be ignored; rules for plans that DataFusion would change into others; notices about planned ones,
+//! and hints for errors. Here are plans of statements all of whose clauses are executed.
 //!
 //! ```text
 //! SELECT * REPLACE (1 AS c) FROM t         ─▶ the plan that is returned
@@ -13,13 +13,17 @@
 
 mod clauses;
 mod decimal_texts;
+mod kept_conditions;
 mod relation;
+mod set_queries;
 mod way_out;
 
 pub use clauses::check_clauses;
 pub use decimal_texts::check_parameters;
 pub(crate) use decimal_texts::{DecimalText, DecimalTexts, has_type};
+pub(crate) use kept_conditions::keep_conditions;
 pub use relation::TadocRelationPlanner;
+pub(crate) use set_queries::SetQueries;
 pub(crate) use way_out::MisspelledFunctions;
 pub use way_out::{explain_missing_table, notices, way_out};
 
@@ -30,13 +34,14 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, PipeOperator, Query, ReplaceSelectElement, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 
 use crate::planner::clauses::has_replacements;
+use crate::precedence::{mend_statement, visit_statement};
 use crate::safety::Sandbox;
 
 /// Plans `statement` if all of its clauses are executed.
@@ -58,13 +63,14 @@ use crate::safety::Sandbox;
 /// # Errors
 /// The errors of [`check_clauses`] and of planning; a plan error if `* REPLACE` names a column that is not
 /// there.
-pub async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+pub async fn plan_statement(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    mend_statement(&mut statement);
     if !has_replacements(state, &statement)? {
         return state.statement_to_plan(statement).await;
     }
     let mut named = statement.clone();
     let plan = state.statement_to_plan(statement).await?;
-    Replaced.visit_statement(&mut named);
+    visit_statement(&mut named, &mut Replaced);
     let missing = state.statement_to_plan(named).await.err().and_then(missing_column);
     match missing {
         Some(Column { name, .. }) => plan_err!(
@@ -88,23 +94,6 @@ fn missing_column(error: DataFusionError) -> Option<Column> {
 
 /// Walk over a statement that names each column that `* REPLACE` replaces.
 struct Replaced;
-
-impl Replaced {
-    fn visit_statement(&mut self, statement: &mut Statement) {
-        let _ = match statement {
-            Statement::Statement(plain) => VisitMut::visit(plain, self),
-            Statement::Explain(explained) => {
-                self.visit_statement(&mut explained.statement);
-                ControlFlow::Continue(())
-            }
-            Statement::CopyTo(copy) => match &mut copy.source {
-                CopyToSource::Query(query) => VisitMut::visit(query, self),
-                CopyToSource::Relation(_) => ControlFlow::Continue(()),
-            },
-            _ => ControlFlow::Continue(()),
-        };
-    }
-}
 
 impl VisitorMut for Replaced {
     type Break = ();

@@ -121,9 +121,10 @@ fn shown_demand(patterns: &[TextPattern]) -> String {
     shown.collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns true if a scan can evaluate `expr`. `claims` says which of its columns are available.
+/// Returns true if a scan can evaluate `expr`. `claims` says which of its columns are available. A condition on no
+/// column (`NULL`) is left to DataFusion: functions that claim no column evaluate none.
 pub(crate) fn is_claimable(expr: &Expr, claims: &dyn Fn(&str) -> bool) -> bool {
-    let mut claimable = !expr.is_volatile();
+    let mut claimable = !expr.is_volatile() && expr.any_column_refs();
     let walk = expr.apply(|node| {
         claimable &= match node {
             Expr::Column(column) => claims(&column.name),

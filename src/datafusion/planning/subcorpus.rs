@@ -37,6 +37,7 @@ use crate::depth::check_statement_depth;
 use crate::errors::shown;
 use crate::options::TadocOptions;
 use crate::planning::table::TadocTable;
+use crate::precedence::mend_expr;
 
 /// Name of the relation of the documents, for messages.
 const DOCUMENTS: &str = "documents";
@@ -104,7 +105,9 @@ impl Opened {
     fn plan(self, state: &SessionState, condition: &str) -> Result<LogicalPlan> {
         check_size(condition, &self.options)?;
         let schema = DFSchema::try_from_qualified_schema(DOCUMENTS, &self.schema())?;
-        let expr = state.create_logical_expr(condition, &schema)?;
+        let mut parsed = state.sql_to_expr_with_alias(condition, &state.config_options().sql_parser.dialect)?;
+        mend_expr(&mut parsed.expr);
+        let expr = state.create_logical_expr_from_sql_expr(parsed, &schema)?;
         check(&expr)?;
         let source = provider_as_source(Arc::new(self));
         LogicalPlanBuilder::scan(DOCUMENTS, source, None)?.filter(expr)?.project([col("doc_id")])?.build()

@@ -324,6 +324,10 @@ fn bad_row(file: &str, unit: &str, line: usize, row: &[u8], error: &serde_json::
         Some(begin) if unit == "line" => format!("column {} of line {}", column - begin - 1, line + lines_before),
         _ => format!("column {column}"),
     };
+    let is_wide =
+        row.starts_with(b"\xff\xfe") || row.starts_with(b"\xfe\xff") || row.iter().take(2).any(|byte| *byte == 0);
+    let charset = "; it looks like UTF-16: name its character set with --charset (auto with a byte order mark)";
+    let way_out = if is_wide { charset } else { way_out };
     Failure::new(format!("{file}: {unit} {line}: no JSON object: {what} at {place}{way_out}"))
 }
 

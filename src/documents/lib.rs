@@ -480,8 +480,6 @@ fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Row
 pub struct Gather<'a> {
     batch: Batch,
     unsearchable: Unsearchable,
-    /// True in a script, behind which packed bytes may stand.
-    is_watched: bool,
     undecoded: Undecoded,
     /// Cells of CSV with text behind the closing quote.
     odd_cells: Tally,
@@ -504,7 +502,6 @@ impl<'a> Gather<'a> {
         Self {
             batch: Batch::default(),
             unsearchable: Unsearchable::default(),
-            is_watched: false,
             undecoded: Undecoded::default(),
             odd_cells: Tally::default(),
             colours: Mended::default(),
@@ -583,18 +580,14 @@ impl<'a> Gather<'a> {
     fn count_unsearchable(&mut self, input: &Input, options: ReadOptions, head: &[u8], is_unpacked: bool) {
         if options.decompress && options.charset != Some(Charset::Keep) {
             let has_charset = options.charset.is_some();
-            self.unsearchable.count(input, Judged { head, is_unpacked, has_charset });
-            let is_text = !has_charset && !remarks::is_binary(head);
-            self.is_watched = is_text && remarks::is_script(head);
+            let is_kept = matches!(options.charset, None | Some(Charset::Mark));
+            self.unsearchable.count(input, Judged { head, is_unpacked, has_charset, is_kept });
         }
     }
 
-    /// Notes that the script `input` goes on with `bytes`, if they are no text.
-    fn watch_script(&mut self, input: &Input, bytes: &[u8]) {
-        if self.is_watched && remarks::is_binary(bytes) {
-            self.unsearchable.count_binary(input);
-            self.is_watched = false;
-        }
+    /// Notes that `input` goes on with `bytes`, if they are no text as those before.
+    fn watch(&mut self, input: &Input, bytes: &[u8]) {
+        self.unsearchable.watch(input, bytes);
     }
 
     /// Returns an input of lines, which begins with `head`, without colour codes and with the parts of lines joined.

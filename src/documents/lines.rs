@@ -34,7 +34,7 @@ pub fn read_file(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -
         if len == 0 {
             break;
         }
-        sink.watch_script(input, text);
+        sink.watch(input, text);
         sink.append(&path, text)?;
         opened.reader.consume(len);
         sink.count_read(opened.take_counts());
@@ -54,7 +54,7 @@ pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) 
         if len == 0 {
             break;
         }
-        sink.watch_script(input, text);
+        sink.watch(input, text);
         while let Some(end) = memchr(b'\n', text) {
             sink.push(&path, &text[..end])?;
             text = &text[end + 1..];
@@ -111,6 +111,7 @@ pub fn read_records(mut opened: Opened<'_>, start: Option<&Regex>, rows: &mut Ro
         if len == 0 {
             break;
         }
+        records.rows.sink.watch(records.rows.input, text);
         records.feed(text)?;
         opened.reader.consume(len);
         records.rows.sink.count_read(opened.take_counts());

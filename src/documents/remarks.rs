@@ -1,8 +1,8 @@
 //! Recognises inputs whose bytes are stored and cannot be searched: packed formats that are not unpacked,
 //! UTF-16 and UTF-32, of which the user gets a warning; and files whose name says that they are packed while
-//! their bytes do not, PDF, and binary ones, of which the user gets a note.
+//! their bytes do not, PDF, binary ones, and texts with bytes that are no UTF-8, of which the user gets a note.
 //!
-//! Formats are recognised by their first bytes, in members of archives, too. A file counts once.
+//! Formats are recognised by their first bytes, in members of archives, too, and texts by all of them. A file counts once.
 //!
 //! [`Tally`] counts the inputs of each such remark and keeps the first as an example. So it does for texts that a
 //! character set did not decode: U+FFFD stands for some bytes, or the bytes stay as they are because nobody knows the
@@ -126,7 +126,7 @@ fn kind_idx(head: &[u8]) -> Option<usize> {
 
 /// Returns true if `bytes` are no text: they have zeros, or are no UTF-8 and have as many control characters as
 /// packed bytes have, which character sets do not use.
-pub fn is_binary(bytes: &[u8]) -> bool {
+fn is_binary(bytes: &[u8]) -> bool {
     if memchr(0, bytes).is_some() {
         return true;
     }
@@ -137,6 +137,15 @@ pub fn is_binary(bytes: &[u8]) -> bool {
     };
     let is_control = |byte: &&u8| matches!(**byte, 1..=8 | 0x10..=0x1a | 0x1c..=0x1f | 0x7f);
     !is_utf8 && bytes.iter().filter(is_control).count() * MIN_CONTROL_SHARE > bytes.len()
+}
+
+/// Returns true if `bytes` are a part of a text in UTF-8, whose ends may cut a character.
+fn is_utf8_part(bytes: &[u8]) -> bool {
+    let num_cut = bytes.iter().take(3).take_while(|byte| matches!(**byte, 0x80..=0xbf)).count();
+    match str::from_utf8(bytes.get(num_cut..).unwrap_or_default()) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
 }
 
 /// Returns true if `head` begins a script, which may have packed bytes behind it.
@@ -164,6 +173,8 @@ pub struct Judged<'a> {
     pub is_unpacked: bool,
     /// True if the user says which character set it has.
     pub has_charset: bool,
+    /// True if its text is stored as the bytes, and may be in UTF-8.
+    pub is_kept: bool,
 }
 
 /// The unsearchable inputs so far.
@@ -174,12 +185,18 @@ pub struct Unsearchable {
     misnamed: Tally,
     pdf: Tally,
     binary: Tally,
+    no_utf8: Tally,
+    /// True in a script, behind which packed bytes may stand.
+    is_in_script: bool,
+    /// True in a text up to the first bytes that are no UTF-8.
+    is_in_utf8: bool,
 }
 
 impl Unsearchable {
     /// Counts `input` if it is of such a kind.
     pub fn count(&mut self, input: &Input, judged: Judged<'_>) {
-        let Judged { head, is_unpacked, has_charset } = judged;
+        let Judged { head, is_unpacked, has_charset, is_kept } = judged;
+        (self.is_in_script, self.is_in_utf8) = (false, false);
         if head.is_empty() {
             return;
         }
@@ -197,12 +214,22 @@ impl Unsearchable {
             self.pdf.add(1, || input.shown());
         } else if is_binary {
             self.binary.add(1, || input.shown());
+        } else {
+            self.is_in_script = !has_charset && is_script(head);
+            self.is_in_utf8 = is_kept;
         }
     }
 
-    /// Counts `input`, a script with binary bytes behind its first ones.
-    pub fn count_binary(&mut self, input: &Input) {
-        self.binary.add(1, || input.shown());
+    /// Takes the next bytes of `input`, the one that was counted last.
+    pub fn watch(&mut self, input: &Input, bytes: &[u8]) {
+        if self.is_in_script && is_binary(bytes) {
+            (self.is_in_script, self.is_in_utf8) = (false, false);
+            self.binary.add(1, || input.shown());
+        }
+        if self.is_in_utf8 && !is_utf8_part(bytes) {
+            self.is_in_utf8 = false;
+            self.no_utf8.add(1, || input.shown());
+        }
     }
 
     /// Returns one warning for each kind.
@@ -215,7 +242,7 @@ impl Unsearchable {
         self.kinds.iter().map(warning).collect()
     }
 
-    /// Returns a note on misnamed files, one on PDF, and one on other binary files.
+    /// Returns a note on misnamed files, one on PDF, one on other binary files, and one on texts in no UTF-8.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let misnamed = self.misnamed.first().map(|(count, first)| {
             let files = display::plural(count, "file");
@@ -239,7 +266,14 @@ impl Unsearchable {
                  meant"
             )
         });
-        misnamed.into_iter().chain(pdf).chain(binary)
+        let no_utf8 = self.no_utf8.first().map(|(count, first)| {
+            let files = display::plural(count, "file");
+            format!(
+                "{files} with bytes that are no UTF-8 stored as they are, so that words end there ({first}); name the \
+                 character set of the text (--charset windows-1252), or pass --charset keep if the bytes are meant"
+            )
+        });
+        misnamed.into_iter().chain(pdf).chain(binary).chain(no_utf8)
     }
 }
 
@@ -391,7 +425,7 @@ mod tests {
         let counts = |path: &str, head: &[u8], is_unpacked, has_charset| {
             let input = Input::new(Source::Member(path.to_owned()), path.to_owned(), 0);
             let mut unsearchable = Unsearchable::default();
-            unsearchable.count(&input, Judged { head, is_unpacked, has_charset });
+            unsearchable.count(&input, Judged { head, is_unpacked, has_charset, is_kept: !has_charset });
             let count = |tally: &Tally| tally.first().map_or(0, |(count, _)| count);
             assert_eq!(count(&unsearchable.pdf), u64::from(path.ends_with("pdf")), "{path}");
             (unsearchable.kinds.len(), count(&unsearchable.misnamed), count(&unsearchable.binary))
@@ -415,6 +449,30 @@ mod tests {
         assert_eq!(counts("b.pdf", b"\r\n%PDF-1.4\n", false, true), (0, 0, 0));
         assert_eq!(counts("c.pdf", b"\xef\xbb\xbf%PDF-1.4\n", false, false), (0, 0, 0));
         assert_eq!(counts("a", b"the magic is %PDF-1.4", false, false), (0, 0, 0));
+    }
+
+    #[test]
+    fn texts_in_another_character_set_count_once() {
+        let mut unsearchable = Unsearchable::default();
+        let mut count = |parts: &[&[u8]], is_kept: bool| {
+            let input = Input::new(Source::Stdin, "p".to_owned(), 0);
+            let judged = Judged { head: parts[0], is_unpacked: false, has_charset: !is_kept, is_kept };
+            unsearchable.count(&input, judged);
+            parts.iter().for_each(|part| unsearchable.watch(&input, part));
+            let numbers = [&unsearchable.no_utf8, &unsearchable.binary].map(|tally| tally.count);
+            (unsearchable.no_utf8, unsearchable.binary) = Default::default();
+            numbers
+        };
+        assert_eq!(count(&[&b"cafe"[..], b"caf\xe9 caf\xe9", b"\xe9"], true), [1, 0]);
+        assert_eq!(count(&[&b"cafe"[..], b"caf\xe9"], false), [0, 0]);
+        assert_eq!(count(&["café".as_bytes()], true), [0, 0]);
+        let text = "é€\u{1f600}".as_bytes();
+        for at in 0..=text.len() {
+            assert_eq!(count(&[&text[..at], &text[at..]], true), [0, 0], "{at}");
+        }
+        assert_eq!(count(&[b"\x93\xfa\x96{"], true), [1, 0]);
+        assert_eq!(count(&[&b"#!/bin/sh\n"[..], b"\0\xff"], true), [0, 1]);
+        assert_eq!(count(&[b"a\0\xff"], true), [0, 1]);
     }
 
     #[test]

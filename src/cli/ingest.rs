@@ -110,8 +110,10 @@ pub struct Arguments {
     ///
     /// auto: the line begins with a time of ISO 8601 or RFC 3339 (2024-05-06T07:08:09Z), of syslog (May  6
     /// 07:08:09), mail or HTTP, with the name of a month, in seconds, ms, µs or ns since 1970 (1714979289), or
-    /// has one of the common log format ([06/May/2024:07:08:09 +0200]). 05/06/2024 7:08 AM is in May. A time with
-    /// its year may stand behind up to three other words. --explain-timestamps shows which forms are found.
+    /// has one of the common log format ([06/May/2024:07:08:09 +0200]). 06.05.2024 and, with AM or PM, 05/06/2024
+    /// are in May; other lines may tell the order (13/06/2024). A time with its year may stand behind up to three
+    /// other words. A line that is a JSON object has it in a field such as @timestamp, timestamp, time or ts.
+    /// --explain-timestamps shows which forms are found.
     /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
     /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'; %f are the
     /// digits behind the point of a second, %Z is the name of a zone. A fraction, AM or PM, zone or year behind
@@ -119,8 +121,8 @@ pub struct Arguments {
     /// re:REGEX: the time is the group `ts` of the expression, such as 're:at=(?<ts>[^ ]+)', or its first group,
     /// or all that it finds in the first 4 KiB of the line; a text as for auto, or in --timestamp-format.
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
-    /// FIELD: the column of rows, or a.b for a field of objects, with texts as for auto, dates and times, or numbers that count seconds, ms,
-    /// µs or ns since 1970, by their size.
+    /// FIELD: the column of rows, or a.b for a field of objects, with texts as for auto, dates and times, or numbers
+    /// that count seconds, ms, µs or ns since 1970, by their size. auto: the column ts, or one with such a name.
     /// A document without a timestamp, or with one that is not understood as a whole, has NULL; a FIELD has
     /// nothing behind its time. Times are stored in UTC, in microseconds. Of two hours with one name the first
     /// counts, and an hour that clocks leave out counts by the clocks before.

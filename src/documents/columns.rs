@@ -323,7 +323,7 @@ impl Rows<'_, '_> {
 
     /// Returns true if the column `name` is needed for documents whose text is in `text_column`.
     pub fn needs(&self, name: &str, text_column: &str) -> bool {
-        let has_times = self.time_column().is_some_and(|path| leads_to(name, path));
+        let has_times = self.time_column().is_some_and(|path| has_times(name, path));
         self.options.keep_columns || has_times || [text_column, PATH_COLUMN].contains(&name)
     }
 
@@ -341,13 +341,32 @@ impl Rows<'_, '_> {
     /// Checks that `schema` has the column with the timestamps.
     pub fn check_time_column(&self, schema: &Schema) -> Outcome {
         match self.time_column() {
-            Some(name) if field_at(schema.fields(), name).is_none() => Err(Failure::new(format!(
-                "{}: --timestamp {name}: there is no such column; the columns are {}",
-                self.input.shown(),
-                names(schema, |_| true)
-            ))),
+            Some(name) if self.time_path(schema).is_none() => {
+                let reason = if name == timestamps::AUTO {
+                    "no column has a name of times, such as timestamp, time or ts; name one of the columns"
+                } else {
+                    "there is no such column; the columns are"
+                };
+                Err(Failure::new(format!(
+                    "{}: --timestamp {name}: {reason} {}",
+                    self.input.shown(),
+                    names(schema, |_| true)
+                )))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the path of the column of `schema` that has the timestamps, if there is one: `auto` is the column
+    /// [`COLUMN`](timestamps::COLUMN), or the first one with a name of times.
+    fn time_path(&self, schema: &Schema) -> Option<String> {
+        let path = self.time_column()?;
+        if field_at(schema.fields(), path).is_some() {
+            return Some(path.to_owned());
+        }
+        let names = || schema.fields().iter().map(|field| field.name().as_str());
+        let first = || names().find(|name| *name == timestamps::COLUMN).or_else(|| timestamps::first_name(names()));
+        first().filter(|_| path == timestamps::AUTO).map(str::to_owned)
     }
 
     /// Returns the column that has the timestamps, if they are in rows.
@@ -357,10 +376,22 @@ impl Rows<'_, '_> {
 
     /// Returns `kept` with the timestamps of the rows of `batch`.
     fn with_times(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome<RecordBatch> {
-        let name = self.time_column().map(str::to_owned);
+        let name = self.time_path(&batch.schema()).or_else(|| self.time_column().map(str::to_owned));
         let (Some(name), Some(clock)) = (name, &mut self.clock) else { return Ok(kept) };
+        let dates = || column_at(batch, &format!("{name}.$date"));
         let times = match column_at(batch, &name) {
-            Some((field, times)) => without_mark(&field, &times)?,
+            Some((field, _)) if matches!(field.data_type(), DataType::Struct(_)) && dates().is_none() => {
+                return Err(Failure::new(format!(
+                    "{}: --timestamp {name}: it holds objects; name the field of them that has the time, such as \
+                     --timestamp {name}.FIELD",
+                    self.input.shown()
+                )));
+            }
+            // MongoDB writes times as objects.
+            Some((field, times)) => match dates() {
+                Some((field, times)) => without_mark(&field, &times)?,
+                None => without_mark(&field, &times)?,
+            },
             None => new_null_array(&DataType::Null, batch.num_rows()),
         };
         let times = clock.for_column(&times).map_err(|error| {
@@ -461,6 +492,11 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
 /// Returns true if the column `name` has the values at `path`: under this name, or in its structures.
 pub(crate) fn leads_to(name: &str, path: &str) -> bool {
     path == name || path.split('.').next() == Some(name)
+}
+
+/// Returns true if the column `name` may have the timestamps of `path`, the place of `--timestamp`.
+pub(crate) fn has_times(name: &str, path: &str) -> bool {
+    leads_to(name, path) || path == timestamps::AUTO && timestamps::is_name(name)
 }
 
 /// Returns the field at `path`: its whole name, or the names of the structures around it and its own.

@@ -62,8 +62,8 @@ fn wanted(field: &str, rows: &Rows<'_, '_>) -> Box<Wanted> {
     let keeps_all = rows.options.keep_columns;
     let (field, time_column) = (field.to_owned(), rows.time_column().map(str::to_owned));
     Box::new(move |name| {
-        let is_there = |path: &str| columns::leads_to(name, path);
-        keeps_all || is_there(&field) || name == columns::PATH_COLUMN || time_column.as_deref().is_some_and(is_there)
+        let has_times = time_column.as_deref().is_some_and(|path| columns::has_times(name, path));
+        keeps_all || columns::leads_to(name, &field) || name == columns::PATH_COLUMN || has_times
     })
 }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Only the first [`HEAD_BYTES`] of a line decide if a record begins and which timestamp it has. The rest is passed on
-//! as it is read, so lines have any length. A line of JSON whose field is the timestamp is held as a whole; one above
-//! `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
+//! as it is read, so lines have any length. A line of JSON whose field is the timestamp is held as a whole, and one
+//! above `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
 
 use std::io::{self, BufRead, ErrorKind};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::columns::Rows;
 use crate::failure::Outcome;
 use crate::inputs::Input;
 use crate::open::Opened;
-use crate::timestamps::{LineTime, MAX_HELD};
+use crate::timestamps::{Clock, LineTime, MAX_HELD};
 use crate::{Gather, timestamps};
 
 /// Reads an input as one document with all of its bytes.
@@ -125,8 +125,6 @@ struct Records<'a, 'r, 's> {
     start: Option<&'a Regex>,
     rows: &'a mut Rows<'r, 's>,
     path: Arc<str>,
-    /// Largest number of bytes in `head`.
-    max_head_bytes: usize,
     /// First bytes of the line, until it is known what it begins.
     head: Vec<u8>,
     /// True until `head` was passed on.
@@ -142,13 +140,10 @@ struct Records<'a, 'r, 's> {
 
 impl<'a, 'r, 's> Records<'a, 'r, 's> {
     fn new(start: Option<&'a Regex>, rows: &'a mut Rows<'r, 's>) -> Self {
-        let whole = rows.clock.as_ref().is_some_and(|clock| clock.how().needs_whole_lines());
-        let max_row_bytes = usize::try_from(rows.options.max_row_bytes).unwrap_or(usize::MAX);
         Self {
             start,
             path: Arc::from(rows.input.path.as_str()),
             rows,
-            max_head_bytes: if whole { max_row_bytes } else { HEAD_BYTES },
             head: Vec::new(),
             is_in_head: true,
             is_in_line: false,
@@ -167,11 +162,21 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
         if text.is_empty() { Ok(()) } else { self.part(text) }
     }
 
+    /// Returns the largest number of bytes of the line that are held, of which `part` comes next.
+    fn max_head_bytes(&self, part: &[u8]) -> usize {
+        let first = self.head.first().or(part.first());
+        let needs_whole = |clock: &Clock| first.is_some_and(|first| clock.how().needs_whole_line(*first));
+        match &self.rows.clock {
+            Some(clock) if needs_whole(clock) => usize::try_from(self.rows.options.max_row_bytes).unwrap_or(usize::MAX),
+            _ => HEAD_BYTES,
+        }
+    }
+
     /// Takes the next bytes of a line.
     fn part(&mut self, mut part: &[u8]) -> Outcome {
         self.is_in_line = true;
         if self.is_in_head {
-            let room = self.max_head_bytes - self.head.len();
+            let room = self.max_head_bytes(part) - self.head.len();
             let (now, later) = part.split_at(room.min(part.len()));
             self.head.extend_from_slice(now);
             part = later;

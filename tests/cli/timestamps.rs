@@ -180,6 +180,121 @@ fn a_stamp_that_is_not_understood_is_no_time() {
     assert_eq!(found, expected);
 }
 
+/// Returns the times of the lines of `name`, NULL as an empty text.
+fn starts(folder: &Folder, name: &str, options: &[&str]) -> Vec<String> {
+    let rows = times(folder, name, &[&["--timestamp", "auto"], options].concat());
+    rows.iter().map(|row| row.split(',').next().unwrap().to_owned()).collect()
+}
+
+/// Structured logs of zap, pino, Docker, MongoDB, log4j and journald, kept as the lines that they are.
+#[test]
+fn lines_of_json_have_the_times_of_their_fields() {
+    let folder = new_folder();
+    let long = "x".repeat(9000);
+    let lines = [
+        r#"{"level":"info","ts":1714979289.5,"msg":"started"}"#.to_owned(),
+        r#"{"level":30,"time":1714979289500,"pid":1,"msg":"up"}"#.to_owned(),
+        r#"{"log":"2001-01-01 00:00:00 x\n","stream":"stdout","time":"2024-05-06T07:08:09.5Z"}"#.to_owned(),
+        r#"{"t":{"$date":"2024-05-06T09:08:09.500+02:00"},"s":"I","c":"NETWORK"}"#.to_owned(),
+        r#"{"instant":{"epochSecond":1714979289,"nanoOfSecond":500000000},"level":"INFO"}"#.to_owned(),
+        r#"{"MESSAGE":"x","__REALTIME_TIMESTAMP":"1714979289500000"}"#.to_owned(),
+        // The field stands far behind.
+        format!(r#"{{"msg":"{long}","@timestamp":"2024-05-06T07:08:09.5Z"}}"#),
+        r#"{"loss":NaN,"timestamp":"2024-05-06T07:08:09.5Z"}"#.to_owned(),
+        // A duration, and no time.
+        r#"{"time":0.25,"msg":"query"}"#.to_owned(),
+        r#"{"msg":"2024-05-06T07:08:09Z"}"#.to_owned(),
+    ];
+    folder.write("app.log", lines.join("\n"));
+    let time = "2024-05-06T07:08:09.500Z";
+    assert_eq!(starts(&folder, "app.log", &[]), [[time; 8].as_slice(), &["", ""]].concat());
+    let explained = folder.ok(&["ingest", "app.log", "--explain-timestamps"]);
+    assert!(explained.contains("field of JSON"), "{explained}");
+    // The lines stay as they are.
+    let length = folder.table_rows("c.tadoc", "SELECT length(text) FROM d ORDER BY doc_id OFFSET 6 LIMIT 1");
+    assert_eq!(length, [lines[6].len().to_string()]);
+}
+
+/// Rows with columns have the time in the column that `auto` finds.
+#[test]
+fn rows_have_the_times_of_a_column_with_a_name_of_times() {
+    let folder = new_folder();
+    let times = |name: &str, documents: &str, more: &[&str]| {
+        let command = ["ingest", name, "--documents", documents, "--timestamp", "auto", "--force", "-o", "c.tadoc"];
+        folder.ok(&[command.as_slice(), more].concat());
+        folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id")
+    };
+    let time = "2024-05-06T07:08:09Z";
+    folder.write("a.jsonl", format!("{{\"msg\":\"a\",\"Time\":\"{time}\",\"date\":1}}\n{{\"msg\":\"b\"}}\n"));
+    for more in [&[][..], &["--no-columns"]] {
+        assert_eq!(times("a.jsonl", "jsonl:msg", more), [format!("{time},a"), ",b".to_owned()]);
+    }
+    folder.write("b.jsonl", format!("{{\"msg\":\"a\",\"t\":{{\"$date\":\"{time}\"}}}}\n"));
+    assert_eq!(times("b.jsonl", "jsonl:msg", &[]), [format!("{time},a")]);
+    folder.write("c.csv", "text,timestamp,ts\na,2001-01-01,1714979289\nb,2001-01-01,12\n");
+    assert_eq!(times("c.csv", "csv:text", &[]), [format!("{time},a"), ",b".to_owned()]);
+    let fails = |name: &str, documents: &str, place: &str, message: &str| {
+        let command = ["ingest", name, "--documents", documents, "--timestamp", place, "--force", "-o", "d.tadoc"];
+        folder.fails(&command, message);
+    };
+    folder.write("d.csv", "text,when\na,2024-05-06\n");
+    fails(
+        "d.csv",
+        "csv:text",
+        "auto",
+        "d.csv: --timestamp auto: no column has a name of times, such as timestamp, time or ts; name one of the columns \
+         `text`, `when`",
+    );
+    folder.write("e.jsonl", "{\"msg\":\"a\",\"at\":{\"s\":1}}\n");
+    fails(
+        "e.jsonl",
+        "jsonl:msg",
+        "at",
+        "e.jsonl: --timestamp at: it holds objects; name the field of them that has the time, such as --timestamp \
+         at.FIELD",
+    );
+}
+
+/// Logs of European and American programs, whose order of day and month lines tell, or nobody.
+#[test]
+fn dates_with_the_year_last_are_read_in_the_order_of_their_lines() {
+    let folder = new_folder();
+    let times = |lines: &[&str]| {
+        let lines: Vec<String> = lines.iter().map(|date| format!("{date} up\n")).collect();
+        folder.write("a.log", lines.concat());
+        starts(&folder, "a.log", &[])
+    };
+    let (may, june) = ("2024-05-06T07:08:09Z", "2024-06-05T07:08:09Z");
+    assert_eq!(times(&["06.05.2024 07:08:09", "13.05.2024 07:08:09"]), [may, "2024-05-13T07:08:09Z"]);
+    assert_eq!(times(&["05/06/2024 07:08:09", "13/06/2024 07:08:09"]), [june, "2024-06-13T07:08:09Z"]);
+    assert_eq!(times(&["05/06/2024 07:08:09", "05/13/2024 07:08:09"]), [may, "2024-05-13T07:08:09Z"]);
+    assert_eq!(times(&["05/06/2024 7:08:09 AM"]), [may]);
+    assert_eq!(times(&["05/06/2024 7:08:09 am", "13/06/2024 7:08:09 am"]), [june, "2024-06-13T07:08:09Z"]);
+    assert_eq!(times(&["05/06/2024 07:08:09", "06/07/2024 07:08:09"]), ["", ""]);
+    assert_eq!(times(&["05/13/2024 07:08:09", "13/06/2024 07:08:09"]), ["", ""]);
+
+    folder.write("a.csv", "text,day\na,05/06/2024\nb,05/13/2024 07:08\nc,\n");
+    let ingest = ["ingest", "a.csv", "--documents", "csv:text", "--timestamp", "day", "-o", "c.tadoc", "--force"];
+    folder.ok(&ingest);
+    let found = folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id");
+    assert_eq!(found, ["2024-05-06T00:00:00Z,a", "2024-05-13T07:08:00Z,b", ",c"]);
+    folder.write("a.csv", "text,day\na,05/06/2024\nb,06.05.2024\n");
+    folder.ok(&ingest);
+    let found = folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id");
+    assert_eq!(found, [",a", "2024-05-06T00:00:00Z,b"]);
+}
+
+#[test]
+fn days_of_iso_8601_are_read() {
+    let folder = new_folder();
+    let lines = "2024-127T07:08:09Z x\n2024-W19-1T07:08:09Z x\n2024-05-06T24:00:00Z x\n2024-05-06 07:08:09 -07 x\n\
+                 2024-127 items\n2024-05-06 24:00:01 x\n2024-05-06 07:08:09 -10 x\n";
+    folder.write("a.log", lines);
+    let may = "2024-05-06T07:08:09Z";
+    let expected = [may, may, "2024-05-07T00:00:00Z", "2024-05-06T14:08:09Z", "", "", ""];
+    assert_eq!(starts(&folder, "a.log", &[]), expected);
+}
+
 #[test]
 fn a_field_has_nothing_behind_its_time() {
     let folder = new_folder();

@@ -15,15 +15,21 @@
 //! log format stands behind any `[`. One with a year and a time may stand behind up to three other fields, such as the
 //! names of a host and of a thread. The forms are those of ISO 8601 and RFC 3339, of RFC 3164 and 5424 (syslog), of RFC
 //! 5322 (mail) and HTTP, of `asctime`, `date` and git, and those of programs that the examples name. `05/06/2024` is in
-//! May or in June, so it is read only with AM or PM behind its time, as Americans write it. Time is linear in the bytes
-//! that are looked at.
+//! May or in June: other lines of the input may tell it, and with AM or PM behind its time it is in May, as Americans
+//! write it. Time is linear in the bytes that are looked at.
 
+mod iso_days;
 mod programs;
+mod three_numbers;
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{Datelike, NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
-use self::programs::{audit, chromium, hadoop, health_app, klog, labelled_epoch, logcat, mysql, node_state, proxifier};
+use self::iso_days::{ordinal_date, week_date};
+use self::programs::{
+    audit, chromium, hadoop, health_app, klog, labelled_epoch, logcat, mysql, node_state, proxifier, snort,
+};
+use self::three_numbers::{day_alone_in_numbers, year_last};
 use super::behind::{
     YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };
@@ -38,7 +44,7 @@ pub enum Moment {
     Instant(i64),
     /// A time of clocks and calendars.
     Shown(Shown),
-    /// A time whose date has two digits for the year, anywhere.
+    /// A time whose date is three numbers in an order that other lines tell.
     Short(Short),
 }
 
@@ -63,12 +69,13 @@ impl<'a> Found<'a> {
 type Form = for<'a> fn(Scan<'a>) -> Option<Stamp<'a>>;
 
 /// Forms that begin with a digit, with a name.
-const DIGIT_FORMS: [(&str, Form); 12] = [
+const DIGIT_FORMS: [(&str, Form); 13] = [
     // 20171223-22:15:29:606|Step_LSC
     ("health app", health_app),
-    // 2024-05-06T07:08:09Z   2024/05/06 07:08:09   2024 May  6 07:08:09   2024-05-06
+    // 2024-05-06T07:08:09Z   2024/5/6 7:08:09   2024 May  6 07:08:09   2024-05-06
+    // 2024-127T07:08:09Z   2024-W19-1T07:08:09Z
     ("year first", year_first),
-    // 20240506T070809Z   20240506 07:08:09   20240506070809
+    // 20240506T070809Z   20240506 07:08:09   20240506070809   2024127T070809Z
     ("digits of a date", without_separators),
     // 06/May/2024:07:08:09   06 May 2024 07:08:09   06-May-2024 07:08:09
     ("day first", day_first),
@@ -80,8 +87,10 @@ const DIGIT_FORMS: [(&str, Form); 12] = [
     ("hadoop", hadoop),
     // 240506  7:08:09 [Note] ready
     ("mysql", mysql),
-    // 05/06/2024 7:08:09 AM
-    ("month/day/year with AM or PM", american),
+    // 05/06/2024-07:08:09.123456  [**] [1:1000:1]
+    ("snort", snort),
+    // 06.05.2024 07:08:09   05/06/2024 7:08:09 AM   13/06/2024 07:08:09   06.05.24 07:08:09
+    ("year last", year_last),
     // 03-17 16:13:38.811  1702  2395 D WindowManager
     ("logcat", logcat),
     // 10.30 16:49:06] chrome.exe - proxy:5070
@@ -157,7 +166,8 @@ pub fn find_named(line: &[u8], has_texts: &mut bool) -> Option<(Moment, &'static
 
 /// Returns the time that is the whole `text`.
 pub fn find_whole(text: &[u8]) -> Option<Moment> {
-    let Found { moment, mut rest, .. } = stamp(behind_front(text))?.ok()?;
+    let front = behind_front(text);
+    let Found { moment, mut rest, .. } = stamp(front).or_else(|| day_alone_in_numbers(Scan(front)))?.ok()?;
     if let Moment::Shown(Shown { zone: Some(stated), .. }) = moment {
         // A zone is sometimes written twice, as an offset and as a name: `+0200 CEST`, `GMT+0200 (…)`.
         if let Ok(Some(again)) = zones::zone(&mut rest)
@@ -259,14 +269,14 @@ fn prefixed(text: &[u8]) -> Option<Stamp<'_>> {
 /// Adds the zone that a later field of a record states, such as ` tz="+0200"`.
 fn with_field_zone(stamp: Stamp<'_>) -> Stamp<'_> {
     let mut found = stamp?;
-    if let Moment::Shown(shown) = &mut found.moment
-        && shown.zone.is_none()
+    if let Moment::Shown(Shown { zone, .. }) | Moment::Short(Short { zone, .. }) = &mut found.moment
+        && zone.is_none()
     {
         let keys: [&[u8]; 3] = [b" tz=", b" timezone=", b" zone="];
         let place = |key: &&[u8]| memmem::find(found.rest.0, key).map(|at| at + key.len());
         if let Some(at) = keys.iter().find_map(place) {
             let value = found.rest.0.get(at..).unwrap_or_default();
-            shown.zone = Some(zones::labelled(&mut Scan(value))?);
+            *zone = Some(zones::labelled(&mut Scan(value))?);
         }
     }
     Ok(found)
@@ -341,8 +351,20 @@ struct Date {
 }
 
 impl Date {
-    fn new(year: u32, month: u32, day: u32) -> Self {
+    const fn new(year: u32, month: u32, day: u32) -> Self {
         Self { year: Some(year), month, day, has_year_behind: false, has_weekday: false }
+    }
+
+    /// Returns the day of a calendar.
+    fn from_day(day: NaiveDate) -> Option<Self> {
+        Some(Self::new(u32::try_from(day.year()).ok()?, day.month(), day.day()))
+    }
+
+    /// Returns the next day. Returns none without a year.
+    fn next(&self) -> Option<Self> {
+        let year = i32::try_from(self.year?).ok()?;
+        let next = NaiveDate::from_ymd_opt(year, self.month, self.day)?.succ_opt()?;
+        Some(Self { has_year_behind: self.has_year_behind, has_weekday: self.has_weekday, ..Self::from_day(next)? })
     }
 
     /// Returns a date without a year. It may stand behind the time.
@@ -365,10 +387,17 @@ impl Date {
     }
 }
 
-/// Reads `2024-05-06`, also with `/` or `.`, `2024-May-06` or `2024 May  6`, and the time, if there is one.
+/// Reads `2024-05-06`, also with `/` or `.`, `2024-May-06` or `2024 May  6`, the day of a week or a year of ISO 8601,
+/// and the time, if there is one.
 fn year_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let year = scan.digits(4)?;
     let separator = scan.one_of(b"-/. ")?;
+    if separator == b'-' && scan.peek() == Some(b'W') {
+        return week_date(scan, year, true);
+    }
+    if separator == b'-' && scan.num_digits() == 3 {
+        return ordinal_date(scan, year);
+    }
     if scan.peek()?.is_ascii_alphabetic() {
         let month = scan.month()?;
         scan.one_of(&[separator])?;
@@ -379,18 +408,28 @@ fn year_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     if separator == b' ' {
         return None;
     }
-    let month = scan.digits(2)?;
+    let start = scan.0.len();
+    let month = scan.one_or_two_digits()?;
     scan.one_of(&[separator])?;
-    let day = scan.digits(2)?;
+    let day = scan.one_or_two_digits()?;
     let date = Date::new(year, month, day);
+    // `2024.5.6` may be a version.
+    if start - scan.0.len() < "05-06".len() {
+        return with_time(scan, date);
+    }
     let midnight = date.at(None, None)?;
     let alone = || day_alone(scan).map(|()| Found::new(midnight, scan));
     Some(with_time(scan, date).unwrap_or_else(alone))
 }
 
-/// Reads `20240506T070809`, `20240506 07:08:09` or `20240506070809`.
+/// Reads `20240506T070809`, `20240506 07:08:09` or `20240506070809`, and the days of a week or a year of ISO 8601 in
+/// this form.
 fn without_separators(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let num_digits = scan.num_digits();
+    if matches!(num_digits, 4 | 7) {
+        let year = scan.digits(4).filter(|year| YEARS.contains(year))?;
+        return if num_digits == 4 { week_date(scan, year, false) } else { ordinal_date(scan, year) };
+    }
     if !matches!(num_digits, 8 | 14) {
         return None;
     }
@@ -433,8 +472,12 @@ fn short_year(scan: &mut Scan<'_>) -> Option<u32> {
     if scan.num_digits() != 2 {
         return None;
     }
-    let year = scan.digits(2)?;
-    Some(if year < 70 { 2000 + year } else { 1900 + year })
+    scan.digits(2).map(century)
+}
+
+/// Returns the year from 1970 to 2069 whose last two digits are `year`.
+fn century(year: u32) -> u32 {
+    if year < 70 { 2000 + year } else { 1900 + year }
 }
 
 /// Reads `May  6 07:08:09`, `May  6 2024 07:08:09` or `May 6, 2024 07:08:09`.
@@ -533,25 +576,6 @@ fn behind_field(text: &[u8]) -> Option<&[u8]> {
     behind_sign.or(Some(rest)).filter(|rest| !rest.is_empty())
 }
 
-/// Reads `05/06/2024 7:08:09 AM`, whose month is first: the halves of a day belong to that order.
-fn american(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
-    let month = scan.one_or_two_digits()?;
-    scan.one_of(b"/")?;
-    let day = scan.one_or_two_digits()?;
-    scan.one_of(b"/")?;
-    let year = scan.digits(4)?;
-    let mut behind = scan;
-    behind.one_of(b",");
-    if behind.blanks() == 0 {
-        return None;
-    }
-    let mut clock = behind;
-    clock.day_time()?;
-    fraction(&mut clock, false).ok()?;
-    clock.half()?;
-    with_time(scan, Date::new(year, month, day))
-}
-
 /// Reads the label of TAI64N, as `multilog` writes it: seconds and nanoseconds in hexadecimal digits, 10 seconds before
 /// the clock of the machine.
 fn tai64n(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
@@ -639,6 +663,10 @@ fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stam
         }
     }
     check_end(scan, zone.is_some(), has_fraction, time.has_seconds)?;
+    if time.is_end_of_day() {
+        date = date.next().ok_or(Unclear::Part)?;
+        time.hour = 0;
+    }
     let time = time.time().ok_or(Unclear::Part)?;
     let moment = date.at(Some(time), zone).ok_or(Unclear::Part)?;
     Ok(Found::new(moment, scan))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! line ─▶ forms, or a form of strftime ─▶ Moment ─┐
-//!                                                 ├─▶ Clock ─▶ ts: microseconds, UTC
+//! line of JSON ─▶ field with a name of times ─────┼─▶ Clock ─▶ ts: microseconds, UTC
 //! field of a row ─▶ text, number, date or time ───┘
 //! ```
 //!
@@ -10,11 +10,13 @@
 //! twice there, when clocks are set back, the first is meant. A time that does not occur counts by the clocks of the
 //! day before. A time without a year lies in `--year`, or at most a day after the input was last changed: a member of
 //! an archive has its own time of that, and so has a stream of gzip. In lines it goes back by a year where they do
-//! ([`LineTime`]). They also tell the order of dates such as `17/06/09` ([`told_by_lines`]).
+//! ([`LineTime`]). They also tell the order of dates such as `17/06/09` or `13/06/2024` ([`told_by_lines`]), and so do
+//! the rows of a column of the latter.
 
 mod behind;
 mod format;
 mod forms;
+mod json_fields;
 mod scan;
 mod told_by_lines;
 mod zones;
@@ -37,10 +39,11 @@ use regex::bytes::Regex;
 
 use self::format::Format;
 use self::forms::Moment;
+pub use self::json_fields::{first_name, is_name};
 use self::scan::Digits;
 pub use self::scan::from_seconds;
 pub use self::told_by_lines::{LineTime, MAX_HELD};
-use self::told_by_lines::{Order, Short, Shown};
+use self::told_by_lines::{Orders, Short, Shown};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;
 use crate::Documents;
@@ -49,6 +52,12 @@ use crate::inputs::{Input, Source};
 
 /// Name of the column with the timestamps.
 pub const COLUMN: &str = "ts";
+/// Place of `--timestamp` that is looked for.
+pub const AUTO: &str = "auto";
+
+/// Microseconds since 1970 of times that a number may mean in a column that is only known by its name: from 2001 to
+/// 2286.
+const COUNTED: std::ops::Range<i64> = 1_000_000_000_000_000..10_000_000_000_000_000;
 
 /// Number of years before the last one in which a 29 February is looked for.
 const LEAP_YEARS: i32 = 8;
@@ -66,7 +75,7 @@ pub struct Timestamps {
 /// Place of a timestamp.
 #[derive(Debug, Clone)]
 enum Place {
-    /// The start of a line, in one of many forms.
+    /// The start of a line, in one of many forms, or a field of the JSON object that is the line.
     Line,
     /// The start of a line of the kernel.
     Kernel,
@@ -123,9 +132,13 @@ impl Timestamps {
         }
     }
 
-    /// Returns true if the whole line is needed to find its timestamp.
-    pub fn needs_whole_lines(&self) -> bool {
-        matches!(self.place, Place::LineField(_))
+    /// Returns true if the whole of a line that begins with `first` is needed to find its timestamp.
+    pub fn needs_whole_line(&self, first: u8) -> bool {
+        match self.place {
+            Place::LineField(_) => true,
+            Place::Line => first == b'{',
+            _ => false,
+        }
     }
 }
 
@@ -138,7 +151,7 @@ impl Place {
             (Documents::Files, _) => Err(refused("files have no timestamps; lines and rows do")),
             (Documents::Lines, Some(field)) => Ok(Self::LineField(field.to_owned())),
             (Documents::Lines, None) => match place {
-                "auto" => Ok(Self::Line),
+                AUTO => Ok(Self::Line),
                 "dmesg" => Ok(Self::Kernel),
                 _ if let Some(expression) = place.strip_prefix("re:") => {
                     Regex::new(expression).map(Self::Expression).map_err(|error| refused(&error.to_string()))
@@ -166,8 +179,8 @@ pub struct Clock {
     packed: Rc<Cell<u32>>,
     /// True if text stands behind a stamp of the input.
     has_texts: bool,
-    /// Order of the dates of two digits of the input, once lines tell it.
-    order: Option<Order>,
+    /// Orders of the dates of three numbers of the input, once lines tell them.
+    orders: Orders,
     /// Forms of the lines, if they are asked for.
     explained: Option<Explained>,
     num_docs: u64,
@@ -179,8 +192,8 @@ impl Clock {
     pub fn new(how: &Timestamps) -> Self {
         let packed = Rc::default();
         let latest = NaiveDateTime::MAX;
-        let (has_texts, num_docs, num_missing) = (false, 0, 0);
-        Self { how: how.clone(), latest, packed, has_texts, order: None, explained: None, num_docs, num_missing }
+        let (has_texts, orders, num_docs, num_missing) = (false, Orders::default(), 0, 0);
+        Self { how: how.clone(), latest, packed, has_texts, orders, explained: None, num_docs, num_missing }
     }
 
     /// Creates a clock that also counts the forms of lines.
@@ -198,7 +211,7 @@ impl Clock {
         self.latest = self.day_after(changed);
         self.packed = Rc::clone(packed);
         self.has_texts = false;
-        self.order = None;
+        self.orders = Orders::default();
     }
 
     /// Returns the time a day after `changed`, by the clocks of the zone.
@@ -216,11 +229,11 @@ impl Clock {
     /// order of its date.
     pub fn for_line(&mut self, line: &[u8]) -> LineTime {
         let (moment, form) = match &self.how.place {
-            Place::Line => forms::find_named(line, &mut self.has_texts).unzip(),
+            Place::Line => self.for_start(line).unzip(),
             Place::Kernel => (forms::dmesg(line), Some("dmesg")),
             Place::Format(format) => (format.find_among(line, &mut self.has_texts), Some("as stated")),
-            Place::Expression(expression) => (self.for_match(expression, line).map(Moment::Instant), Some("as stated")),
-            Place::LineField(field) => (self.for_json(line, field).map(Moment::Instant), Some("field")),
+            Place::Expression(expression) => (self.for_match(expression, line), Some("as stated")),
+            Place::LineField(field) => (self.for_json(line, field), Some("field")),
             Place::Column(_) => (None, None),
         };
         let time = match moment {
@@ -242,11 +255,11 @@ impl Clock {
     pub fn settled(&mut self, times: &[LineTime]) -> Vec<Option<i64>> {
         let in_last_year = |shown: &Shown, limit| last_until(shown, limit);
         let micros = |shown: &Shown, local| self.in_zone(local, shown.zone);
-        let shorts = times.iter().filter_map(LineTime::short);
-        let order = self.order.or_else(|| told_by_lines::order(shorts, self.day_after(SystemTime::now())));
-        let for_short = |short: &Short| self.micros(Moment::Shown(short.shown(order?)));
+        let mut orders = self.orders;
+        orders.learn(times.iter().filter_map(LineTime::short), self.day_after(SystemTime::now()));
+        let for_short = |short: &Short| self.micros(Moment::Shown(orders.shown(short)?));
         let settled = told_by_lines::settled(times, in_last_year, micros, for_short);
-        self.order = order;
+        self.orders = orders;
         let num_missing = settled.iter().filter(|micros| micros.is_none()).count();
         self.count(settled.len() as u64, num_missing as u64);
         settled
@@ -274,7 +287,7 @@ impl Clock {
         self.num_missing += num_missing;
     }
 
-    fn times(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    fn times(&mut self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         use DataType::{Date32, Date64, Float16, Float32, Float64, Null, Timestamp};
         match column.data_type() {
             Timestamp(_, Some(_)) | Null => cast(column, &data_type()),
@@ -301,47 +314,72 @@ impl Clock {
             _ => {
                 let texts = cast(column, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>();
-                Ok(array(texts.iter().map(|text| self.for_text(text?))))
+                let moments: Vec<Option<Moment>> = texts.iter().map(|text| self.for_text(text?)).collect();
+                Ok(self.for_rows(&moments))
             }
         }
     }
 
+    /// Returns the times of rows, which tell the order of dates with a whole year. Rows need not ascend, so they tell
+    /// nothing of other dates of three numbers.
+    fn for_rows(&mut self, moments: &[Option<Moment>]) -> ArrayRef {
+        let latest = self.latest_known();
+        let dates = moments.iter().filter_map(|moment| match moment {
+            Some(Moment::Short(short)) if short.style.has_whole_year() => Some((*short, latest)),
+            _ => None,
+        });
+        self.orders.learn(dates, latest);
+        array(moments.iter().map(|moment| match (*moment)? {
+            Moment::Short(short) => self.micros(Moment::Shown(self.orders.shown(&short)?)),
+            moment => self.micros(moment),
+        }))
+    }
+
+    /// Returns the time that a line states, and the name of its form.
+    fn for_start(&mut self, line: &[u8]) -> Option<(Moment, &'static str)> {
+        match json_fields::find(line) {
+            Some(moment) => moment.map(|moment| (moment, "field of JSON")),
+            None => forms::find_named(line, &mut self.has_texts),
+        }
+    }
+
     /// Returns the time of the group `ts` of `expression` in `line`, or of its first group, or of the whole match.
-    fn for_match(&self, expression: &Regex, line: &[u8]) -> Option<i64> {
+    fn for_match(&self, expression: &Regex, line: &[u8]) -> Option<Moment> {
         let found = expression.captures(line)?;
         let group = found.name("ts").or_else(|| found.get(1)).or_else(|| found.get(0))?;
         self.for_text(str::from_utf8(group.as_bytes()).ok()?)
     }
 
-    fn for_json(&self, line: &[u8], field: &str) -> Option<i64> {
-        let object: serde_json::Value = serde_json::from_slice(line).ok()?;
-        match object.get(field)? {
-            serde_json::Value::String(text) => self.for_text(text),
+    fn for_json(&self, line: &[u8], field: &str) -> Option<Moment> {
+        match json_fields::value_at(line, field)? {
+            serde_json::Value::String(text) => self.for_text(&text),
             serde_json::Value::Number(number) => match number.as_i64() {
-                Some(integer) => self.for_digits(Digits::from_integer(integer)),
-                None => self.for_digits(Digits::from_float(number.as_f64()?)),
+                Some(integer) => self.for_digits(Digits::from_integer(integer)).map(Moment::Instant),
+                None => self.for_digits(Digits::from_float(number.as_f64()?)).map(Moment::Instant),
             },
             _ => None,
         }
     }
 
     /// Returns the time of a value that is a number or a timestamp.
-    fn for_text(&self, text: &str) -> Option<i64> {
+    fn for_text(&self, text: &str) -> Option<Moment> {
         let text = text.trim();
         if let Some(format) = &self.how.format {
-            return format.find_among(text.as_bytes(), &mut false).and_then(|moment| self.micros(moment));
+            return format.find_among(text.as_bytes(), &mut false);
         }
-        match (text.parse(), text.parse()) {
-            (Ok(integer), _) => self.for_digits(Digits::from_integer(integer)),
-            (_, Ok(float)) => self.for_digits(Digits::from_decimal(text, float)),
-            _ => self.micros(forms::find_whole(text.as_bytes())?),
-        }
+        let digits = match (text.parse(), text.parse()) {
+            (Ok(integer), _) => Digits::from_integer(integer),
+            (_, Ok(float)) => Digits::from_decimal(text, float),
+            _ => return forms::find_whole(text.as_bytes()),
+        };
+        self.for_digits(digits).map(Moment::Instant)
     }
 
     /// Returns the time of a number.
     fn for_digits(&self, digits: Option<Digits>) -> Option<i64> {
+        let is_guessed = self.how.column() == Some(AUTO);
         match digits? {
-            Digits::Counted(micros) => Some(micros),
+            Digits::Counted(micros) => Some(micros).filter(|micros| !is_guessed || COUNTED.contains(micros)),
             Digits::Written(local) => self.for_local(local),
         }
     }
@@ -352,8 +390,8 @@ impl Clock {
             Moment::Shown(shown) => shown,
             // A line alone.
             Moment::Short(short) => {
-                let dates = std::iter::once((short, self.latest_known()));
-                short.shown(told_by_lines::order(dates, self.day_after(SystemTime::now()))?)
+                let now = self.day_after(SystemTime::now());
+                Orders::from_date((short, self.latest_known()), now).shown(&short)?
             }
         };
         match shown.year {
@@ -426,6 +464,7 @@ pub fn instant(text: &str) -> Option<i64> {
     match forms::find_whole(text.as_bytes())? {
         Moment::Instant(micros) => Some(micros),
         Moment::Shown(shown) => instant_in(shown.zone?, local(&shown, shown.year?)?),
+        // Texts of headers have the year first, or the name of the month.
         Moment::Short(_) => None,
     }
 }

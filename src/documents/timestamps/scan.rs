@@ -73,6 +73,11 @@ impl DayTime {
         NaiveTime::from_hms_nano_opt(hour, minute, second, nanos)
     }
 
+    /// Returns true for 24:00, which ISO 8601 has for the end of a day.
+    pub fn is_end_of_day(&self) -> bool {
+        (self.hour, self.minute, self.second, self.nanos) == (24, 0, 0, 0)
+    }
+
     /// Returns the time in a half of the day, the second one if `is_second`.
     pub fn in_half(self, is_second: bool) -> Option<Self> {
         if !(1..=12).contains(&self.hour) {

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A text that looks like a zone and is none that is known is [unclear](Unclear): short names that mean several zones,
-//! and offsets that no clock has. A number with a sign that stands apart is one only with two to four digits.
+//! and offsets that no clock has. A number with a sign that stands apart is one only with four digits, with a colon, or
+//! with two digits of which the first is 0.
 
 use arrow::array::timezone::Tz;
 
@@ -176,7 +177,7 @@ fn stated(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     }
 }
 
-/// Reads `+02:00`, `+0200` or, directly behind a time, `+02`.
+/// Reads `+02:00`, `+0200` or `+02`; behind blanks `+12` may be another number, and is none.
 fn offset(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     let mut inner = *scan;
     let Some(is_minus) = inner.sign() else { return Ok(None) };
@@ -185,7 +186,8 @@ fn offset(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
         return Ok(None);
     }
     let digits = inner;
-    let is_allowed = num_digits != 2 || gap == Gap::Nothing || digits.0.get(2) == Some(&b':');
+    let has_zero = gap == Gap::Blanks && digits.peek() == Some(b'0');
+    let is_allowed = num_digits != 2 || gap == Gap::Nothing || has_zero || digits.0.get(2) == Some(&b':');
     if let Some(seconds) = hours_and_minutes(&mut inner).filter(|_| is_allowed && num_digits > 1) {
         *scan = inner;
         return Ok(Some(Zone::Offset(if is_minus { -seconds } else { seconds })));
@@ -513,7 +515,8 @@ mod tests {
         for text in [
             "+99:00",
             " +99:00",
-            " +02",
+            " +12",
+            " -10",
             " -530",
             " -9999",
             "+2:000",

@@ -11,16 +11,16 @@
 //! type=LOGIN msg=audit(1714979289.123:24287): pid=1     the audit daemon of Linux
 //! 240506  7:08:09 [Note] ready                          MySQL up to 5.6
 //! I0506 07:08:09.123456   12 main.go:10]                glog, klog
+//! 05/06/2024-07:08:09.123456  [**] [1:1000:1]           Snort, Suricata
 //! ```
 
 use chrono::{DateTime, NaiveDate};
 use memchr::memmem;
 
-use super::{
-    Date, Found, MAX_FIELD_BYTES, MAX_STAMP_BYTES, Moment, Shown, Stamp, behind_level, epoch, instant, rest_of,
-};
+use super::three_numbers::{ANY_DAY, with_numbers};
+use super::{Date, Found, MAX_FIELD_BYTES, MAX_STAMP_BYTES, Stamp, behind_level, century, epoch, instant, rest_of};
 use crate::timestamps::scan::{DayTime, Scan};
-use crate::timestamps::told_by_lines::Short;
+use crate::timestamps::told_by_lines::Style;
 use crate::timestamps::zones::Unclear;
 
 /// Reads the stamp of Chromium, month and day before `/`.
@@ -53,19 +53,8 @@ pub(super) fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
         scan.one_of(b" ")?;
     }
     behind_level(scan.0)?;
-    // Any day, as the order of its parts is not known.
-    let stamp = rest_of(behind, Date::new(2000, 1, 1), time, false);
-    Some(stamp.map(|found| with_short_date(found, [first, second, third])))
-}
-
-/// Returns the stamp with a date of three numbers.
-fn with_short_date(found: Found<'_>, numbers: [u32; 3]) -> Found<'_> {
-    match found.moment {
-        Moment::Shown(Shown { time, zone, .. }) => {
-            Found { moment: Moment::Short(Short { numbers, time, zone }), ..found }
-        }
-        _ => found,
-    }
+    let stamp = rest_of(behind, ANY_DAY, time, false);
+    Some(with_numbers(stamp, Style::Program, [first, second, third]))
 }
 
 /// Reads the stamp of Android's log: month and day, a time with milliseconds, and the numbers of process and thread
@@ -200,9 +189,8 @@ pub(super) fn mysql(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let mut behind = scan;
     behind.blanks();
     BEHIND.iter().find(|name| behind.0.starts_with(name))?;
-    // Any day, as the order of its parts is not known.
-    let stamp = rest_of(scan, Date::new(2000, 1, 1), time, false);
-    Some(stamp.map(|found| with_short_date(found, numbers)))
+    let stamp = rest_of(scan, ANY_DAY, time, false);
+    Some(with_numbers(stamp, Style::Program, numbers))
 }
 
 /// Reads the stamp of glog and klog: a letter for the level, month and day, also with the year before them.
@@ -219,4 +207,26 @@ pub(super) fn klog(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let is_meant = scan.peek() == Some(b'.') && scan.has_digit_at(1);
     let date = Date { year, ..Date::without_any_year(month, day) };
     is_meant.then(|| rest_of(scan, date, time, false))
+}
+
+/// Reads the stamp of the alerts of Snort and Suricata, month and day first, also with a year, which is known by the
+/// mark behind it.
+pub(super) fn snort(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
+    let month = scan.digits(2)?;
+    scan.one_of(b"/")?;
+    let day = scan.digits(2)?;
+    let mut date = Date::without_any_year(month, day);
+    if scan.one_of(b"/").is_some() {
+        let len = scan.num_digits();
+        let year = scan.digits(len).filter(|_| matches!(len, 2 | 4))?;
+        date.year = Some(if len == 2 { century(year) } else { year });
+    }
+    scan.one_of(b"-")?;
+    let time = scan.day_time().filter(|time| time.has_seconds)?;
+    let mut behind = scan;
+    behind.one_of(b".")?;
+    behind.fraction_digits()?;
+    behind.blanks();
+    behind.text(b"[**]")?;
+    Some(rest_of(scan, date, time, false))
 }

@@ -65,6 +65,20 @@ fn responses_of_a_crawl_are_documents() {
     );
 }
 
+/// Some crawlers write no type of the block, which is a response of HTTP nevertheless.
+#[test]
+fn responses_without_a_type_have_their_body_as_text() {
+    let folder = new_folder();
+    let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>one";
+    let untyped = |uri, block| record("response", uri, "", block).replace("Content-Type: \r\n", "");
+    let records = [untyped("http://a.example/1", page), untyped("http://a.example/2", "no HTTP\r\n\r\ntext")];
+    folder.write("a.warc", records.concat());
+    folder.ok(&["ingest", "a.warc", "--documents", "warc", "--html", "text", "-o", "c.tadoc"]);
+    let rows = folder.table_rows("c.tadoc", "SELECT path, content_type, bytes FROM d ORDER BY path");
+    assert_eq!(rows, ["http://a.example/1,text/html,4", "http://a.example/2,,15"]);
+    assert_eq!(folder.cat("c.tadoc", "http://a.example/2"), b"no HTTP\r\n\r\ntext");
+}
+
 #[test]
 fn packed_bodies_of_a_crawl_are_unpacked_for_text() {
     let folder = new_folder();
@@ -79,12 +93,15 @@ fn packed_bodies_of_a_crawl_are_unpacked_for_text() {
     };
     let packed = gzip(PAGE.as_bytes());
     let zstd = zstd::encode_all(packed.as_slice(), 3).unwrap();
+    let chunked = [format!("{:x}\r\n", packed.len()).as_bytes(), &packed, b"\r\n0\r\n\r\n"].concat();
     let records = [
         response("page", "text/html", "gzip", &packed),
         response("twice", "text/html", "gzip, zstd", &zstd),
         response("text", "text/plain", "x-gzip", &gzip(b"plain words")),
         response("cut", "text/plain", "gzip", &packed[..packed.len() - 12]),
         response("last", "text/plain", "gzip", b"not packed"),
+        // Packed by the server on its way, and sent in chunks.
+        response("sent", "text/html", "identity\r\nTransfer-Encoding: gzip, Chunked", &chunked),
     ];
     folder.write("crawl.warc", records.concat());
     let command = ["ingest", "crawl.warc", "--documents", "warc", "-o", "c.tadoc", "--force"];
@@ -93,7 +110,8 @@ fn packed_bodies_of_a_crawl_are_unpacked_for_text() {
     let ran = folder.run(&[&command[..], &["--html", "text"]].concat());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("crawl.warc: record 4: the body in gzip is cut or damaged"), "{}", ran.stderr);
-    for (uri, text) in [("page", PAGE_TEXT), ("twice", PAGE_TEXT), ("text", "plain words"), ("last", "not packed")] {
+    let pages = [("page", PAGE_TEXT), ("twice", PAGE_TEXT), ("sent", PAGE_TEXT)];
+    for (uri, text) in pages.into_iter().chain([("text", "plain words"), ("last", "not packed")]) {
         assert_eq!(folder.cat("c.tadoc", &format!("http://a.example/{uri}")), text.as_bytes(), "{uri}");
     }
     let cut = folder.cat("c.tadoc", "http://a.example/cut");

@@ -124,24 +124,23 @@ pub fn read(mut opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Out
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
             let path = Arc::from(record.path.as_deref().unwrap_or(&input.path));
-            let http = if record.is_http {
+            let http = if record.is_http || record.may_be_http && begins_http(&mut block).map_err(failed)? {
                 Headers::parse(&read_head(&mut block).map_err(failed)?)
             } else {
                 Headers::default()
             };
-            let mut body: Box<dyn BufRead> = match http.get("transfer-encoding") {
-                Some(coding) if coding.eq_ignore_ascii_case("chunked") => {
-                    Box::new(BufReader::new(Chunks::new(&mut block).map_err(failed)?))
-                }
-                _ => Box::new(&mut block),
+            let (transfer_codings, is_chunked) = without_chunks(http.get("transfer-encoding").unwrap_or_default());
+            let mut body: Box<dyn BufRead> = if is_chunked {
+                Box::new(BufReader::new(Chunks::new(&mut block).map_err(failed)?))
+            } else {
+                Box::new(&mut block)
             };
             let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
             let mut page = None;
             if rows.options.html_to_text {
-                if let Some(encodings) = http.get("content-encoding") {
-                    let place = format!("record {number}");
-                    body = coded::decoded(body, encodings, &budget, input, &place).map_err(failed)?;
-                }
+                let encodings = [http.get("content-encoding").unwrap_or_default(), transfer_codings].join(",");
+                let place = format!("record {number}");
+                body = coded::decoded(body, &encodings, &budget, input, &place).map_err(failed)?;
                 page = html::Form::from_type(content_type.as_deref());
             }
             let appended = match page {
@@ -185,6 +184,20 @@ fn next_head(form: Form, first: Vec<u8>, reader: &mut dyn BufRead) -> io::Result
     form.read_head(first, reader).map(Some)
 }
 
+/// Returns the codings of a line `Transfer-Encoding` without the outermost one if that is `chunked`, and true if it is.
+fn without_chunks(codings: &str) -> (&str, bool) {
+    let (before, last) = codings.rsplit_once(',').unwrap_or(("", codings));
+    if last.trim().eq_ignore_ascii_case("chunked") { (before, true) } else { (codings, false) }
+}
+
+/// Returns true if `block` begins with the first line of a response of HTTP, as far as its buffer goes.
+fn begins_http(block: &mut dyn BufRead) -> io::Result<bool> {
+    const START: &[u8] = b"HTTP/";
+    let start = block.fill_buf()?;
+    let start = start.get(..START.len()).unwrap_or(start);
+    Ok(!start.is_empty() && START.starts_with(start))
+}
+
 /// Reads a line, or the first bytes of a very long one.
 fn read_line(reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
@@ -211,7 +224,10 @@ struct Record {
     path: Option<String>,
     date: Option<i64>,
     content_type: Option<String>,
+    /// True if the block is a message of HTTP.
     is_http: bool,
+    /// True if the record does not say what its block is, and its first bytes tell it.
+    may_be_http: bool,
     len_bytes: u64,
 }
 
@@ -228,14 +244,18 @@ impl Record {
         let len_bytes = headers.get("content-length").and_then(|length| length.parse().ok());
         let text = |name| headers.get(name).map(str::to_owned);
         let content_type = text("content-type");
-        let is_http = content_type.as_ref().is_some_and(|kind| kind.starts_with("application/http"));
+        let is_http =
+            content_type.as_ref().is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/http"));
+        let kind = text("warc-type").ok_or("there is no line WARC-Type")?;
+        let may_be_http = content_type.is_none() && kind == "response";
         let uri = headers.get("warc-target-uri");
         Ok(Self {
-            kind: text("warc-type").ok_or("there is no line WARC-Type")?,
+            kind,
             path: uri.map(|uri| uri.trim_start_matches('<').trim_end_matches('>').to_owned()),
             date: headers.get("warc-date").and_then(timestamps::instant),
             content_type,
             is_http,
+            may_be_http,
             len_bytes: len_bytes.ok_or("there is no line Content-Length with a number")?,
         })
     }
@@ -290,6 +310,7 @@ impl Record {
             date: time.map(|time| time.and_utc().timestamp_micros()),
             content_type: Some(fields[ARC_TYPE].to_owned()),
             is_http: uri.starts_with("http://") || uri.starts_with("https://"),
+            may_be_http: false,
             len_bytes,
         })
     }
@@ -315,6 +336,23 @@ mod tests {
             ("WARC/1.0", "it is cut, or it has header lines of more than 1048576 bytes"),
         ] {
             assert_eq!(Record::parse(head.as_bytes()).unwrap_err(), reason);
+        }
+    }
+
+    /// Some programs leave the type of the block out.
+    #[test]
+    fn responses_without_a_type_are_told_by_their_first_bytes() {
+        let record = |kind: &str, more: &str| {
+            let head = format!("WARC/1.0\r\nWARC-Type: {kind}\r\n{more}Content-Length: 7\r\n\r\n");
+            let record = Record::parse(head.as_bytes()).unwrap();
+            (record.is_http, record.may_be_http)
+        };
+        assert_eq!(record("response", ""), (false, true));
+        assert_eq!(record("resource", ""), (false, false));
+        assert_eq!(record("response", "Content-Type: text/dns\r\n"), (false, false));
+        assert_eq!(record("response", "Content-Type: Application/HTTP; msgtype=response\r\n"), (true, false));
+        for (block, expected) in [("HTTP/1.1 200 OK", true), ("HT", true), ("", false), ("HTML", false)] {
+            assert_eq!(begins_http(&mut block.as_bytes()).unwrap(), expected, "{block}");
         }
     }
 

@@ -174,6 +174,32 @@ fn rows_of_workbooks_are_lines() {
     assert_eq!(text(&folder, "a.xlsx", file), format!("First <one\n{rows}a note\nSecond\n"));
 }
 
+/// Somebody searches a workbook for a day that it shows.
+#[test]
+fn dates_of_workbooks_are_found_as_dates() {
+    let folder = new_folder();
+    let styles = "<styleSheet><numFmts><numFmt numFmtId='164' formatCode='dd\\.mm\\.yyyy\\ hh:mm'/>\
+                  <numFmt numFmtId='165' formatCode='0.0\" d\"'/></numFmts>\
+                  <cellStyleXfs><xf numFmtId='14'/></cellStyleXfs><cellXfs><xf numFmtId='0'/><xf numFmtId='14'/>\
+                  <xf numFmtId='164'/><xf numFmtId='165'/><xf numFmtId='46'/><xf numFmtId='20'/></cellXfs></styleSheet>";
+    let cells: String = [(0, "45418"), (1, "45418"), (2, "45418.29732638889"), (3, "45418.5"), (4, "1.5"), (5, "0.25")]
+        .iter()
+        .map(|(style, value)| format!("<c s='{style}'><v>{value}</v></c>"))
+        .collect();
+    let sheet = format!("<worksheet><sheetData><row>{cells}<c><v>7</v></c></row></sheetData></worksheet>");
+    let related = related(&[("rId1", "worksheet", "s.xml"), ("rId2", "styles", "styles.xml")]);
+    let file = |properties: &str| {
+        let main = format!("<workbook>{properties}<sheets><sheet name='S' r:id='rId1'/></sheets></workbook>");
+        let parts = [("xl/_rels/workbook.xml.rels", related.as_str()), ("xl/s.xml", &sheet), ("xl/styles.xml", styles)];
+        open_xml(("xl/workbook.xml", &main), &parts)
+    };
+    let row = "45418\t2024-05-06\t2024-05-06 07:08:09\t45418.5\t1.5\t06:00:00\t7\n";
+    assert_eq!(text(&folder, "a.xlsx", file("<workbookPr date1904='0'/>")), format!("S\n{row}"));
+    assert_eq!(folder.rows("SELECT count(*) FROM search('c.tadoc', '\"2024-05-06\"')"), ["2"]);
+    let row = row.replace("2024-05-06", "2028-05-07");
+    assert_eq!(text(&folder, "a.xlsx", file("<workbookPr date1904='1'/>")), format!("S\n{row}"));
+}
+
 #[test]
 fn texts_of_open_document_are_read() {
     let folder = new_folder();

@@ -12,6 +12,7 @@
 //! documents then. All of its parts together may expand as far as one zip file of this length. A tag or text of a
 //! part, and what is held in memory, may have `--max-row-size` bytes.
 
+mod dates;
 mod open_document;
 mod open_xml;
 mod rtf;

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Cells of a row have a tab between them, also for cells that are empty. Rows without text are left out. A cell is
-//! one line: line ends in it become blanks. Numbers stand as they are stored, dates, too, which are days since 1900.
+//! one line: line ends in it become blanks. Numbers stand as they are stored, and dates as ISO 8601 has them ([`Dates`]).
 //! Formulas give their value. Comments and text boxes follow the rows of their sheet.
 //!
 //! Source: ECMA-376 (Office Open XML), parts 1 and 4: WordprocessingML, DrawingML, PresentationML; part 1,
@@ -31,6 +31,7 @@ use std::io::{Read, Seek};
 
 use memchr::memmem;
 
+use super::dates::{Dates, Form};
 use super::text::{Aside, Element, Text, Token, Xml};
 use super::{Fault, Package, open_xml};
 
@@ -316,31 +317,40 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
     {
         shared.read(&mut xml, text)?;
     }
-    for (name, id) in sheets(package, main)? {
+    let (sheets, is_1904) = sheets(package, main)?;
+    let dates = match relationships.iter().find(|relationship| relationship.kind == "styles") {
+        Some(styles) => Dates::read(package, &styles.target, is_1904, text)?,
+        None => Dates::default(),
+    };
+    for (name, id) in sheets {
         text.push_in_line(&unescaped(name.into()))?;
         text.end_paragraph()?;
         let Some(part) = target(&id) else { continue };
         if let Some(mut xml) = package.open(part)? {
             let (cell, has_text) = (String::new(), false);
-            Sheet { text, shared: &shared, cell, column_idx: 0, num_tabs: 0, has_text }.append(&mut xml)?;
+            Sheet { text, shared: &shared, dates: &dates, cell, column_idx: 0, num_tabs: 0, has_text }
+                .append(&mut xml)?;
         }
         open_xml::append_behind(package, part, &BEHIND_SHEET, Comments::Escaped, text)?;
     }
     Ok(())
 }
 
-/// Returns the name and the relationship of each sheet.
-fn sheets(package: &mut Package<'_, impl Read + Seek>, main: &str) -> Result<Vec<(String, String)>, Fault> {
-    let mut sheets = Vec::new();
-    let Some(mut xml) = package.open(main)? else { return Ok(sheets) };
+/// Returns the name and the relationship of each sheet, and true if dates count from 1904.
+fn sheets(package: &mut Package<'_, impl Read + Seek>, main: &str) -> Result<(Vec<(String, String)>, bool), Fault> {
+    let (mut sheets, mut is_1904) = (Vec::new(), false);
+    let Some(mut xml) = package.open(main)? else { return Ok((sheets, is_1904)) };
     while let Some(token) = xml.next()? {
-        if let Token::Start(element) = token
-            && element.name() == b"sheet"
-        {
-            sheets.extend(element.attribute("name").zip(element.relationship_id()));
+        let Token::Start(element) = token else { continue };
+        match element.name() {
+            b"sheet" => sheets.extend(element.attribute("name").zip(element.relationship_id())),
+            b"workbookPr" => {
+                is_1904 = element.attribute("date1904").is_some_and(|value| matches!(value.as_str(), "1" | "true"));
+            }
+            _ => {}
         }
     }
-    Ok(sheets)
+    Ok((sheets, is_1904))
 }
 
 /// Strings that cells share.
@@ -384,6 +394,7 @@ impl Strings {
 struct Sheet<'t> {
     text: &'t mut Text,
     shared: &'t Strings,
+    dates: &'t Dates,
     /// Value of the cell.
     cell: String,
     /// Column of the cell.
@@ -398,6 +409,7 @@ struct Sheet<'t> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CellType {
     Number,
+    Date(Form),
     Shared,
     Boolean,
     Text,
@@ -421,7 +433,7 @@ impl Sheet<'_> {
                 Some(Token::Start(element)) if element.name() == b"c" => {
                     let stated = element.attribute("r").and_then(|place| column_idx(&place));
                     self.column_idx = stated.unwrap_or(self.column_idx);
-                    let cell_type = CellType::from_element(&element);
+                    let cell_type = CellType::from_element(&element, self.dates);
                     self.read_cell(cell_type, xml)?;
                     self.write_cell(cell_type)?;
                     self.column_idx += 1;
@@ -469,6 +481,7 @@ impl Sheet<'_> {
             CellType::Boolean if value == "1" => "TRUE",
             CellType::Boolean if value == "0" => "FALSE",
             CellType::Number => &number(value),
+            CellType::Date(form) => &self.dates.text(form, value).unwrap_or_else(|| number(value)),
             _ => &self.cell,
         };
         if text.is_empty() {
@@ -485,11 +498,11 @@ impl Sheet<'_> {
 }
 
 impl CellType {
-    fn from_element(element: &Element<'_>) -> Self {
+    fn from_element(element: &Element<'_>, dates: &Dates) -> Self {
         match element.attribute("t").as_deref() {
             Some("s") => Self::Shared,
             Some("b") => Self::Boolean,
-            None | Some("n") => Self::Number,
+            None | Some("n") => dates.form(element.attribute("s").as_deref()).map_or(Self::Number, Self::Date),
             // Text of a formula or of the cell, an error, or a date.
             Some(_) => Self::Text,
         }

@@ -248,7 +248,7 @@ fn decode<'a>(
     decompress: bool,
     budget: Budget,
 ) -> Outcome<Opened<'a>> {
-    let failed = |error| failed(input, &error);
+    let failed = |error: io::Error| budget.failed(None, input, &error);
     let mut magic = [0; 10];
     let mut len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
     let mut skippable = SkippableFrames::default();

@@ -43,8 +43,10 @@ const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 const NUMBERS: [Range<usize>; 5] = [100..108, 108..116, 116..124, 124..136, 136..148];
 /// Field of the checksum.
 const CHECKSUM: Range<usize> = 148..156;
-/// Bytes that are zeros in a header of Unix V7.
+/// Bytes that are zeros in a header of Unix V7, and those of them in which GNU tar (`--format=v7`) writes a zero as
+/// digits: the numbers of a device.
 const V7_PADDING: Range<usize> = 257..BLOCK_BYTES;
+const V7_DEVICE: Range<usize> = 329..345;
 
 /// Returns true if `head` begins a tar archive. One of Unix V7 has no magic, and is known by its checksum.
 pub fn is_tar(head: &[u8]) -> bool {
@@ -55,7 +57,8 @@ pub fn is_tar(head: &[u8]) -> bool {
 fn is_v7_header(head: &[u8]) -> bool {
     let Some(header) = head.first_chunk::<BLOCK_BYTES>() else { return false };
     let has_name = header[0] != 0;
-    let is_padded = header[V7_PADDING].iter().all(|&byte| byte == 0);
+    let mut padding = V7_PADDING.map(|at| (at, header[at]));
+    let is_padded = padding.all(|(at, byte)| byte == 0 || byte == b'0' && V7_DEVICE.contains(&at));
     let has_numbers = NUMBERS.into_iter().all(|field| octal(&header[field]).is_some());
     has_name && is_padded && has_numbers && checksum(header).is_some()
 }
@@ -414,6 +417,10 @@ mod tests {
         header.set_cksum();
         let block = header.as_bytes();
         assert!(is_tar(block) && !is_tar(&block[..511]));
+        let mut by_gnu = header.clone();
+        by_gnu.as_mut_bytes()[329..344].copy_from_slice(b"0000000\x000000000");
+        by_gnu.set_cksum();
+        assert!(is_tar(by_gnu.as_bytes()));
         for at in [0, 3, 101, 130, 150, 156, 300] {
             let mut flipped = *block;
             flipped[at] ^= 1;

@@ -82,7 +82,7 @@ fn tokenize_pieces(
     let pieces = cut_pieces(text, doc_ends, starts, &mut doc_offsets[1..]);
     let (tables, interned) = intern_pieces(profile, text, pieces);
     let (dictionary, id_maps) = merge_tables(text, tables)?;
-    let (tokens, num_word_tokens) = join_pieces(interned, &id_maps, dictionary.num_words());
+    let (tokens, num_word_tokens) = join_pieces(interned, &id_maps, doc_ends.len(), dictionary.num_words());
     Ok(TokenizedBlock { dictionary, tokens, doc_offsets, num_word_tokens })
 }
 
@@ -368,17 +368,24 @@ fn sorted_candidates(text: &[u8], tables: &[Vec<Entry>], is_word: bool) -> Vec<C
 }
 
 /// Returns the final ids of all pieces and the number of words among them. Makes document offsets
-/// absolute.
-fn join_pieces(mut pieces: Vec<Interned<'_>>, id_maps: &[Vec<AtomicU32>], num_words: u32) -> (Vec<u32>, u64) {
+/// absolute. There is room for one id more for each document, because the grammar has a barrier behind each.
+fn join_pieces(
+    mut pieces: Vec<Interned<'_>>,
+    id_maps: &[Vec<AtomicU32>],
+    num_docs: usize,
+    num_words: u32,
+) -> (Vec<u32>, u64) {
     if let [piece] = pieces.as_mut_slice() {
         let mut tokens = std::mem::take(&mut piece.ids);
         let id_map = &id_maps[piece.table_idx];
         tokens.iter_mut().for_each(|token| *token = id_map[*token as usize].load(Relaxed));
-        tokens.shrink_to_fit();
+        tokens.shrink_to(tokens.len() + num_docs);
         let num_word_tokens = count_words(&tokens, num_words);
         return (tokens, num_word_tokens);
     }
-    let mut tokens = vec![0; pieces.iter().map(|piece| piece.ids.len()).sum()];
+    let num_tokens = pieces.iter().map(|piece| piece.ids.len()).sum();
+    let mut tokens = vec![0; num_tokens + num_docs];
+    tokens.truncate(num_tokens);
     let mut rest = tokens.as_mut_slice();
     let mut num_before = 0;
     let mut jobs = Vec::with_capacity(pieces.len());

@@ -136,17 +136,24 @@ impl Regions {
         self.starts.len().saturating_sub(1) as u32
     }
 
-    /// Returns the regions that have some of `docs`, which ascend.
-    fn with_docs(&self, docs: &[u32]) -> Vec<u32> {
-        let region = |&doc: &u32| self.starts.partition_point(|&start| start <= doc) as u32 - 1;
-        let mut regions: Vec<u32> = docs.iter().map(region).collect();
-        regions.dedup();
-        regions
+    /// Returns the region of each document.
+    fn by_doc(&self) -> Vec<u32> {
+        let regions = (0..).zip(self.starts.windows(2));
+        regions.flat_map(|(region, ends)| (ends[0]..ends[1]).map(move |_| region)).collect()
     }
 
     fn docs(&self, region: u32) -> Range<u32> {
         self.starts[region as usize]..self.starts[region as usize + 1]
     }
+}
+
+/// Returns the regions that have some of `docs`, which ascend, by the region of each document.
+fn regions_with(region_of_doc: &[u32], docs: &[u32]) -> impl Iterator<Item = u32> {
+    let mut last = None;
+    docs.iter().filter_map(move |&doc| {
+        let region = region_of_doc[doc as usize];
+        (last.replace(region) != Some(region)).then_some(region)
+    })
 }
 
 /// Documents of each word of a segment, word by word.
@@ -165,13 +172,13 @@ impl WordDocuments {
     pub fn from_dag(dag: &Dag) -> Option<Self> {
         let num_elements = dag.grammar().symbols.len();
         let max_pairs = num_elements.saturating_mul(MAX_PAIRS_PER_ELEMENT).max(FEW_PAIRS);
-        let doc_words = DocWords::with_max_pairs(dag, max_pairs)?;
+        let doc_words = DocWords::unordered(dag, max_pairs)?;
         let documents = Self::from_doc_words(&doc_words, dag.num_words());
         let has_each_word = documents.offsets.windows(2).all(|ends| ends[0] < ends[1]);
         has_each_word.then_some(documents)
     }
 
-    /// Sorts the words of documents by word. It needs O(entries) time.
+    /// Sorts the words of documents, which stand in any order in a document, by word. It needs O(entries) time.
     fn from_doc_words(doc_words: &DocWords, num_words: u32) -> Self {
         let num_words = num_words as usize;
         let mut offsets = vec![0usize; num_words + 1];
@@ -378,6 +385,7 @@ impl ListDirectory {
     /// # Errors
     /// [`Error::Checksum`] and [`Error::Format`].
     pub fn check(&self, place: Origin<'_>, bytes: &[u8], documents: &WordDocuments) -> Result<()> {
+        let region_of_doc = self.regions.by_doc();
         for group in 0..self.num_groups() {
             let range = self.range(group);
             let group_bytes = &bytes[range.start as usize..range.end as usize];
@@ -389,7 +397,10 @@ impl ListDirectory {
                 let (docs, counts) = documents.list(word);
                 let is_right = match &list {
                     ListedWord::Counted(list) => list.docs == docs && list.counts == counts,
-                    ListedWord::Near(near) => *near == self.near_docs(&self.regions.with_docs(docs)),
+                    ListedWord::Near(near) => {
+                        let regions: Vec<u32> = regions_with(&region_of_doc, docs).collect();
+                        *near == self.near_docs(&regions)
+                    }
                 };
                 if !is_right {
                     let reason = format!("expected the {} documents of word {word}, got others", docs.len());

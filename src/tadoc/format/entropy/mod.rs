@@ -309,9 +309,9 @@ pub(in crate::format) fn encode_monotone(out: &mut Vec<u8>, numbers: &[u64], lim
 /// Writes a number of up to 64 bits.
 fn push_long(writer: &mut BitWriter, number: u64, width: u8) {
     let low_width = width.min(u32::BITS as u8);
-    writer.push(number as u32, low_width);
+    writer.push(number & !(u64::MAX << low_width), low_width);
     if width > low_width {
-        writer.push((number >> low_width) as u32, width - low_width);
+        writer.push(number >> low_width, width - low_width);
     }
 }
 

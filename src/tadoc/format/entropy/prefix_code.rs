@@ -164,39 +164,44 @@ fn follow(
 
 /// Code of the numbers of some classes.
 #[derive(Debug)]
-pub(in crate::format) struct Code<'a> {
-    classes: &'a [Class],
-    lens: Vec<u8>,
-    codes: Vec<u32>,
+pub(in crate::format) struct Code(Vec<ClassCode>);
+
+/// Code of a class.
+#[derive(Debug, Clone, Copy)]
+struct ClassCode {
+    code: u32,
+    code_len: u8,
+    /// Length of the code and of a place in the class.
+    len: u8,
 }
 
-impl<'a> Code<'a> {
+impl Code {
     /// Returns the code for numbers whose `classes` occur so often.
-    pub(in crate::format) fn for_counts(classes: &'a [Class], counts: &[u64]) -> Self {
+    pub(in crate::format) fn for_counts(classes: &[Class], counts: &[u64]) -> Self {
         let lens = code_lens(counts, MAX_CODE_LEN);
-        let codes = codes(&lens);
-        Self { classes, lens, codes }
+        let codes = codes(&lens).into_iter().zip(&lens).zip(classes);
+        let codes = codes.map(|((code, &code_len), class)| ClassCode { code, code_len, len: code_len + class.width });
+        Self(codes.collect())
     }
 
     /// Appends the lengths that [`Table::read`] reads.
     pub(in crate::format) fn push_lens(&self, out: &mut Vec<u8>) {
-        for pair in self.lens.chunks(2) {
-            out.push(pair[0] | pair.get(1).map_or(0, |&len| len << 4));
+        for pair in self.0.chunks(2) {
+            out.push(pair[0].code_len | pair.get(1).map_or(0, |code| code.code_len << 4));
         }
     }
 
     /// Appends the number at `place` of its class.
     #[inline]
     pub(in crate::format) fn push(&self, writer: &mut BitWriter, class_idx: u8, place: u32) {
-        let class_idx = usize::from(class_idx);
-        writer.push(self.codes[class_idx], self.lens[class_idx]);
-        writer.push(place, self.classes[class_idx].width);
+        let ClassCode { code, code_len, len } = self.0[usize::from(class_idx)];
+        writer.push(u64::from(code) | u64::from(place) << code_len, len);
     }
 
     /// Returns the number of bits of a number of a class.
+    #[inline]
     pub(in crate::format) fn num_bits(&self, class_idx: u8) -> u64 {
-        let class_idx = usize::from(class_idx);
-        u64::from(self.lens[class_idx]) + u64::from(self.classes[class_idx].width)
+        self.0[usize::from(class_idx)].len.into()
     }
 }
 
@@ -394,31 +399,47 @@ pub(in crate::format) fn codes(lens: &[u8]) -> Vec<u32> {
 /// Writer of bits, lowest first.
 #[derive(Debug, Default)]
 pub(in crate::format) struct BitWriter {
+    /// Complete bytes, then room for more.
     out: Vec<u8>,
+    /// Number of complete bytes.
+    len: usize,
+    /// Less than 8 further bits, and their number.
     bits: u64,
     num_bits: u32,
 }
 
 impl BitWriter {
-    /// Appends the `len` low bits of `value`, which has no others.
+    /// Appends the `len` low bits of `value`, which has no others. They are at most 56.
     #[inline]
-    pub(in crate::format) fn push(&mut self, value: u32, len: u8) {
-        self.bits |= u64::from(value) << self.num_bits;
+    pub(in crate::format) fn push(&mut self, value: u64, len: u8) {
+        self.bits |= value << self.num_bits;
         self.num_bits += u32::from(len);
-        while self.num_bits >= 8 {
-            self.out.push(self.bits as u8);
-            self.bits >>= 8;
-            self.num_bits -= 8;
+        // All bytes are written, complete or not, so that the number of complete ones needs no branch.
+        match self.out.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut) {
+            Some(room) => *room = self.bits.to_le_bytes(),
+            None => self.grow(),
         }
+        self.len += self.num_bits as usize / 8;
+        self.bits >>= self.num_bits & !7;
+        self.num_bits %= 8;
+    }
+
+    /// Doubles the room and writes the bits.
+    #[cold]
+    fn grow(&mut self) {
+        self.out.truncate(self.len);
+        self.out.extend(self.bits.to_le_bytes());
+        self.out.resize(2 * self.out.len(), 0);
     }
 
     /// Returns the number of bits written.
     pub(in crate::format) fn position(&self) -> u64 {
-        8 * self.out.len() as u64 + u64::from(self.num_bits)
+        8 * self.len as u64 + u64::from(self.num_bits)
     }
 
     /// Returns the bytes. The rest of the last one is zero.
     pub(in crate::format) fn finish(mut self) -> Vec<u8> {
+        self.out.truncate(self.len);
         if self.num_bits > 0 {
             self.out.push(self.bits as u8);
         }
@@ -452,6 +473,26 @@ mod tests {
         });
         streams.iter().for_each(|stream| push_varint(out, stream.len() as u64));
         out.extend(streams.iter().flatten());
+    }
+
+    proptest! {
+        #[test]
+        fn bits_are_written_one_behind_another(
+            numbers in prop::collection::vec((any::<u64>(), 0..=56u8), 0..100),
+        ) {
+            let mut writer = BitWriter::default();
+            let mut expected: Vec<bool> = Vec::new();
+            for (number, len) in numbers {
+                writer.push(number & !(u64::MAX << len), len);
+                expected.extend((0..len).map(|bit| number >> bit & 1 == 1));
+                prop_assert_eq!(writer.position(), expected.len() as u64);
+            }
+            let bytes = writer.finish();
+            prop_assert_eq!(bytes.len(), expected.len().div_ceil(8));
+            expected.resize(8 * bytes.len(), false);
+            let bits: Vec<bool> = (0..expected.len()).map(|at| bytes[at / 8] >> (at % 8) & 1 == 1).collect();
+            prop_assert_eq!(bits, expected);
+        }
     }
 
     fn encoded(numbers: &[u32]) -> Vec<u8> {

@@ -65,13 +65,17 @@ impl DocWords {
     /// Builds the table from the words of the text. Returns `None` if this would take too much time
     /// or memory.
     pub(in crate::segment) fn new(dag: &Dag) -> Option<Self> {
-        let words = Self::with_max_pairs(dag, max_pairs(dag))?;
+        let words = Self::counted(dag, max_pairs(dag), true)?;
         Some(Self { signatures: signatures(dag), ..words })
     }
 
-    /// Variant of [`new`](Self::new) without signatures of rules, for [`lists`](Self::lists). It is `None` if there are
-    /// more than `max_pairs` pairs of a document and a distinct word.
-    pub(crate) fn with_max_pairs(dag: &Dag, max_pairs: usize) -> Option<Self> {
+    /// Variant of [`new`](Self::new) without signatures of rules, in which the words of a document stand in any order, for
+    /// lists of words. It is `None` if there are more than `max_pairs` pairs of a document and a distinct word.
+    pub(crate) fn unordered(dag: &Dag, max_pairs: usize) -> Option<Self> {
+        Self::counted(dag, max_pairs, false)
+    }
+
+    fn counted(dag: &Dag, max_pairs: usize, is_ordered: bool) -> Option<Self> {
         if !is_short_walk(dag) || max_pairs > u32::MAX as usize {
             return None;
         }
@@ -81,7 +85,7 @@ impl DocWords {
             let mut part = Self::default();
             let mut counter = Counter::new(dag, &texts);
             for doc in DocId::range(docs[0].clone()) {
-                counter.count(dag.doc_range(doc), &mut part);
+                counter.count(dag.doc_range(doc), is_ordered, &mut part);
                 part.offsets.push(part.words.len() as u32);
                 if num_pairs.load(Ordering::Relaxed) + part.words.len() > max_pairs {
                     return None;
@@ -248,8 +252,9 @@ impl<'a> Counter<'a> {
         Self { dag, texts, expansion: Expansion::default(), counts, met: Vec::new() }
     }
 
-    /// Appends the words at `positions` of the root, which are a document, with their counts.
-    fn count(&mut self, positions: Range<usize>, part: &mut DocWords) {
+    /// Appends the words at `positions` of the root, which are a document, with their counts, ascending if
+    /// `is_ordered`.
+    fn count(&mut self, positions: Range<usize>, is_ordered: bool, part: &mut DocWords) {
         let mut start = positions.start;
         while start < positions.end {
             let end = end_of_run(self.dag, start..positions.end);
@@ -262,7 +267,9 @@ impl<'a> Counter<'a> {
             }
             start = end;
         }
-        self.met.sort_unstable();
+        if is_ordered {
+            self.met.sort_unstable();
+        }
         let counts = &mut self.counts;
         part.counts.extend(self.met.iter().map(|&word| std::mem::take(&mut counts[word as usize])));
         part.words.append(&mut self.met);
@@ -354,7 +361,12 @@ mod tests {
 
     fn check(dag: &Dag) {
         let doc_words = DocWords::new(dag).unwrap();
+        let unordered = DocWords::unordered(dag, max_pairs(dag)).unwrap();
         for (doc, expected) in dag.grammar().docs().zip(slow(dag)) {
+            let (words, counts) = unordered.for_doc(doc);
+            let mut found: Vec<_> = words.iter().copied().zip(counts.iter().copied()).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected);
             let (words, counts) = doc_words.for_doc(doc);
             let found: Vec<_> = words.iter().copied().zip(counts.iter().copied()).collect();
             assert_eq!(found, expected);

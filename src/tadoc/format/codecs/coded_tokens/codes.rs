@@ -160,11 +160,11 @@ impl Sink for Writer<'_> {
 
     fn symbol(&mut self, context: usize, symbol: u8) {
         let (lens, codes) = &self.codes[context];
-        self.bits.push(codes[usize::from(symbol)], lens[usize::from(symbol)]);
+        self.bits.push(codes[usize::from(symbol)].into(), lens[usize::from(symbol)]);
     }
 
     fn plain(&mut self, number: u32, width: u8) {
-        self.bits.push(number, width);
+        self.bits.push(number.into(), width);
     }
 }
 

@@ -100,22 +100,64 @@ pub(super) fn encode_stream(
     push_nibbles(out, context_of_row.iter().copied());
     let lens: Vec<Vec<u8>> = counts.iter().map(|counts| code_lens(counts, MAX_CODE_LEN)).collect();
     lens.iter().for_each(|lens| push_nibbles(out, lens.iter().copied()));
-    let codes: Vec<Vec<u32>> = lens.iter().map(|lens| codes(lens)).collect();
-    let mut writer = BitWriter::default();
+    let mut writer = StreamWriter::new(alphabet, &context_of_row, &lens);
     let mut entrances = Vec::with_capacity(wanted.len());
-    let mut context = context_of_row.get(alphabet.first_row).copied().unwrap_or(0);
-    for at in 0..=events.len() {
-        while wanted.get(entrances.len()) == Some(&at) {
-            entrances.push(Entrance { bit: writer.position(), context });
-        }
-        let Some(&Event { symbol, place }) = events.get(at) else { break };
-        let symbol_idx = usize::from(symbol);
-        let symbol = alphabet.symbols[symbol_idx];
-        writer.push(codes[usize::from(context)][symbol_idx], lens[usize::from(context)][symbol_idx]);
-        writer.push(place, symbol.class.width);
-        context = context_of_row[symbol.row_behind];
+    let mut written = 0;
+    for &place in wanted {
+        writer.write(&events[written..place]);
+        entrances.push(writer.entrance());
+        written = place;
     }
-    (writer.finish(), entrances)
+    writer.write(&events[written..]);
+    (writer.bits.finish(), entrances)
+}
+
+/// Code of a symbol in a context.
+#[derive(Clone, Copy)]
+struct Step {
+    code: u32,
+    code_len: u8,
+    /// Length of the code and of the place.
+    len: u8,
+    /// Context of the next symbol, as the first of its steps.
+    behind: u16,
+}
+
+/// Writer of the events of a stream.
+struct StreamWriter {
+    num_symbols: usize,
+    /// The codes of all symbols, one context after the other.
+    steps: Vec<Step>,
+    /// First step of the context.
+    first_step: usize,
+    bits: BitWriter,
+}
+
+impl StreamWriter {
+    fn new(alphabet: &Alphabet, context_of_row: &[u8], lens: &[Vec<u8>]) -> Self {
+        let num_symbols = alphabet.symbols.len();
+        let first_step_for = |row: usize| num_symbols * context_of_row.get(row).map_or(0, |&context| context.into());
+        let mut steps = Vec::with_capacity(num_symbols * lens.len());
+        for lens in lens {
+            for ((symbol, &code_len), code) in alphabet.symbols.iter().zip(lens).zip(codes(lens)) {
+                let behind = first_step_for(symbol.row_behind) as u16;
+                steps.push(Step { code, code_len, len: code_len + symbol.class.width, behind });
+            }
+        }
+        Self { num_symbols, steps, first_step: first_step_for(alphabet.first_row), bits: BitWriter::default() }
+    }
+
+    fn write(&mut self, events: &[Event]) {
+        for event in events {
+            let step = self.steps[self.first_step + usize::from(event.symbol)];
+            self.bits.push(u64::from(step.code) | u64::from(event.place) << step.code_len, step.len);
+            self.first_step = usize::from(step.behind);
+        }
+    }
+
+    fn entrance(&self) -> Entrance {
+        Entrance { bit: self.bits.position(), context: (self.first_step / self.num_symbols) as u8 }
+    }
 }
 
 fn push_nibbles(out: &mut Vec<u8>, nibbles: impl ExactSizeIterator<Item = u8>) {
@@ -125,14 +167,16 @@ fn push_nibbles(out: &mut Vec<u8>, nibbles: impl ExactSizeIterator<Item = u8>) {
 
 /// Returns the context of each row, and the number of events of each symbol in each context.
 fn contexts(alphabet: &Alphabet, events: &[Event]) -> (Vec<u8>, Vec<Vec<u64>>) {
-    let mut rows = vec![vec![0u64; alphabet.symbols.len()]; alphabet.num_rows];
-    let mut row = alphabet.first_row;
+    let num_symbols = alphabet.symbols.len();
+    let mut counts = vec![0u64; num_symbols * alphabet.num_rows];
+    let row_starts: Vec<usize> = alphabet.symbols.iter().map(|symbol| num_symbols * symbol.row_behind).collect();
+    let mut row_start = num_symbols * alphabet.first_row;
     for event in events {
-        rows[row][usize::from(event.symbol)] += 1;
-        row = alphabet.symbols[usize::from(event.symbol)].row_behind;
+        counts[row_start + usize::from(event.symbol)] += 1;
+        row_start = row_starts[usize::from(event.symbol)];
     }
-    let used: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].iter().any(|&count| count > 0)).collect();
-    let mut joined: Vec<Context> = used.iter().map(|&row| Context::new(vec![row], rows[row].clone())).collect();
+    let used = counts.chunks(num_symbols).enumerate().filter(|(_, row)| row.iter().any(|&count| count > 0));
+    let mut joined: Vec<Context> = used.map(|(row, counts)| Context::new(vec![row], counts.to_vec())).collect();
     let code_bits = 4 * BIT * alphabet.symbols.len() as i64;
     let mut losses: Vec<Vec<i64>> = Vec::new();
     for (at, context) in joined.iter().enumerate() {

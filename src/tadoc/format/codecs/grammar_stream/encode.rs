@@ -1,25 +1,16 @@
-//! Encoder of the grammar section with entry points: the order of the rules, the choice of repeats, the bits.
-//!
-//! Rules are numbered depth-first: the rule that is completed last, the root, is rule 0. The rules that a rule uses
-//! first are therefore the ones that were completed last, and their first uses need no id.
+//! Encoder of the grammar section with entry points: events and bits.
 //!
 //! A repeat takes a code and the bits of its distance, an element with a name a code and the bits of its place in a
-//! group. The choice changes how often names and codes are used, so it is made in rounds. Each takes the lengths that
-//! the choice before gives. All steps take O(elements) of time and memory.
-
-use std::ops::Range;
+//! group, see [`choice`](super::choice). All steps take O(elements) of time and memory.
 
 use crate::error::{Error, Result};
-use crate::format::codecs::grammar::replay::{self, EventOrder};
 use crate::format::cursor::push_varint;
 use crate::format::entropy::encode_monotone;
 use crate::grammar::Grammar;
-use crate::ids::RuleId;
 
-use super::codes::{BIT, Event, Start, Units, encode_stream, log2};
-use super::{
-    BLOCK_LEN, Classes, MARK, MAX_REPEAT_CLASSES, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS, group_widths,
-};
+use super::choice::{Choice, Groups, RulesWritten, USED_FIRST};
+use super::codes::{Event, Start, Units, encode_stream};
+use super::{BLOCK_LEN, Classes, MARK, MAX_SYMBOLS, NUM_PARTS, UNIT_BYTES, UNIT_ELEMENTS};
 
 /// Returns the position in the root at which each unit of `grammar` begins. `len_bytes` returns the
 /// length of an element's expansion. A unit ends inside a document when it has 64 KiB of text and
@@ -62,10 +53,10 @@ pub(in crate::format) fn encode(grammar: &Grammar, unit_starts: &[u32]) -> Resul
     check_number("elements and documents of a segment", num_symbols, MAX_SYMBOLS)?;
     let rules = RulesWritten::new(grammar);
     let (root, inner) = rules.symbols.split_at(grammar.root().len());
-    let repeats = choose_repeats(grammar, &rules.symbols, unit_starts);
-    let coding = Coding::new(grammar, &rules.symbols, &repeats);
+    let choice = Choice::new(grammar, &rules.symbols, unit_starts);
+    let coding = Coding::new(grammar, &choice);
     let mut starts = unit_sums(grammar, unit_starts, &rules);
-    let root_events = coding.root_events(grammar, root, &repeats);
+    let root_events = coding.root_events(grammar, root, &choice.repeats);
     let (rules_events, rule_starts) = coding.rules_events(inner, &rules.lens);
 
     let mut root_codes = Vec::new();
@@ -169,58 +160,38 @@ fn block_and_part_starts(rule_starts: &[usize], part_starts: &[usize]) -> Vec<us
     starts
 }
 
-/// Group of an element without a name.
-const NO_GROUP: u8 = u8::MAX;
+/// Group of an element and its place there. It is zero for an element without a name.
+#[derive(Clone, Copy, Default)]
+struct Name {
+    group: u8,
+    place: u32,
+}
 
 /// Groups of the elements of a grammar.
-pub(super) struct Coding {
-    pub(super) classes: Classes,
+struct Coding {
+    classes: Classes,
     /// Number of terminals and of rules that are named.
     num_named: [u32; 2],
-    /// Group and place of each id.
-    group_of: Vec<u8>,
-    place_of: Vec<u32>,
+    names: Vec<Name>,
     /// Ids of each group, ascending.
     members: Vec<Vec<u32>>,
 }
 
 impl Coding {
-    /// Counts the uses in `symbols`, which name rules as they are numbered in the section, of elements that
-    /// are no repeats. `repeats` has the distances in the root, which stands first.
-    pub(super) fn new(grammar: &Grammar, symbols: &[u32], repeats: &[u32]) -> Self {
-        let mut num_uses = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
-        let distances = repeats.iter().copied().chain(std::iter::repeat(0));
-        for (&element, distance) in symbols.iter().zip(distances) {
-            if element != USED_FIRST && distance == 0 {
-                num_uses[element as usize] += 1;
+    /// Names the elements of `grammar` that are used by their names in `choice`.
+    fn new(grammar: &Grammar, choice: &Choice) -> Self {
+        let Groups { num_named, group_of } = Groups::new(&choice.num_uses, grammar.num_terminals);
+        let classes = Classes::new(num_named[0], num_named[1], choice.num_repeat_classes);
+        let groups = &classes.classes[..classes.num_groups];
+        let mut members: Vec<Vec<u32>> = groups.iter().map(|group| Vec::with_capacity(1 << group.width)).collect();
+        let mut names = vec![Name::default(); group_of.len()];
+        for ((id, name), &group) in (0..).zip(&mut names).zip(&group_of) {
+            if let Some(members) = members.get_mut(usize::from(group)) {
+                *name = Name { group, place: members.len() as u32 };
+                members.push(id);
             }
         }
-        let num_repeat_classes = repeats.iter().max().map_or(0, |&distance| u32::BITS - distance.leading_zeros());
-        let mut group_of = vec![NO_GROUP; num_uses.len()];
-        let mut place_of = vec![0u32; num_uses.len()];
-        let mut members = Vec::new();
-        let end = num_uses.len() as u32;
-        let num_named = [0..grammar.num_terminals, grammar.num_terminals..end].map(|ids| {
-            let mut ids = most_used_first(ids, &num_uses);
-            let mut rest = &mut ids[..];
-            for width in group_widths(rest.len() as u32) {
-                let (group, others) = rest.split_at_mut(1 << width);
-                rest = others;
-                group.sort_unstable();
-                for (place, &id) in (0..).zip(group.iter()) {
-                    (group_of[id as usize], place_of[id as usize]) = (members.len() as u8, place);
-                }
-                members.push(group.to_vec());
-            }
-            ids.len() as u32
-        });
-        let classes = Classes::new(num_named[0], num_named[1], num_repeat_classes as u8);
-        Self { classes, num_named, group_of, place_of, members }
-    }
-
-    /// Returns the group of an element, if it has a name.
-    pub(super) fn group_of(&self, element: u32) -> Option<u8> {
-        self.group_of.get(element as usize).copied().filter(|&group| group != NO_GROUP)
+        Self { classes, num_named, names, members }
     }
 
     /// Returns the class and the place of an element, which is repeated from a place `distance` before
@@ -232,7 +203,8 @@ impl Coding {
             let width = distance.ilog2();
             (self.classes.first_repeat_class() + width as u8, distance - (1 << width))
         } else {
-            (self.group_of[element as usize], self.place_of[element as usize])
+            let Name { group, place } = self.names[element as usize];
+            (group, place)
         }
     }
 
@@ -278,136 +250,5 @@ impl Coding {
             let ids: Vec<u64> = members.iter().map(|&id| u64::from(id - first)).collect();
             encode_monotone(out, &ids, limit.into());
         }
-    }
-}
-
-/// Returns those of `ids` that are used, in order of falling use and then of the id.
-fn most_used_first(ids: Range<u32>, num_uses: &[u32]) -> Vec<u32> {
-    // One number for both is compared without a look-up.
-    let used = ids.filter(|&id| num_uses[id as usize] > 0);
-    let mut keys: Vec<u64> = used.map(|id| u64::from(!num_uses[id as usize]) << 32 | u64::from(id)).collect();
-    keys.sort_unstable();
-    keys.into_iter().map(|key| key as u32).collect()
-}
-
-/// Stands for a first use.
-const USED_FIRST: u32 = u32::MAX;
-
-/// Rules of a grammar in the order and form in which they are written.
-struct RulesWritten {
-    /// Length of each rule but the root, last rule first.
-    pub(super) lens: Vec<u32>,
-    /// Elements of all rules, root first, by their ids when they are read back, or [`USED_FIRST`].
-    pub(super) symbols: Vec<u32>,
-}
-
-impl RulesWritten {
-    pub(super) fn new(grammar: &Grammar) -> Self {
-        let num_rules = grammar.num_rules() as u32;
-        let mut order = EventOrder::new(grammar);
-        let mut completed = Vec::with_capacity(num_rules as usize);
-        let mut is_first_use = vec![false; grammar.symbols.len()];
-        while let Some(event) = order.next_event() {
-            match event {
-                replay::Event::OpenRule(_) => is_first_use[order.opened_at()] = true,
-                replay::Event::CloseRule(rule_idx) => completed.push(RuleId::from(rule_idx)),
-                _ => {}
-            }
-        }
-        completed.push(RuleId::ROOT);
-        // Numbers when read back: the rule that is completed last is rule 0.
-        let mut new_idx = vec![0; num_rules as usize];
-        for (rule_id, idx) in completed.iter().zip((0..num_rules).rev()) {
-            new_idx[rule_id.index()] = idx;
-        }
-        let mut symbols = Vec::with_capacity(grammar.symbols.len());
-        for &rule_id in &completed {
-            for at in grammar.rule_range(rule_id).rev() {
-                let element = grammar.symbols[at];
-                symbols.push(match grammar.rule_of(element) {
-                    None => element,
-                    Some(_) if is_first_use[at] => USED_FIRST,
-                    Some(rule_id) => grammar.num_terminals + new_idx[rule_id.index()],
-                });
-            }
-        }
-        symbols.reverse();
-        completed.pop();
-        let lens = completed.iter().map(|&rule_id| grammar.rule(rule_id).len() as u32).collect();
-        Self { lens, symbols }
-    }
-}
-
-/// Number of choices. A fourth one changes the size by less than a thousandth.
-const NUM_ROUNDS: usize = 3;
-
-/// Returns for each element of the root its distance to the place in its unit that it repeats, or 0 if
-/// it has a name. `symbols` are the elements as they are written, root first. At the begin all that can
-/// be repeats are. An element that gets no name then stays a repeat, whose class exists.
-fn choose_repeats(grammar: &Grammar, symbols: &[u32], unit_starts: &[u32]) -> Vec<u32> {
-    let mut possible = last_distances(grammar, unit_starts);
-    possible.iter_mut().zip(symbols).filter(|(_, element)| **element == USED_FIRST).for_each(|(to, _)| *to = 0);
-    let mut repeats = possible.clone();
-    for _ in 0..NUM_ROUNDS {
-        let coding = Coding::new(grammar, symbols, &repeats);
-        let lens = Lens::new(&coding, symbols, &repeats);
-        for ((to, &distance), &element) in repeats.iter_mut().zip(&possible).zip(symbols) {
-            let is_shorter = distance > 0 && lens.repeat(distance) < lens.name(element);
-            *to = if is_shorter { distance } else { 0 };
-        }
-    }
-    repeats
-}
-
-/// Returns the distance of each element of the root to the last place in its unit where it stands, or 0
-/// if there is none.
-fn last_distances(grammar: &Grammar, unit_starts: &[u32]) -> Vec<u32> {
-    let mut last_end = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
-    let mut starts = unit_starts.iter().peekable();
-    let mut unit_start = 0;
-    let distances = (0u32..).zip(grammar.root()).map(|(at, &element)| {
-        unit_start = starts.next_if_eq(&&at).copied().unwrap_or(unit_start);
-        let end = std::mem::replace(&mut last_end[element as usize], at + 1);
-        let distance = at + 1 - end;
-        let is_in_unit = end > unit_start && distance.ilog2() < MAX_REPEAT_CLASSES.into();
-        if is_in_unit { distance } else { 0 }
-    });
-    distances.collect()
-}
-
-/// Estimated lengths of elements, in parts of a bit.
-struct Lens<'c> {
-    coding: &'c Coding,
-    /// Length of the code of each class.
-    codes: Vec<i64>,
-}
-
-impl<'c> Lens<'c> {
-    /// Counts the codes of the root, with which `symbols` begin.
-    fn new(coding: &'c Coding, symbols: &[u32], repeats: &[u32]) -> Self {
-        let mut counts = vec![1u64; coding.classes.classes.len()];
-        for (&element, &distance) in symbols.iter().zip(repeats) {
-            let (class, _) = coding.class_and_place(element, distance);
-            counts[usize::from(class)] += 1;
-        }
-        let sum = log2(counts.iter().sum());
-        let codes = counts.into_iter().map(|count| sum - log2(count)).collect();
-        Self { coding, codes }
-    }
-
-    /// Returns the length of a repeat. It is the greatest one for distances beyond those of the choice before.
-    fn repeat(&self, distance: u32) -> i64 {
-        self.class(self.coding.classes.first_repeat_class() + distance.ilog2() as u8)
-    }
-
-    /// Returns the length of an element with a name, or the greatest one if it has none.
-    fn name(&self, element: u32) -> i64 {
-        self.coding.group_of(element).map_or(i64::MAX, |group| self.class(group))
-    }
-
-    fn class(&self, class: u8) -> i64 {
-        let class = usize::from(class);
-        let Some(&code) = self.codes.get(class) else { return i64::MAX };
-        code + BIT * i64::from(self.coding.classes.classes[class].width)
     }
 }

@@ -50,6 +50,7 @@
 //! blocks, and ranges of root and rules. So a table with a checksum of each 8 KiB of the section
 //! would let a reader check the blocks that it touches.
 
+mod choice;
 mod codes;
 mod encode;
 mod partial;

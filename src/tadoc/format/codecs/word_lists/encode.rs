@@ -18,7 +18,7 @@ use crate::format::entropy::prefix_code::{BitWriter, Class, Code, classes_by_len
 use super::{
     ALL_EQUAL, ALL_ONES, CountContext, DF, EQUAL_COUNT, FIRST_MEAN, FORM, GROUP_WORDS, GapContext, MIN_SKIPPED_DOCS,
     NUM_CLASSES, NUM_CONTEXTS, NUM_MEANS, REGIONS, Regions, USED_BYTES, WIDTH_BITS, WordDocuments, class_of,
-    lists_others,
+    lists_others, regions_with,
 };
 
 /// Classes of the numbers of documents for which words may have lists of regions: up to 63 documents.
@@ -32,7 +32,8 @@ const MAX_NEAR_PART: u32 = 8;
 pub(in crate::format) fn encode(documents: &WordDocuments, regions: &Regions, max_bytes: usize) -> (Vec<u8>, Vec<u8>) {
     let classes = classes_by_len();
     let max_bits = 8 * max_bytes as u64;
-    let mut lists = Lists { documents, regions, near_class: 0 };
+    let region_of_doc = regions.by_doc();
+    let mut lists = Lists { documents, num_regions: regions.len(), region_of_doc: &region_of_doc, near_class: 0 };
     let choices = Choices::new(&lists);
     let mut used = choices.counts(0);
     let mut codes = codes_for(&classes, &used);
@@ -67,12 +68,12 @@ pub(in crate::format) fn encode(documents: &WordDocuments, regions: &Regions, ma
     (directory, bytes)
 }
 
-fn codes_for<'a>(classes: &'a [Class], counts: &ClassCounts) -> Vec<Code<'a>> {
+fn codes_for(classes: &[Class], counts: &ClassCounts) -> Vec<Code> {
     counts.with_unlisted().iter().map(|counts| Code::for_counts(classes, counts)).collect()
 }
 
 /// Appends the used contexts and their codes to `directory`.
-fn push_codes(counts: &[[u64; NUM_CLASSES]], codes: &[Code<'_>], directory: &mut Vec<u8>) {
+fn push_codes(counts: &[[u64; NUM_CLASSES]], codes: &[Code], directory: &mut Vec<u8>) {
     let used_at = directory.len();
     directory.resize(used_at + USED_BYTES, 0);
     for (context, counts) in counts.iter().enumerate() {
@@ -124,8 +125,8 @@ impl ClassCounts {
     }
 
     /// Returns the bits of the counted numbers.
-    fn num_bits(&self, codes: &[Code<'_>]) -> u64 {
-        let context_bits = |(counts, code): (&[u64; NUM_CLASSES], &Code<'_>)| {
+    fn num_bits(&self, codes: &[Code]) -> u64 {
+        let context_bits = |(counts, code): (&[u64; NUM_CLASSES], &Code)| {
             let used = (0u8..).zip(counts).filter(|(_, count)| **count > 0);
             used.map(|(class, count)| count * code.num_bits(class)).sum::<u64>()
         };
@@ -203,7 +204,7 @@ impl Choices {
 
 /// Adds up the bits of numbers.
 struct BitCount<'a> {
-    codes: &'a [Code<'a>],
+    codes: &'a [Code],
     num_bits: u64,
 }
 
@@ -215,7 +216,7 @@ impl Sink for BitCount<'_> {
 
 /// Writes numbers.
 struct Writer<'a> {
-    codes: &'a [Code<'a>],
+    codes: &'a [Code],
     classes: &'a [Class],
     bits: BitWriter,
 }
@@ -232,14 +233,15 @@ impl Sink for Writer<'_> {
 /// Lists that are written, each in its form.
 struct Lists<'a> {
     documents: &'a WordDocuments,
-    regions: &'a Regions,
+    num_regions: u32,
+    region_of_doc: &'a [u32],
     /// Words whose number of documents has this class, or a smaller one, have lists of regions.
     near_class: u8,
 }
 
 impl Lists<'_> {
     /// Returns the bits of the list of each word.
-    fn bits(&self, codes: &[Code<'_>]) -> Vec<u64> {
+    fn bits(&self, codes: &[Code]) -> Vec<u64> {
         let word_bits = |word: u32| {
             let mut count = BitCount { codes, num_bits: 0 };
             self.put_word(&mut count, word);
@@ -264,8 +266,8 @@ impl Lists<'_> {
             let mut body = BitCount { codes: writer.codes, num_bits: 0 };
             self.put_body(&mut body, word);
             let width = (u64::BITS - body.num_bits.leading_zeros()) as u8;
-            writer.bits.push(u32::from(width), WIDTH_BITS);
-            writer.bits.push(body.num_bits as u32, width);
+            writer.bits.push(width.into(), WIDTH_BITS);
+            writer.bits.push(body.num_bits, width);
         }
         self.put_body(writer, word);
     }
@@ -278,7 +280,7 @@ impl Lists<'_> {
     fn put_head(&self, sink: &mut impl Sink, word: u32) {
         let (docs, counts) = self.documents.list(word);
         if self.is_near(word) {
-            sink.put(DF, self.regions.with_docs(docs).len() as u32);
+            sink.put(DF, regions_with(self.region_of_doc, docs).count() as u32);
             sink.put(FORM, REGIONS);
         } else {
             sink.put(DF, docs.len() as u32);
@@ -290,9 +292,9 @@ impl Lists<'_> {
         let (docs, counts) = self.documents.list(word);
         let num_docs = self.documents.num_docs;
         if self.is_near(word) {
-            let near = self.regions.with_docs(docs);
-            let context = GapContext::for_regions(near.len() as u32, self.regions.len());
-            put_ascending(sink, near.into_iter(), context);
+            let num_listed = regions_with(self.region_of_doc, docs).count() as u32;
+            let context = GapContext::for_regions(num_listed, self.num_regions);
+            put_ascending(sink, regions_with(self.region_of_doc, docs), context);
             return;
         }
         let num_listed = docs.len() as u32;

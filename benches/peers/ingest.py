@@ -9,8 +9,10 @@ of ours can be named, to compare the code before and after a change in one run.
 
 Each packer is a process of its own. The packers take turns, and the shortest of `--rounds` times counts.
 Prints Markdown with a row for each corpus and packer: time, MB/s of raw text, its ratio to the rate of Tantivy,
-bytes of the output and their share of the raw bytes, and the greatest resident memory. Tantivy is called from
-Python, whose own time was not measured. `--cores 0,1` binds all packers to these cores.
+processor time (user and system, the median of the rounds) and its ratio to that of Tantivy, bytes of the output and
+their share of the raw bytes, and the greatest resident memory. Tantivy is called from Python, whose own time is
+included. On a machine with other work only processor times can be compared. `--cores 0,1` binds all packers to these
+cores.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import os
 import shutil
 import sys
 import tempfile
+from statistics import median
 
 from documents import read_documents, stage
 from opening import measured
@@ -25,24 +28,26 @@ from sizes import folder_len
 
 
 def ingest(binary, options, staged, out):
-    """Packs the documents by one of our binaries and returns (seconds, peak MB, bytes on disk)."""
-    _, seconds, _, peak_mb = measured([binary, "ingest", staged, "-o", out, "--force", *options])
-    return seconds, peak_mb, os.path.getsize(out)
+    """Packs the documents by one of our binaries and returns (seconds, peak MB, bytes on disk, processor seconds)."""
+    _, seconds, processor, peak_mb = measured([binary, "ingest", staged, "-o", out, "--force", *options])
+    return seconds, peak_mb, os.path.getsize(out), processor
 
 
 def tantivy(folder, temp):
-    """Indexes the documents by Tantivy and returns (seconds, peak MB, bytes on disk)."""
+    """Indexes the documents by Tantivy and returns (seconds, peak MB, bytes on disk, processor seconds)."""
     out = os.path.join(temp, "tantivy")
     shutil.rmtree(out, ignore_errors=True)
     code = "import sys; sys.path.insert(0, sys.argv[1]); import sizes; sizes.tantivy_index(*sys.argv[2:])"
-    _, seconds, _, peak_mb = measured([sys.executable, "-c", code, os.path.dirname(__file__), folder, temp])
-    return seconds, peak_mb, folder_len(out)
+    _, seconds, processor, peak_mb = measured([sys.executable, "-c", code, os.path.dirname(__file__), folder, temp])
+    return seconds, peak_mb, folder_len(out), processor
 
 
 def measure(packers, rounds):
-    """Returns {packer: (seconds, peak MB, bytes on disk)} of the fastest round of each."""
+    """Returns {packer: (seconds, peak MB, bytes on disk, processor seconds)} of the fastest round of each, with the
+    median of the processor seconds."""
     turns = [[pack() for pack in packers.values()] for _ in range(rounds)]
-    return {name: min(results) for name, results in zip(packers, zip(*turns))}
+    by_packer = zip(packers, zip(*turns))
+    return {name: (*min(results)[:3], median(result[3] for result in results)) for name, results in by_packer}
 
 
 def main():
@@ -57,8 +62,8 @@ def main():
     if arguments.cores:
         os.sched_setaffinity(0, map(int, arguments.cores.split(",")))
     binaries = dict(text.split("=", 1) for text in arguments.tadoc or ["tadoc=target/debug/tadoc"])
-    print("| corpus | packer | s | MB/s | rate / Tantivy | bytes | share | peak MB |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| corpus | packer | s | MB/s | rate / Tantivy | processor s | / Tantivy | bytes | share | peak MB |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for folder in arguments.corpora:
         with tempfile.TemporaryDirectory() as temp:
             raw = sum(len(data) for _, data in read_documents(folder))
@@ -70,11 +75,12 @@ def main():
             if not arguments.no_tantivy:
                 packers["Tantivy"] = lambda: tantivy(folder, temp)
             best = measure(packers, arguments.rounds)
-            peer = best.get("Tantivy", (None,))[0]
-            for name, (seconds, peak_mb, num_bytes) in best.items():
+            peer, _, _, peer_processor = best.get("Tantivy", (None,) * 4)
+            for name, (seconds, peak_mb, num_bytes, processor) in best.items():
                 ratio = f"{peer / seconds:.2f}" if peer else ""
+                of_peer = f"{processor / peer_processor:.2f}" if peer else ""
                 shown, rate = os.path.basename(folder.rstrip("/")), raw / seconds / 1e6
-                print(f"| {shown} | {name} | {seconds:.2f} | {rate:.1f} | {ratio} | {num_bytes:,} "
+                print(f"| {shown} | {name} | {seconds:.2f} | {rate:.1f} | {ratio} | {processor:.2f} | {of_peer} | {num_bytes:,} "
                       f"| {num_bytes / raw:.4f} | {peak_mb:.0f} |")
                 sys.stdout.flush()
 

@@ -17,11 +17,12 @@
 //!
 //! # Layout
 //!
-//! A parcel is a set of chunks of about [`CHUNK_BYTES`], in any order. Numbers are LEB128.
+//! A parcel is a set of chunks of about 1 KiB, in any order. Numbers are LEB128.
 //!
 //! ```text
 //! rows    0 │ head │ words │ count [ids] │ head │ ...      head: words shared with the row before, count
 //! lists   2 │ the same, and behind the count as many ids of documents: the first one, then the distances
+//! ranks   3 │ the same, and behind each id the number of occurrences in the document
 //! words   1 │ number │ bytes │ text │ number │ ...         numbers: the first one, then distances less 1
 //! ```
 //!
@@ -32,219 +33,29 @@
 //! O(rows) to pack, O(rows * log machines + words * log words) to merge. A place that merges a parcel holds its
 //! chunks and words. Ours; a merge of sorted runs.
 
+mod packing;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
-use crate::analytics::{Vocabulary, too_many_occurrences};
+use crate::analytics::too_many_occurrences;
 use crate::error::{Error, Result};
-use crate::format::cursor::{Cursor, Origin, push_varint};
+use crate::format::cursor::{Cursor, Origin};
 
-/// Bytes of a chunk, after which another one begins.
-const CHUNK_BYTES: usize = 1 << 10;
+pub use self::packing::{Packed, ParcelPacker};
+
 /// First byte of a chunk of rows with counts.
 const COUNTS: u8 = 0;
 /// First byte of a chunk of words.
 const WORDS: u8 = 1;
 /// First byte of a chunk of rows with lists of documents.
 const LISTS: u8 = 2;
+/// First byte of a chunk of rows with lists of documents and their counts.
+const RANKS: u8 = 3;
 /// Half of a head that says that more follows.
 const MORE: u64 = 15;
-
-/// Fewest words that a parallel task assigns to parcels.
-const TASK_WORDS: usize = 1 << 12;
-
-/// A chunk of a parcel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packed {
-    /// Parcel, counted from 0.
-    pub parcel: u32,
-    /// Bytes for [`MergedParcels`](MergedParcels).
-    pub bytes: Vec<u8>,
-}
-
-/// Writer of the rows of one machine to parcels. See the module's description.
-#[derive(Debug)]
-pub struct ParcelPacker {
-    vocabulary: Arc<Vocabulary>,
-    num_parcels: usize,
-    /// Parcel of the rows that begin with a word.
-    parcels: Vec<u32>,
-    /// Words that the rows of each parcel use, one bit for each.
-    used: Vec<Vec<AtomicU64>>,
-}
-
-impl ParcelPacker {
-    /// Builds a writer of rows of words of `vocabulary` to `num_parcels` parcels, at least 1. It takes 4 bytes
-    /// for each word, and a bit for each word and parcel.
-    pub fn new(vocabulary: Arc<Vocabulary>, num_parcels: u32) -> Self {
-        let num_parcels = num_parcels.max(1);
-        let words = (0..vocabulary.len()).into_par_iter().with_min_len(TASK_WORDS);
-        let parcels = words.map(|word| parcel_of(vocabulary.word(word), num_parcels)).collect();
-        let bits = || (0..vocabulary.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let used = (0..num_parcels).map(|_| bits()).collect();
-        Self { vocabulary, num_parcels: num_parcels as usize, parcels, used }
-    }
-
-    /// Returns the memory of a writer in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        4 * self.parcels.len() + self.num_parcels * self.vocabulary.len() / 8
-    }
-
-    /// Packs rows of words and counts. Rows ascend by their words, which are rows of the vocabulary. Several
-    /// threads may call it with different rows.
-    ///
-    /// # Panics
-    /// Panics if a row has no word or one that the vocabulary lacks, or if two rows are equal.
-    pub fn pack<W: Iterator<Item = u32>>(&self, rows: impl Iterator<Item = (W, u64)>) -> Vec<Packed> {
-        let mut writers = self.writers(COUNTS);
-        let mut done = Vec::new();
-        let mut words = Vec::new();
-        for (row, count) in rows {
-            words.clear();
-            words.extend(row);
-            let parcel = self.note(&words);
-            writers[parcel].push(&words, count);
-            writers[parcel].close_if(CHUNK_BYTES, &mut done);
-        }
-        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
-        done
-    }
-
-    /// Packs rows of one word and the ascending ids of its documents.
-    ///
-    /// # Panics
-    /// Panics if the vocabulary lacks a word.
-    pub fn pack_lists<I: ExactSizeIterator<Item = u64>>(&self, rows: impl Iterator<Item = (u32, I)>) -> Vec<Packed> {
-        let mut writers = self.writers(LISTS);
-        let mut done = Vec::new();
-        for (word, ids) in rows {
-            let parcel = self.note(&[word]);
-            writers[parcel].push(&[word], ids.len() as u64);
-            writers[parcel].push_ids(ids);
-            writers[parcel].close_if(CHUNK_BYTES, &mut done);
-        }
-        writers.iter_mut().for_each(|writer| writer.close_if(1, &mut done));
-        done
-    }
-
-    /// Returns the words that packed rows use, chunk by chunk. It is called once, after all rows.
-    pub fn words(&self) -> impl Iterator<Item = Packed> + '_ {
-        (0..self.num_parcels).flat_map(|parcel| self.words_of(parcel))
-    }
-
-    fn writers(&self, kind: u8) -> Vec<Writer> {
-        let writer = |parcel| Writer { kind, parcel, bytes: Vec::new(), last: Vec::new() };
-        (0..self.num_parcels as u32).map(writer).collect()
-    }
-
-    /// Notes that a row uses `words`, and returns its parcel.
-    fn note(&self, words: &[u32]) -> usize {
-        let parcel = self.parcels[words[0] as usize] as usize;
-        for &word in words {
-            let (place, bit) = (&self.used[parcel][word as usize / 64], 1u64 << (word % 64));
-            // Most words are noted already, and reading does not disturb other threads.
-            if place.load(Ordering::Relaxed) & bit == 0 {
-                place.fetch_or(bit, Ordering::Relaxed);
-            }
-        }
-        parcel
-    }
-
-    fn words_of(&self, parcel: usize) -> Vec<Packed> {
-        let mut done = Vec::new();
-        let mut bytes = Vec::new();
-        let mut next = 0;
-        for (block, bits) in self.used[parcel].iter().enumerate() {
-            let mut bits = bits.load(Ordering::Relaxed);
-            while bits != 0 {
-                let word = 64 * block + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                if bytes.is_empty() {
-                    bytes.push(WORDS);
-                    next = 0;
-                }
-                let text = self.vocabulary.word(word);
-                push_varint(&mut bytes, (word - next) as u64);
-                push_varint(&mut bytes, text.len() as u64);
-                bytes.extend_from_slice(text.as_bytes());
-                next = word + 1;
-                if bytes.len() >= CHUNK_BYTES {
-                    done.push(Packed { parcel: parcel as u32, bytes: std::mem::take(&mut bytes) });
-                }
-            }
-        }
-        if !bytes.is_empty() {
-            done.push(Packed { parcel: parcel as u32, bytes });
-        }
-        done
-    }
-}
-
-/// Returns the parcel of the rows that begin with `word`. It is the same on all machines with one build.
-fn parcel_of(word: &str, num_parcels: u32) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(word.as_bytes());
-    (hasher.finish() % u64::from(num_parcels)) as u32
-}
-
-/// Writer of the chunks of one parcel.
-struct Writer {
-    kind: u8,
-    parcel: u32,
-    bytes: Vec<u8>,
-    /// Words of the last row of the chunk.
-    last: Vec<u32>,
-}
-
-impl Writer {
-    fn push(&mut self, words: &[u32], count: u64) {
-        let is_first = self.bytes.is_empty();
-        let num_shared = if is_first {
-            self.bytes.push(self.kind);
-            0
-        } else {
-            let equal = words.iter().zip(&self.last).take_while(|(word, last)| word == last);
-            equal.count()
-        };
-        let shared = num_shared as u64;
-        self.bytes.push((shared.min(MORE) | count.min(MORE) << 4) as u8);
-        if shared >= MORE {
-            push_varint(&mut self.bytes, shared - MORE);
-        }
-        let before = if is_first { 0 } else { self.last[num_shared] + 1 };
-        push_varint(&mut self.bytes, u64::from(words[num_shared] - before));
-        for &word in &words[num_shared + 1..] {
-            push_varint(&mut self.bytes, word.into());
-        }
-        if count >= MORE {
-            push_varint(&mut self.bytes, count - MORE);
-        }
-        self.last.clear();
-        self.last.extend_from_slice(words);
-    }
-
-    fn push_ids(&mut self, ids: impl Iterator<Item = u64>) {
-        let mut before = 0;
-        for id in ids {
-            push_varint(&mut self.bytes, id - before);
-            before = id;
-        }
-    }
-
-    /// Moves the chunk to `done` if it has `least_bytes`.
-    fn close_if(&mut self, least_bytes: usize, done: &mut Vec<Packed>) {
-        if self.bytes.len() >= least_bytes {
-            done.push(Packed { parcel: self.parcel, bytes: std::mem::take(&mut self.bytes) });
-        }
-    }
-}
 
 /// Words of a row that are compared as one number.
 const WORDS_OF_KEY: usize = 4;
@@ -255,13 +66,16 @@ const MAX_IDS: usize = 1 << 21;
 #[derive(Debug)]
 pub struct MergedParcels<'a> {
     num_words: usize,
+    /// True if rows have documents and their counts.
+    has_ranks: bool,
     words: Vec<&'a str>,
     sources: Vec<Source<'a>>,
     /// Sources with a row, as a heap: none comes before the one at half of its place.
     heap: Vec<usize>,
 }
 
-/// Merged rows, ascending by their words.
+/// Merged rows, ascending by their words. If documents have counts, there is a row for each document of a sequence, by
+/// falling count and then by id.
 #[derive(Debug, Default)]
 pub struct MergedRows {
     num_words: usize,
@@ -269,6 +83,8 @@ pub struct MergedRows {
     pub words: Vec<u32>,
     /// Sum of the counts of each row.
     pub counts: Vec<u64>,
+    /// Rank from 1 of the document of each row, if documents have counts.
+    pub ranks: Vec<u64>,
     /// Ascending ids of the documents of each row, if the parcels have lists.
     ids: Vec<u64>,
     /// End of the ids of each row.
@@ -292,7 +108,27 @@ impl MergedRows {
         let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.ids[start..self.ends[row]]
     }
+
+    /// Makes a row of each of `entries`, by rank. All have the words of the last row, which begin at `first_word`.
+    fn push_ranked(&mut self, first_word: usize, entries: &mut [RankedDoc]) {
+        entries.sort_unstable();
+        for (at, &(Reverse(count), id)) in entries.iter().enumerate() {
+            if at > 0 {
+                self.words.extend_from_within(first_word..first_word + self.num_words);
+            }
+            self.counts.push(count);
+            self.ranks.push(at as u64 + 1);
+            self.ids.push(id);
+            self.ends.push(self.ids.len());
+        }
+        if entries.is_empty() {
+            self.words.truncate(first_word);
+        }
+    }
 }
+
+/// The number of occurrences in a document, highest first, and its id.
+type RankedDoc = (Reverse<u64>, u64);
 
 /// The name of a parcel and of the machine that packed it.
 type ParcelName = (i64, i64);
@@ -306,12 +142,13 @@ impl<'a> MergedParcels<'a> {
     /// [`Error::Format`] if a chunk is none of such rows. The error may come later, with a row.
     pub fn new(num_words: usize, chunks: Vec<NamedChunk<'a>>) -> Result<Self> {
         let mut machines: BTreeMap<ParcelName, [Vec<&[u8]>; 2]> = BTreeMap::new();
+        let mut kind = None;
         for (name, chunk) in chunks {
             let [word_chunks, row_chunks] = machines.entry(name).or_default();
             match chunk.first() {
                 Some(&WORDS) => word_chunks.push(chunk),
-                Some(&COUNTS | &LISTS) => row_chunks.push(chunk),
-                other => return Err(fault(0, format!("expected rows or words, got {other:?}"))),
+                Some(&got @ (COUNTS | LISTS | RANKS)) if *kind.get_or_insert(got) == got => row_chunks.push(chunk),
+                other => return Err(fault(0, format!("expected words or rows of one kind, got {other:?}"))),
             }
         }
         let mut texts = Vec::new();
@@ -322,7 +159,8 @@ impl<'a> MergedParcels<'a> {
         let sources = machines.into_values().zip(numbers);
         let sources = sources.map(|([_, chunks], numbers)| Source::new(num_words, chunks, numbers));
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let mut merged = Self { num_words, words, sources, heap: Vec::new() };
+        let has_ranks = kind == Some(RANKS);
+        let mut merged = Self { num_words, has_ranks, words, sources, heap: Vec::new() };
         for source in 0..merged.sources.len() {
             if merged.sources[source].advance()? {
                 merged.heap.push(source);
@@ -354,6 +192,7 @@ impl<'a> MergedParcels<'a> {
         let mut rows = MergedRows { num_words: self.num_words, ..MergedRows::default() };
         rows.words.reserve(num_rows.min(1 << 16).saturating_mul(self.num_words.min(16)));
         let in_key = self.num_words.min(WORDS_OF_KEY);
+        let mut entries = Vec::new();
         while rows.counts.len() < num_rows.max(1) && rows.ids.len() < MAX_IDS {
             let Some(&first) = self.heap.first() else { break };
             let key = self.sources[first].key;
@@ -361,7 +200,12 @@ impl<'a> MergedParcels<'a> {
             let rest = rows.words.len();
             rows.words.extend_from_slice(&self.sources[first].rest);
             let start = rows.ids.len();
-            let sum = self.sum_of(key, &rows.words[rest..], &mut rows.ids)?;
+            entries.clear();
+            let sum = self.sum_of(key, &rows.words[rest..], &mut rows.ids, &mut entries)?;
+            if self.has_ranks {
+                rows.push_ranked(rest - in_key, &mut entries);
+                continue;
+            }
             if sum < least_count {
                 rows.words.truncate(rest - in_key);
                 rows.ids.truncate(start);
@@ -374,8 +218,9 @@ impl<'a> MergedParcels<'a> {
         Ok(rows)
     }
 
-    /// Passes the row with these words in all sources. Returns the sum of its counts, and appends its ids.
-    fn sum_of(&mut self, key: u128, rest: &[u32], ids: &mut Vec<u64>) -> Result<u64> {
+    /// Passes the row with these words in all sources. Returns the sum of its counts, and appends its ids, or its
+    /// documents and their counts.
+    fn sum_of(&mut self, key: u128, rest: &[u32], ids: &mut Vec<u64>, entries: &mut Vec<RankedDoc>) -> Result<u64> {
         let mut sum = 0u64;
         while let Some(&first) = self.heap.first() {
             let source = &mut self.sources[first];
@@ -384,6 +229,7 @@ impl<'a> MergedParcels<'a> {
             }
             sum = sum.checked_add(source.count).ok_or_else(too_many_occurrences)?;
             ids.append(&mut source.ids);
+            entries.append(&mut source.entries);
             if !source.advance()? {
                 self.heap.swap_remove(0);
             }
@@ -425,7 +271,8 @@ struct Source<'a> {
     /// Chunks of rows that are not read yet, the next one last.
     chunks: Vec<&'a [u8]>,
     rows: Cursor<'a>,
-    has_lists: bool,
+    /// Kind of the chunk.
+    kind: u8,
     /// True until a row of the chunk is read.
     is_first: bool,
     /// True once a row of any chunk is read.
@@ -437,6 +284,7 @@ struct Source<'a> {
     rest: Vec<u32>,
     count: u64,
     ids: Vec<u64>,
+    entries: Vec<RankedDoc>,
 }
 
 impl<'a> Source<'a> {
@@ -451,7 +299,7 @@ impl<'a> Source<'a> {
             numbers,
             chunks: firsts.into_iter().map(|(_, chunk)| chunk).collect(),
             rows: Cursor::new(ORIGIN, &[]),
-            has_lists: false,
+            kind: COUNTS,
             is_first: true,
             has_read: false,
             last: vec![0; num_words],
@@ -459,6 +307,7 @@ impl<'a> Source<'a> {
             rest: vec![0; num_words.saturating_sub(WORDS_OF_KEY)],
             count: 0,
             ids: Vec::new(),
+            entries: Vec::new(),
         })
     }
 
@@ -467,13 +316,13 @@ impl<'a> Source<'a> {
         if self.rows.remaining() == 0 {
             let Some(chunk) = self.chunks.pop() else { return Ok(false) };
             self.rows = Cursor::new(ORIGIN, chunk);
-            self.has_lists = self.rows.u8()? == LISTS;
+            self.kind = self.rows.u8()?;
             self.is_first = true;
         }
         self.count = read_row(&mut self.rows, self.is_first, &mut self.last)?;
         self.is_first = false;
-        if self.has_lists {
-            self.read_ids()?;
+        if self.kind != COUNTS {
+            self.read_documents()?;
         }
         let in_key = self.last.len().min(WORDS_OF_KEY);
         let mut key = 0u128;
@@ -507,13 +356,19 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn read_ids(&mut self) -> Result<()> {
+    /// Reads the documents of the row.
+    fn read_documents(&mut self) -> Result<()> {
         self.ids.clear();
+        self.entries.clear();
         let mut id = 0u64;
         for _ in 0..self.count {
             let next = id.checked_add(self.rows.varint()?);
             id = next.ok_or_else(|| self.rows.fault("expected ids of 64 bits"))?;
-            self.ids.push(id);
+            if self.kind == RANKS {
+                self.entries.push((Reverse(self.rows.varint()?), id));
+            } else {
+                self.ids.push(id);
+            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::analytics::{Fold, InvertedIndex, SequenceCounts, Traversal, Vocabulary};
+use crate::analytics::{Fold, InvertedIndex, RankedInvertedIndex, SequenceCounts, Traversal, Vocabulary};
 use crate::build::corpus_from_texts;
 use crate::error::Error;
 
@@ -23,6 +23,21 @@ fn sequences(vocabulary: &Arc<Vocabulary>, n: usize) -> SequenceCounts {
 
 fn rows(counts: &SequenceCounts) -> impl Iterator<Item = (impl Iterator<Item = u32> + '_, u64)> {
     (0..counts.len()).map(|row| (counts.sequences().words(row), counts.counts()[row]))
+}
+
+/// Documents and their counts, by rank, of each sequence.
+type Ranks = BTreeMap<Vec<String>, Vec<(u64, u64)>>;
+
+fn ranked(texts: &[String], n: usize, fold: &Fold) -> RankedInvertedIndex {
+    RankedInvertedIndex::with_vocabulary(vocabulary(texts, fold), n, Traversal::Auto, 1 << 30).unwrap()
+}
+
+/// Returns the documents of the sequence of `row`, ascending, and their counts.
+fn documents(index: &RankedInvertedIndex, row: usize) -> Vec<(u64, u64)> {
+    let entries = index.entries_of(row).map(|at| (index.doc_ids()[at], index.counts()[at]));
+    let mut entries: Vec<(u64, u64)> = entries.collect();
+    entries.sort_unstable();
+    entries
 }
 
 /// Returns the chunks of all machines by parcel, each with its machine.
@@ -143,18 +158,70 @@ proptest! {
         prop_assert_eq!(got, (0..vocabulary.len()).map(list).collect::<BTreeMap<_, _>>());
     }
 
+    #[test]
+    fn ranks_are_those_of_one_machine(
+        machines in prop::collection::vec(texts(), 1..5),
+        n in 1usize..6,
+        num_parcels in 1u32..4,
+        is_folded in any::<bool>(),
+    ) {
+        let fold = if is_folded { Fold::CASE } else { Fold::NONE };
+        let mut packed = Vec::new();
+        let mut first_doc = 0;
+        for texts in &machines {
+            let index = ranked(texts, n, &fold);
+            let packer = ParcelPacker::new(index.sequences().vocabulary().clone(), num_parcels);
+            let mut chunks = packer.pack_ranks((0..index.len()).map(|row| {
+                let entries = documents(&index, row).into_iter().map(|(id, count)| (id + first_doc, count));
+                (index.sequences().words(row), entries)
+            }));
+            chunks.extend(packer.words());
+            packed.push(chunks);
+            first_doc += texts.len() as u64;
+        }
+        let mut got: Ranks = BTreeMap::new();
+        for chunks in parcels(&packed, num_parcels) {
+            let mut merged = merged(n, &chunks).unwrap();
+            let words: Vec<String> = merged.words().iter().map(|&word| word.to_owned()).collect();
+            loop {
+                let rows = merged.next_rows(4, 0).unwrap();
+                if rows.counts.is_empty() {
+                    break;
+                }
+                for (row, &count) in rows.counts.iter().enumerate() {
+                    let sequence: Vec<String> = rows.words_of(row).map(|word| words[word as usize].clone()).collect();
+                    let ranked = got.entry(sequence).or_default();
+                    ranked.push((rows.ids_of(row)[0], count));
+                    prop_assert_eq!(rows.ranks[row], ranked.len() as u64);
+                }
+            }
+        }
+        let whole = ranked(&machines.concat(), n, &fold);
+        let text = |word: u32| whole.sequences().vocabulary().word(word as usize).to_owned();
+        let by_rank = |row: usize| {
+            let entries = whole.entries_of(row);
+            entries.map(|at| (whole.doc_ids()[at], whole.counts()[at])).collect::<Vec<_>>()
+        };
+        let sequence = |row: usize| whole.sequences().words(row).map(text).collect::<Vec<_>>();
+        let expected: Ranks = (0..whole.len()).map(|row| (sequence(row), by_rank(row))).collect();
+        prop_assert_eq!(got, expected);
+    }
+
     /// Any bytes give rows or an error.
     #[test]
     fn damaged_chunks_are_refused(
         texts in texts(),
         n in 1usize..6,
+        has_ranks in any::<bool>(),
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         is_cut in any::<bool>(),
     ) {
         let counts = sequences(&vocabulary(&texts, &Fold::NONE), n);
         let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
-        let mut chunks = packer.pack(rows(&counts));
+        let ranked = |row: usize| (counts.sequences().words(row), vec![(1, counts.counts()[row]), (7, 2)].into_iter());
+        let mut chunks =
+            if has_ranks { packer.pack_ranks((0..counts.len()).map(ranked)) } else { packer.pack(rows(&counts)) };
         chunks.extend(packer.words());
         prop_assume!(!chunks.is_empty());
         let chunk = place.index(chunks.len());
@@ -200,4 +267,14 @@ fn long_sequences_and_large_counts_are_packed() {
     assert_eq!((rows.words.len(), rows.counts.as_slice()), (40, &[7, u64::MAX - 7][..]));
     // Words that no row uses have no number.
     assert_eq!((rows.words[18], rows.words[19], rows.words[39]), (18, 19, 20));
+}
+
+#[test]
+fn rows_of_two_kinds_are_refused() {
+    let counts = sequences(&vocabulary(&["a b".to_owned()], &Fold::NONE), 1);
+    let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
+    let mut chunks = packer.pack(rows(&counts));
+    chunks.extend(packer.pack_lists([(0, vec![3].into_iter())].into_iter()));
+    let error = merged(1, &parcels(&[chunks], 1)[0]).unwrap_err().to_string();
+    assert!(error.contains("expected words or rows of one kind"), "{error}");
 }

@@ -162,7 +162,7 @@ pub mod travel {
     pub use crate::planning::long_rows::BatchRowsExec;
     pub use crate::planning::parcels::Parcels;
     pub use crate::planning::portions::{
-        JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec,
+        JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec, WordNumbersExec,
     };
     pub use crate::planning::resolved::ResolvedTable;
     pub use crate::planning::table::ResolvedLocation;

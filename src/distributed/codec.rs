@@ -60,7 +60,7 @@ use crate::{TravelError, refused};
 use datafusion_tadoc::TadocExec;
 use datafusion_tadoc::travel::{
     BatchRowsExec, JoinedLists, MergedRowsExec, NullableRowsExec, PortionFacts, PortionsExec, Run, RunsExec,
-    SegmentTarget, Source, WriteSegmentsExec,
+    SegmentTarget, Source, WordNumbersExec, WriteSegmentsExec,
 };
 
 /// Most partitions of runs of segments.
@@ -91,6 +91,12 @@ impl PhysicalExtensionCodec for TadocCodec {
             (NodeMessage { columns: Some(columns), .. }, []) => decoder.columns(&columns),
             (NodeMessage { portions: Some(portions), .. }, inputs) => Ok(Arc::new(decoder.portions(portions, inputs)?)),
             (NodeMessage { merged: Some(merged), .. }, [input]) => Ok(Arc::new(decoder.merged(*merged, input)?)),
+            (NodeMessage { numbered_docs: Some(num_docs), .. }, [numbers, rows]) => {
+                match WordNumbersExec::try_new(Arc::clone(numbers), Arc::clone(rows), num_docs) {
+                    Ok(node) => Ok(Arc::new(node)),
+                    Err(error) => refused(error.strip_backtrace()),
+                }
+            }
             (NodeMessage { joins_lists: true, .. }, [input]) => match JoinedLists::try_new(Arc::clone(input)) {
                 Ok(node) => Ok(Arc::new(node)),
                 Err(error) => refused(error.strip_backtrace()),
@@ -126,6 +132,8 @@ impl PhysicalExtensionCodec for TadocCodec {
             NodeMessage { portions: Some(encoder.portions(portions)?), ..NodeMessage::default() }
         } else if let Some(merged) = node.downcast_ref::<MergedRowsExec>() {
             NodeMessage { merged: Some(Box::new(encoder.merged(merged)?)), ..NodeMessage::default() }
+        } else if let Some(numbers) = node.downcast_ref::<WordNumbersExec>() {
+            NodeMessage { numbered_docs: Some(numbers.num_docs()), ..NodeMessage::default() }
         } else if node.is::<JoinedLists>() {
             NodeMessage { joins_lists: true, ..NodeMessage::default() }
         } else if node.is::<PlainRowsExec>() {

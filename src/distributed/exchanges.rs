@@ -20,6 +20,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -36,7 +37,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 
-use datafusion_tadoc::travel::{one_input_methods, same_rows_methods};
+use datafusion_distributed::BroadcastExec;
+use datafusion_tadoc::travel::{WordNumbersExec, one_input_methods, same_rows_methods};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -66,6 +68,39 @@ impl PhysicalOptimizerRule for PlainExchanges {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Optimizer rule that hands the numbers of words to all tasks that are told them.
+#[derive(Debug, Default)]
+pub(super) struct NumbersForAll;
+
+impl PhysicalOptimizerRule for NumbersForAll {
+    fn optimize(&self, plan: Plan, _config: &ConfigOptions) -> Result<Plan> {
+        plan.transform_up(|node| match node.downcast_ref::<WordNumbersExec>() {
+            Some(told) => numbers_for_all(told, &node).map(Transformed::yes),
+            None => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_numbers_for_all"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Returns `node`, which is `told`, above an exchange from which each task gets all numbers.
+fn numbers_for_all(told: &WordNumbersExec, node: &Plan) -> Result<Plan> {
+    let numbers = told.numbers();
+    let numbers = numbers.downcast_ref::<CoalescePartitionsExec>().map_or(numbers, CoalescePartitionsExec::input);
+    // The engine sets the number of tasks.
+    let numbers: Plan = Arc::new(BroadcastExec::new(Arc::clone(numbers), 1));
+    let mut inputs: Vec<Plan> = node.children().into_iter().cloned().collect();
+    inputs[0] = Arc::new(CoalescePartitionsExec::new(numbers));
+    with_inputs(Arc::clone(node), inputs)
 }
 
 /// Returns `plan` with exchanges that promise nothing, and with sorts where it still needs an order.

@@ -16,7 +16,7 @@ use crate::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 9;
+pub(super) const VERSION: u8 = 10;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -97,6 +97,10 @@ pub(super) struct NodeMessage {
     /// Packed rows of several machines become rows.
     #[prost(message, optional, boxed, tag = "12")]
     pub(super) merged: Option<Box<MergedMessage>>,
+    /// Number of documents of a corpus. Scans of its portions are told the numbers of words, which the first input
+    /// has.
+    #[prost(uint64, optional, tag = "13")]
+    pub(super) numbered_docs: Option<u64>,
 }
 
 /// The merge of packed rows.

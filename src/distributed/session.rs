@@ -58,7 +58,7 @@ use url::Url;
 
 use crate::codec::{WholeSeries, filters_windows, know_windows, name_windows};
 use crate::connections::{Credentials, Requests, named, stop_of_request, unreachable};
-use crate::exchanges::PlainExchanges;
+use crate::exchanges::{NumbersForAll, PlainExchanges};
 use crate::tasks::{desired_tasks, divide, route};
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
@@ -67,7 +67,7 @@ use datafusion_tadoc::{
 };
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 8");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 10");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";
@@ -185,6 +185,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     let before = rules.iter().position(|rule| rule.name() == BatchRows.name());
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
     rules.push(Arc::new(WholeSeries));
+    rules.push(Arc::new(NumbersForAll));
     let mut builder = name_windows(builder)
         .with_physical_optimizer_rules(rules)
         .with_distributed_channel_resolver(Connections::new(workers.credentials.clone()))
@@ -575,5 +576,6 @@ mod tests {
         assert!(check_version(&headers).unwrap_err().to_string().contains("the sender tadoc 1"));
         headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
         check_version(&headers).unwrap();
+        assert!(WORKER_VERSION.ends_with(&format!(", messages {}", crate::message::VERSION)), "{WORKER_VERSION}");
     }
 }

@@ -10,6 +10,8 @@
 //! join divide their runs alone, and share the workers of the first. Files that cannot be cut, such as
 //! compressed ones, are dealt whole.
 //!
+//! Where fewer workers are faster than all, the node of the runs says so, and gets as many tasks.
+//!
 //! A node that calls a scalar function over a corpus runs as one task, because these look the corpus up
 //! where they run.
 
@@ -38,7 +40,10 @@ const SLACK: u64 = 16;
 /// Says how many tasks a node is worth.
 pub(super) fn desired_tasks(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
     match event.plan.downcast_ref::<RunsExec>() {
-        Some(runs) => Some(Ok(DesiredTaskCountEventResponse::desired(runs.runs.len().max(1)))),
+        Some(runs) => {
+            let num_tasks = runs.runs.len().min(runs.most_workers);
+            Some(Ok(DesiredTaskCountEventResponse::desired(num_tasks.max(1))))
+        }
         None => match calls_corpus(event.plan) {
             Ok(true) => Some(Ok(DesiredTaskCountEventResponse::maximum(1))),
             Ok(false) => None,

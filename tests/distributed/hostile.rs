@@ -101,16 +101,20 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     // Portions are read one after another where memory is short.
     rows(&small, "SET tadoc.max_memory_bytes = '100KiB'").await.unwrap();
     let mut found = Vec::new();
-    for (from, call) in
-        [(&small, "inverted_index(@)"), (&small, "term_vector(@)"), (&spreading_session(2), "inverted_index(@)")]
-    {
+    for (from, call) in [
+        (&small, "inverted_index(@)"),
+        (&small, "term_vector(@)"),
+        (&small, "tfidf(@)"),
+        (&spreading_session(2), "inverted_index(@)"),
+        (&spreading_session(2), "ranked_inverted_index(@)"),
+    ] {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let plan = from.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         operators(&plan, &mut found);
     }
     let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
     assert!(names.contains(&"TadocJoinedLists") && names.contains(&"TadocPortionsExec"));
-    assert!(names.contains(&"TadocMergedRowsExec"));
+    assert!(names.contains(&"TadocMergedRowsExec") && names.contains(&"TadocWordNumbersExec"));
     let word = "arrow_cast('a', 'Utf8View') AS word";
     for sql in [
         "SELECT 'a' AS word, [1, 2] AS doc_ids, 1 AS doc_count".to_owned(),
@@ -121,6 +125,9 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
         "SELECT 1 AS one".to_owned(),
         "SELECT 1 AS parcel, 2 AS machine, 'x' AS rows".to_owned(),
         "SELECT 1 AS parcel, 2 AS machine, x'00ffffffffffffffffff01' AS rows".to_owned(),
+        "SELECT 1 AS parcel, 2 AS machine, x'03200000000005' AS rows UNION ALL SELECT 1, 2, x'01000161'".to_owned(),
+        format!("SELECT {word}, -1 AS number"),
+        format!("SELECT {word}, CAST(NULL AS BIGINT) AS number"),
         "SELECT 1 AS parcel, 2 AS machine, x'020001' AS rows UNION ALL SELECT 1, 2, x'01000161'".to_owned(),
     ] {
         let input = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();

@@ -1,4 +1,4 @@
-//! The rows of two and three workers are those of one session.
+//! The rows of workers are those of one session.
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
@@ -12,7 +12,7 @@ use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};
 async fn every_function_has_the_rows_of_one_machine() {
     let scene = Scene::new().await;
     let alone = session(2);
-    for num_workers in [2, 3] {
+    for num_workers in [1, 2, 3, 5] {
         let cluster = Cluster::start(num_workers).await;
         let together = cluster.session(2);
         for call in CALLS {
@@ -26,7 +26,7 @@ async fn every_function_has_the_rows_of_one_machine() {
 }
 
 /// Functions whose rows are packed by the machines that count them, and others that are added up.
-const ADDED_UP: [&str; 9] = [
+const ADDED_UP: [&str; 11] = [
     "sequence_count(@, 2)",
     "sequence_count(@, 6, fold => true)",
     "cooccurrence(@, 4, min_count => 3)",
@@ -34,11 +34,13 @@ const ADDED_UP: [&str; 9] = [
     "inverted_index(@, fold => true)",
     "word_count(@)",
     "word_sort(@, fold => true)",
-    "tfidf(@)",
     "ranked_inverted_index(@)",
+    "ranked_inverted_index(@, 5, fold => true)",
+    "sequence_count(@, 1)",
+    "log_templates(@)",
 ];
 /// Number of those whose rows are packed.
-const NUM_PACKED: usize = 5;
+const NUM_PACKED: usize = 9;
 
 async fn explained(ctx: &SessionContext, scene: &Scene, call: &str) -> String {
     let sql = format!("EXPLAIN SELECT * FROM {}", scene.call(call));
@@ -89,16 +91,94 @@ async fn packed_rows_are_merged_to_those_of_one_machine() {
     }
 }
 
+/// Functions whose scans are told a number of each word.
+const NUMBERED: [&str; 7] = [
+    "tfidf(@)",
+    "tfidf(@, top => 3)",
+    "tfidf(@, fold => true)",
+    "tokens(@)",
+    "tokens(@, fold => 'accents')",
+    "doc_term_matrix(@)",
+    "doc_term_matrix(@, fold => true)",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scans_that_are_told_numbers_have_the_rows_of_one_machine() {
+    let scene = Scene::new().await;
+    for (num_workers, num_partitions) in [(1, 2), (2, 1), (2, 3), (3, 2), (5, 1)] {
+        let cluster = Cluster::start(num_workers).await;
+        let (alone, together) = (session(2), cluster.session(num_partitions));
+        for call in NUMBERED {
+            let plan = explained(&together, &scene, call).await;
+            assert!(plan.contains("TadocWordNumbersExec") && plan.contains("TadocMergedRowsExec"), "{plan}");
+            // Words are added up as numbers, and rows of documents stay where they are.
+            assert!(!plan.contains("AggregateExec") && !plan.contains("JoinExec"), "{plan}");
+            assert_eq!(plan.contains("NetworkBroadcastExec"), num_workers > 1, "{plan}");
+            let of_call = scene.call(call);
+            if call.starts_with("doc_term_matrix") {
+                for sql in [
+                    format!("SELECT * FROM {of_call}"),
+                    format!("SELECT doc_id, word_ids[2], counts FROM {of_call} WHERE doc_id % 3 = 1"),
+                ] {
+                    let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await.unwrap());
+                    assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
+                }
+                continue;
+            }
+            let number = if call.starts_with("tfidf") { "df" } else { "word_id" };
+            let call = of_call;
+            for sql in [
+                format!("SELECT * FROM {call}"),
+                format!("SELECT {number}, word FROM {call} WHERE doc_id BETWEEN 3 AND 5 OR doc_id = 8"),
+                format!("SELECT count(*), sum({number}) FROM {call} WHERE word > 'm'"),
+                format!("SELECT doc_id, {number} FROM {call} ORDER BY {number} DESC, doc_id, word LIMIT 7"),
+                format!(
+                    "SELECT a.doc_id, sum(a.{number} + b.{number}) FROM {call} a JOIN {call} b ON a.doc_id = b.doc_id \
+                     AND a.word = b.word GROUP BY 1"
+                ),
+                format!("SELECT max({number}) FROM {call} UNION ALL SELECT min({number}) FROM {call}"),
+            ] {
+                let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+                let got = got.unwrap_or_else(|error| panic!("{num_workers} workers: {sql}\n{error}"));
+                assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn documents_of_sequences_stay_where_they_are_unless_they_are_ranked() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(3).await);
+    let together = cluster.session(2);
+    let call = scene.call("ranked_inverted_index(@, 2)");
+    for (sql, is_merged) in [
+        (format!("SELECT sequence, doc_id, count FROM {call}"), false),
+        (format!("SELECT count(*), sum(count) FROM {call} WHERE doc_id > 3 AND count > 1"), false),
+        (format!("SELECT doc_id, max(count) FROM {call} WHERE doc_id IN (1, 4) GROUP BY 1"), false),
+        (format!("SELECT sequence FROM {call} WHERE rank = 2 AND count > 1"), true),
+        (format!("SELECT sequence, doc_id, rank FROM {call} WHERE doc_id = 4"), true),
+        (format!("SELECT sequence, rank, count FROM {call} ORDER BY count DESC, rank DESC, sequence LIMIT 9"), true),
+    ] {
+        let plan = rows(&together, &format!("EXPLAIN {sql}")).await.unwrap().join("\n");
+        assert_eq!(plan.contains("TadocMergedRowsExec"), is_merged, "{plan}");
+        assert!(plan.contains("Stage 1"), "{plan}");
+        let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+        let got = got.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        assert_eq!(sorted(got), sorted(expected), "{sql}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn small_corpora_stay_in_one_process() {
     let scene = Scene::new().await;
     let cluster = Cluster::start(2).await;
     let (alone, choosing) = (session(2), cluster.choosing_session(2));
-    for call in ADDED_UP {
+    for call in ADDED_UP.into_iter().chain(NUMBERED) {
         let plan = explained(&choosing, &scene, call).await;
         assert!(plan.contains("workers=none") && plan.contains("one task on this machine"), "{plan}");
         let times = plan.contains(" estimated, ") && plan.contains(" on 2 workers");
-        assert_eq!(times, ADDED_UP[..NUM_PACKED].contains(&call), "{plan}");
+        assert_eq!(times, !ADDED_UP[NUM_PACKED..].contains(&call), "{plan}");
         let sql = format!("SELECT * FROM {}", scene.call(call));
         assert_eq!(rows(&choosing, &sql).await.unwrap(), rows(&alone, &sql).await.unwrap(), "{sql}");
     }
@@ -118,7 +198,7 @@ async fn corpora_larger_than_memory_are_added_up_as_texts() {
         }
     }
     assert!(has_runs);
-    for call in ADDED_UP {
+    for call in ADDED_UP.into_iter().chain(NUMBERED) {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let expected = sorted(rows(&alone, &sql).await.unwrap());
         let got = rows(&small, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
@@ -203,7 +283,7 @@ async fn plans_show_stages_and_no_stage_where_all_segments_are_needed() {
         "repeated_spans(@)",
         "near_duplicates(@)",
         "near_duplicate_clusters(@)",
-        "doc_term_matrix(@)",
+        "collocates(@, 'of')",
     ] {
         let whole = explained(call).await;
         assert!(whole.contains("one task on this machine") && !whole.contains("Network"), "{whole}");

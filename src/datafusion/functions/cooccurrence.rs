@@ -127,7 +127,7 @@ impl TableFunction for Cooccurrence {
         Facts {
             task: Some(Ok(Task::Cooccurrence { window: self.window, is_folded })),
             uses: Uses::Text,
-            parcels: Some(ParcelRows { task: TraversalTask::Cooccurrence, window: self.window }),
+            parcels: Some(ParcelRows::Task(TraversalTask::Cooccurrence, self.window)),
             walk: Some(Walk::ForSequences(TraversalTask::Cooccurrence, self.window)),
             ..facts
         }

@@ -5,6 +5,7 @@
 //! keep the words of documents. Filters on `word` and `doc_count` run over the dictionary, so that
 //! lists are made only for the words that pass.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
@@ -14,17 +15,17 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{Rows, for_each_selected, num_words, record_sweep, words_at};
-use super::parcels::ParcelSender;
+use super::parcels::{ParcelIds, ParcelSender};
 use super::strings::{int64, lists, shown_fold};
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
-use crate::errors::{core_error, datafusion_error};
+use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::parcels::Parcels;
 use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec, answers, no_column};
-use tadoc::analytics::{self, Fold, MergedRows, Packed, Traversal, TraversalTask, choose_traversal, for_each_in_order};
+use tadoc::analytics::{self, Fold, MergedRows, Traversal, TraversalTask, choose_traversal};
 use tadoc::segment::{Dag, Segment};
 
 /// Largest number of document ids of one batch: 32 MiB.
@@ -74,7 +75,7 @@ impl TableFunction for InvertedIndex {
             task: Some(if has_lists { Ok(task) } else { Err("no documents are asked for") }),
             row_bytes: if scan.uses("doc_ids") { scan.list_bytes() } else { 0 },
             uses: Uses::Text,
-            parcels: has_lists.then_some(ParcelRows { task: TraversalTask::InvertedIndex, window: 2 }),
+            parcels: has_lists.then_some(ParcelRows::Task(TraversalTask::InvertedIndex, 2)),
             merge: Merge::JoinedLists,
             walk: Some(if has_lists {
                 Walk::ForSegments(|segment| choose_traversal(segment))
@@ -160,9 +161,6 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
     })
 }
 
-/// Number of words whose lists are packed by one thread at a time.
-const WORDS_AT_ONCE: usize = 1 << 12;
-
 /// Sends words and their documents as packed rows.
 fn send_parcels(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold, parcels: &Parcels) -> Result<()> {
     let reservation = run.reservation("InvertedIndex");
@@ -170,49 +168,18 @@ fn send_parcels(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold, parcels:
     reservation.try_resize(index.memory_bytes())?;
     let sender = ParcelSender::new(&run, index.vocabulary())?;
     let ids = ParcelIds::new(&run.scan, parcels);
-    let pack = |at: usize| {
-        let words = at * WORDS_AT_ONCE..index.len().min((at + 1) * WORDS_AT_ONCE);
+    let pack = |words: Range<usize>| {
         let rows = words.filter(|&word| index.num_docs(word) > 0);
         if !parcels.has_lists {
             return sender.packer().pack(rows.map(|word| (std::iter::once(word as u32), index.num_docs(word) as u64)));
         }
-        sender.packer().pack_lists(rows.map(|word| (word as u32, ids.for_word(&index, word).into_iter())))
+        sender.packer().pack_lists(rows.map(|word| {
+            let documents: Vec<u64> = ids.in_corpus(index.doc_ids(word)).collect();
+            (word as u32, documents.into_iter())
+        }))
     };
-    let send = |chunks: Vec<Packed>| sender.send(&mut run, &chunks, 0).map_err(core_error);
-    for_each_in_order(index.len().div_ceil(WORDS_AT_ONCE), pack, send).map_err(datafusion_error)?;
+    sender.send_ranges(&mut run, index.len(), 0, pack)?;
     sender.send_words(&mut run)
-}
-
-/// Map from the documents of a scan to those of the whole corpus.
-struct ParcelIds {
-    /// First document of each file in the scan, and in the whole corpus.
-    files: Vec<(u64, u64)>,
-}
-
-impl ParcelIds {
-    fn new(scan: &ScanSpec, parcels: &Parcels) -> Self {
-        let mut start = 0;
-        let mut files = Vec::new();
-        for (open, &first_doc_id) in scan.corpora().iter().zip(&parcels.first_doc_ids) {
-            files.push((start, first_doc_id));
-            start += open.footer.num_docs();
-        }
-        Self { files }
-    }
-
-    /// Returns the documents of `word` in the whole corpus, ascending.
-    fn for_word(&self, index: &analytics::InvertedIndex, word: usize) -> Vec<u64> {
-        let mut file = 0;
-        let mut ids = Vec::with_capacity(index.num_docs(word));
-        for id in index.doc_ids(word) {
-            while self.files.get(file + 1).is_some_and(|&(start, _)| start <= id) {
-                file += 1;
-            }
-            let (start, first_doc_id) = self.files.get(file).copied().unwrap_or_default();
-            ids.push(first_doc_id + (id - start));
-        }
-        ids
-    }
 }
 
 /// Returns true if more than words is asked for.

@@ -3,6 +3,7 @@
 //! Rows are packed by the threads that count them, and sent while others are still counted. The words
 //! that they use follow ([`tadoc::analytics::ParcelPacker`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{BinaryArray, Int64Array};
@@ -11,9 +12,13 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::Count;
 
-use crate::planning::parcels::{MACHINE, PARCEL, ROWS};
-use crate::planning::{Execution, no_column};
-use tadoc::analytics::{Packed, ParcelPacker, Vocabulary};
+use crate::errors::{core_error, datafusion_error};
+use crate::planning::parcels::{MACHINE, PARCEL, Parcels, ROWS};
+use crate::planning::{Execution, ScanSpec, no_column};
+use tadoc::analytics::{Packed, ParcelPacker, Vocabulary, for_each_in_order};
+
+/// Number of rows that one thread packs at a time.
+const ROWS_AT_ONCE: usize = 1 << 12;
 
 /// Sender of the rows of a scan to parcels.
 pub(super) struct ParcelSender {
@@ -58,6 +63,20 @@ impl ParcelSender {
         })
     }
 
+    /// Packs `num_rows` rows range by range, in parallel, and sends them while the task holds `held_bytes`. Returns
+    /// false if the task should stop.
+    pub(super) fn send_ranges(
+        &self,
+        run: &mut Execution,
+        num_rows: usize,
+        held_bytes: usize,
+        pack: impl Fn(Range<usize>) -> Vec<Packed> + Send + Sync,
+    ) -> Result<bool> {
+        let pack = |at: usize| pack(at * ROWS_AT_ONCE..num_rows.min((at + 1) * ROWS_AT_ONCE));
+        let send = |chunks: Vec<Packed>| self.send(run, &chunks, held_bytes).map_err(core_error);
+        for_each_in_order(num_rows.div_ceil(ROWS_AT_ONCE), pack, send).map_err(datafusion_error)
+    }
+
     /// Sends the words of all rows, after the rows.
     pub(super) fn send_words(&self, run: &mut Execution) -> Result<()> {
         let batch_size = run.output.batch_size();
@@ -67,5 +86,36 @@ impl ParcelSender {
             self.send(run, &chunks, 0)?;
         }
         Ok(())
+    }
+}
+
+/// Map from the documents of a scan to those of the whole corpus.
+pub(super) struct ParcelIds {
+    /// First document of each file in the scan, and in the whole corpus.
+    files: Vec<(u64, u64)>,
+}
+
+impl ParcelIds {
+    /// Builds the map of the documents of `scan`, which packs its rows to `parcels`.
+    pub(super) fn new(scan: &ScanSpec, parcels: &Parcels) -> Self {
+        let mut start = 0;
+        let mut files = Vec::new();
+        for (open, &first_doc_id) in scan.corpora().iter().zip(&parcels.first_doc_ids) {
+            files.push((start, first_doc_id));
+            start += open.footer.num_docs();
+        }
+        Self { files }
+    }
+
+    /// Returns the documents `ids`, which ascend, in the whole corpus.
+    pub(super) fn in_corpus(&self, ids: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+        let mut file = 0;
+        ids.map(move |id| {
+            while self.files.get(file + 1).is_some_and(|&(start, _)| start <= id) {
+                file += 1;
+            }
+            let (start, first_doc_id) = self.files.get(file).copied().unwrap_or_default();
+            first_doc_id + (id - start)
+        })
     }
 }

@@ -3,18 +3,21 @@
 //!
 //! Filters on `doc_id`, `count` and `rank` run before texts are made, so that `WHERE rank <= 3`
 //! makes few texts. If all filters are on `doc_id` and no rank is asked for, they choose the
-//! documents before counting.
+//! documents before counting. Then rows of portions are put behind one another.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::StringViewArray;
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{ExprFunctionExt, LogicalPlanBuilder, cast, col};
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, all_selected_documents};
+use super::parcels::{ParcelIds, ParcelSender};
 use super::searching::finished;
 use super::sequence_count::SequenceCount;
 use super::sequence_rows::{
@@ -27,10 +30,11 @@ use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::parcels::Parcels;
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
-use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
+use tadoc::analytics::{self, DocSelection, Fold, MergedRows, TaskLimits, TraversalTask};
 
 /// The function `ranked_inverted_index` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -85,7 +89,8 @@ impl TableFunction for RankedInvertedIndex {
             can_spread: !is_folded,
             task: Some(Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })),
             uses: Uses::Text,
-            merge: Merge::Combined,
+            parcels: Some(ParcelRows::Task(TraversalTask::DocumentSequences, num_words)),
+            merge: if scan.uses("rank") { Merge::Combined } else { Merge::Behind },
             walk: Some(Walk::ForSequences(TraversalTask::DocumentSequences, num_words)),
             ..Facts::default()
         }
@@ -95,9 +100,6 @@ impl TableFunction for RankedInvertedIndex {
         let num_words = Some(self.num_words as u64);
         let counts = SequenceCount::new(num_words, true, self.fold.clone());
         let columns = ["sequence", DOC_ID, COUNT];
-        if !rows.scan().uses("rank") {
-            return rows.for_documents(Arc::new(counts), &columns);
-        }
         let counts = rows.for_all(Arc::new(counts), &columns)?;
         let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
         let of_sequence = row_number().partition_by(vec![col("sequence")]);
@@ -106,9 +108,81 @@ impl TableFunction for RankedInvertedIndex {
         counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
     }
 
-    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self))
+    fn merged_words(&self) -> Option<usize> {
+        Some(self.num_words)
     }
+
+    fn merged_column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &MergedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        if rows.ranks.len() != rows.counts.len() {
+            return internal_err!("packed rows of {} have no documents", self.signature().name);
+        }
+        match name {
+            "sequence" => texts_of_rows(words, self.num_words, places.iter().map(|&row| rows.words_of(row))),
+            DOC_ID => int64(places.iter().flat_map(|&row| rows.ids_of(row)).copied()),
+            COUNT => int64(places.iter().map(|&row| rows.counts[row])),
+            "rank" => int64(places.iter().map(|&row| rows.ranks[row])),
+            other => no_column(other),
+        }
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        run.with_corpus(move |run, loaded| match run.scan.parcels.clone() {
+            None => send_rows(run, loaded, &self),
+            Some(parcels) => send_parcels(run, loaded, &self, &parcels),
+        })
+    }
+}
+
+/// Sends sequences and their documents as packed rows. They are ranked where they are merged.
+fn send_parcels(
+    mut run: Execution,
+    loaded: &LoadedCorpus,
+    asked: &RankedInvertedIndex,
+    parcels: &Parcels,
+) -> Result<()> {
+    let vocabulary = loaded.vocabulary(&asked.fold)?;
+    let docs = DocSelection::all(&loaded.corpus);
+    let sender = ParcelSender::new(&run, &vocabulary)?;
+    let ids = ParcelIds::new(&run.scan, parcels);
+    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let on_device = answers::ranked_inverted_index(&run, &vocabulary, &docs, asked.num_words)?;
+    let reader = run.output.canceller();
+    let mut send = |index: analytics::RankedInvertedIndex| {
+        let pack = |rows| sender.packer().pack_ranks(packed_rows(&index, &ids, rows));
+        sender.send_ranges(&mut run, index.len(), index.memory_bytes(), pack).map_err(core_error)
+    };
+    if let Some(index) = on_device {
+        send(index).map_err(datafusion_error)?;
+    } else {
+        let is_cancelled = || reader.is_closed();
+        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
+        let counted =
+            analytics::RankedInvertedIndex::in_ranges(vocabulary, &docs, asked.num_words, traversal, limits, send);
+        finished(Ok(()), counted)?;
+    }
+    sender.send_words(&mut run)
+}
+
+/// Returns the words of `rows` of `index`, and their documents in the whole corpus, ascending, with their counts.
+fn packed_rows<'a>(
+    index: &'a analytics::RankedInvertedIndex,
+    ids: &'a ParcelIds,
+    rows: Range<usize>,
+) -> impl Iterator<Item = (impl Iterator<Item = u32> + 'a, impl ExactSizeIterator<Item = (u64, u64)> + use<>)> {
+    rows.map(|row| {
+        let entries = index.entries_of(row).map(|at| (index.doc_ids()[at], index.counts()[at]));
+        let mut entries: Vec<(u64, u64)> = entries.collect();
+        entries.sort_unstable();
+        let in_corpus = ids.in_corpus(entries.iter().map(|&(id, _)| id));
+        let entries: Vec<(u64, u64)> = in_corpus.zip(entries.iter().map(|&(_, count)| count)).collect();
+        (index.sequences().words(row), entries.into_iter())
+    })
 }
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {

@@ -130,9 +130,7 @@ impl TableFunction for SequenceCount {
         };
         Facts {
             can_spread: true,
-            parcels: self
-                .merged_words()
-                .map(|num_words| ParcelRows { task: TraversalTask::SequenceCount, window: num_words }),
+            parcels: self.merged_words().map(|num_words| ParcelRows::Task(TraversalTask::SequenceCount, num_words)),
             merge: Merge::Combined,
             task: Some(task),
             walk: Some(walk),

@@ -7,15 +7,15 @@
 //! matrix, and the ends of the lists are its `indptr`. Arrow stores them in exactly this way. Separators have no row.
 //! Filters on `doc_id`, including dynamic filters of joins above, choose the documents before counting.
 //!
-//! The matrix is refused if the corpus is larger than memory; `tokens` and `term_vector` are not. Tried and dropped:
-//! lists by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the ids of words. They took 212 s and 13 GB
-//! for 1.07 GB of text.
+//! Portions of a corpus are told the ids of words. They ascend as words do, so lists keep their order. Tried and
+//! dropped: lists by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the ids of words. They took 212 s
+//! and 13 GB for 1.07 GB of text.
 
 use std::sync::Arc;
 
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
-use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use crate::corpora::LoadedCorpus;
@@ -141,7 +141,12 @@ impl TableFunction for DocTermMatrix {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts { ordering: &["doc_id"], num_rows: num_documents(scan), ..term_facts(scan) }
+        let merge = if scan.uses("word_ids") { Merge::Numbered } else { Merge::Behind };
+        Facts { ordering: &["doc_id"], num_rows: num_documents(scan), merge, ..term_facts(scan) }
+    }
+
+    fn word_numbers(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        word_ids(rows, &self.fold)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -149,8 +154,31 @@ impl TableFunction for DocTermMatrix {
     }
 }
 
+/// Returns a plan of the words of a corpus and their ids.
+fn word_ids(rows: &dyn PortionRows, fold: &Fold) -> Result<LogicalPlanBuilder> {
+    numbered(rows.for_words(Arc::new(WordCount::new(fold.clone())), "count")?)
+}
+
+/// The ids of the words of a scan.
+struct WordIds(Option<Vec<u64>>);
+
+impl WordIds {
+    /// Returns those of the whole corpus, for a column `name` that may be asked for.
+    fn new(run: &Execution, loaded: &LoadedCorpus, fold: &Fold, name: &str) -> Result<Self> {
+        let words = loaded.words(fold)?;
+        let told = run.numbers.as_ref().filter(|_| run.scan.uses(name));
+        Ok(Self(told.map(|numbers| numbers.for_words(&words)).transpose()?))
+    }
+
+    /// Returns the ids of the words at `rows` of the vocabulary.
+    fn for_rows(&self, rows: &[u32]) -> impl Iterator<Item = u64> {
+        rows.iter().map(|&row| self.0.as_ref().map_or(u64::from(row), |ids| ids[row as usize]))
+    }
+}
+
 fn send_matrix(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
+    let ids = WordIds::new(&run, loaded, fold, "word_ids")?;
     let vectors = term_vectors(&run, loaded, fold)?;
     let reservation = run.reservation("DocTermMatrix");
     let mut cursor = vectors.cursor(&docs, None);
@@ -160,7 +188,7 @@ fn send_matrix(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
         let ends = || chunk.offsets()[1..].iter().map(|&end| end as usize);
         let more = run.send(chunk.num_docs(), |column| match column {
             "doc_id" => int64(chunk.doc_ids().iter().copied()),
-            "word_ids" => int64_lists(chunk.rows().iter().map(|&row| u64::from(row)), ends()),
+            "word_ids" => int64_lists(ids.for_rows(chunk.rows()), ends()),
             "counts" => int64_lists(chunk.counts().iter().copied(), ends()),
             other => no_column(other),
         })?;
@@ -187,7 +215,7 @@ pub(super) static TOKENS: Definition = Definition {
     bind: |arguments, _| Arc::new(Tokens::new(arguments.fold("fold"))),
 };
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Tokens {
     fold: Fold,
 }
@@ -215,17 +243,13 @@ impl TableFunction for Tokens {
             num_partitions: num_partitions(scan),
             task: NO_KERNEL,
             uses: Uses::Text,
-            merge: if scan.uses("word_id") { Merge::Combined } else { Merge::Behind },
+            merge: if scan.uses("word_id") { Merge::Numbered } else { Merge::Behind },
             ..Facts::default()
         }
     }
 
-    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words = WordCount::new(self.fold.clone());
-        let ids = numbered(rows.for_all(Arc::new(words), &["word"])?)?;
-        let tokens = rows.for_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
-        // A hash join holds its left side in memory.
-        ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
+    fn word_numbers(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        word_ids(rows, &self.fold)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -236,6 +260,7 @@ impl TableFunction for Tokens {
 fn send_tokens(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
     let words = &loaded.words(fold)?;
+    let ids = WordIds::new(&run, loaded, fold, "word_id")?;
     let num_read = run.counter("words_read");
     let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);
     while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
@@ -243,7 +268,7 @@ fn send_tokens(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
         let more = run.send(chunk.len(), |column| match column {
             "doc_id" => int64(chunk.doc_ids().iter().copied()),
             "word_index" => int64(chunk.word_indexes().iter().copied()),
-            "word_id" => int64(chunk.rows().iter().map(|&row| u64::from(row))),
+            "word_id" => int64(ids.for_rows(chunk.rows())),
             "word" => words_at(words, chunk.rows()),
             other => no_column(other),
         })?;

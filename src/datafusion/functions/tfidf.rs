@@ -1,23 +1,18 @@
 //! The function `tfidf(corpus [, top] [, fold])`: a score for each word of each document.
 //!
 //! Filters on `doc_id` choose the documents that get rows. The document counts `df` and the number
-//! of documents are always those of the whole corpus.
+//! of documents are always those of the whole corpus: a portion is told them.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::Float64Array;
-use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::functions::math::expr_fn::ln;
-use datafusion::functions_aggregate::expr_fn::sum;
-use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{doc_ids, new_term_vectors, selected_documents, term_facts, word_ordering, words_at};
 use super::inverted_index::InvertedIndex;
 use super::strings::{int64, shown_fold};
-use super::term_vector::TermVector;
 use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
 use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction};
@@ -66,26 +61,11 @@ impl TableFunction for Tfidf {
     }
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
-        Facts { ordering: word_ordering(self.top), merge: Merge::Combined, ..term_facts(scan) }
+        Facts { ordering: word_ordering(self.top), merge: Merge::Numbered, ..term_facts(scan) }
     }
 
-    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words = rows.for_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
-        let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
-        let words = words.project([col("word").alias("key"), col("df")])?;
-        let counts = TermVector::new(None, self.fold.clone());
-        let counts = rows.for_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
-        // A hash join holds its left side in memory.
-        let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
-        let num_docs = lit(rows.scan().num_docs() as f64);
-        let weight = ln(num_docs / cast(col("df"), DataType::Float64));
-        let score = cast(col("count"), DataType::Float64) * weight;
-        let tf = col("count").alias("tf");
-        let scored = scored.project([col("doc_id"), col("word"), tf, col("df"), score.alias("score")])?;
-        match self.top {
-            None => Ok(scored),
-            Some(top) => best(scored, top),
-        }
+    fn word_numbers(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        rows.for_words(Arc::new(InvertedIndex::new(self.fold.clone())), "doc_count")
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -93,26 +73,20 @@ impl TableFunction for Tfidf {
     }
 }
 
-/// Returns only the `top` words with the highest scores of each document, best first.
-fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
-    let highest_first = vec![col("score").sort(false, false), col("word").sort(true, false)];
-    let place = row_number().partition_by(vec![col("doc_id")]).order_by(highest_first).build()?;
-    let placed = scored.window([place.alias("place")])?;
-    let best = placed.filter(col("place").lt_eq(lit(top as u64)))?;
-    best.sort([col("doc_id").sort(true, false), col("place").sort(true, false)])
-}
-
 impl Tfidf {
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
+        let words = &loaded.words(&self.fold)?;
         let reader = run.output.canceller();
         let is_cancelled = || reader.is_closed();
         let tfidf = run.shared.once(|| {
             let vectors = new_term_vectors(&run, loaded, &self.fold)?;
-            let doc_counts = loaded.doc_counts(&self.fold, &vectors, &is_cancelled)?;
-            Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
+            let (num_docs, doc_counts) = match &run.numbers {
+                Some(numbers) => (numbers.num_docs(), numbers.for_words(words)?.into()),
+                None => (run.scan.num_docs(), loaded.doc_counts(&self.fold, &vectors, &is_cancelled)?),
+            };
+            Ok(analytics::Tfidf::with_counts(vectors, num_docs, doc_counts))
         })?;
-        let words = &loaded.words(&self.fold)?;
         let reservation = run.reservation("Tfidf");
         let num_counted = run.counter("documents_counted");
         let mut cursor = tfidf.cursor(&docs, self.top);

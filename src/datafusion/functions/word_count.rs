@@ -6,22 +6,23 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::Array;
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep};
+use super::doc_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep, words_at};
+use super::parcels::ParcelSender;
 use super::strings::int64;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::planning::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
-use tadoc::analytics::{Fold, Traversal, WordCounts};
+use tadoc::analytics::{Fold, MergedRows, Traversal, WordCounts};
 
 /// Text for EXPLAIN if the counts are stored and no grammar is traversed. If a corpus is open
 /// already, its own counts are used: both were compared when it was opened.
@@ -89,6 +90,7 @@ impl TableFunction for WordCount {
             num_rows: num_words(scan),
             task: Some(Err(if is_counted { WORDS_COUNTED } else { "nothing is counted" })),
             uses: if are_stored { Uses::Words } else { Uses::Text },
+            parcels: Some(ParcelRows::Words),
             merge: Merge::Combined,
             walk: Some(Walk::Only(if are_stored { STORED } else { SWEEP })),
             ..Facts::default()
@@ -99,10 +101,37 @@ impl TableFunction for WordCount {
         added_up(rows.for_all(Arc::new(self.clone()), &["word", "count"])?)
     }
 
+    fn merged_words(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn least_count(&self) -> u64 {
+        // Each word of a dictionary has a row.
+        0
+    }
+
+    fn merged_column(
+        &self,
+        name: &str,
+        words: &StringViewArray,
+        rows: &MergedRows,
+        places: &[usize],
+    ) -> Result<ArrayRef> {
+        match name {
+            "word" => words_at(words, &places.iter().map(|&row| rows.words[row]).collect::<Vec<_>>()),
+            "count" => int64(places.iter().map(|&row| rows.counts[row])),
+            other => no_column(other),
+        }
+    }
+
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
-            run.blocking(move |run| send_counts(run, &loaded, &self.fold)).await
+            run.blocking(move |run| {
+                let send = if run.scan.parcels.is_some() { send_parcels } else { send_counts };
+                send(run, &loaded, &self.fold)
+            })
+            .await
         }
         .boxed()
     }
@@ -114,15 +143,7 @@ fn are_stored(scan: &ScanSpec) -> bool {
 }
 
 fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
-    let counted = run.scan.uses("count").then(|| {
-        let vocabulary = loaded.vocabulary(fold)?;
-        // A corpus of which only the words are loaded has no documents and no rules.
-        if loaded.corpus.num_docs() > 0 {
-            record_sweep(&run, loaded.corpus.segments());
-        }
-        WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
-    });
-    let counted = counted.transpose()?;
+    let counted = run.scan.uses("count").then(|| counted(&run, loaded, fold)).transpose()?;
     let counts = counted.as_ref().map_or(&[][..], WordCounts::counts);
     let counts = |rows: &Rows| match rows {
         Rows::Range(range) => int64(counts[range.clone()].iter().copied()),
@@ -137,4 +158,23 @@ fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
             other => no_column(other),
         })
     })
+}
+
+fn counted(run: &Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<WordCounts> {
+    let vocabulary = loaded.vocabulary(fold)?;
+    // A corpus of which only the words are loaded has no documents and no rules.
+    if loaded.corpus.num_docs() > 0 {
+        record_sweep(run, loaded.corpus.segments());
+    }
+    WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
+}
+
+/// Sends words and their counts as packed rows.
+fn send_parcels(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
+    let counted = counted(&run, loaded, fold)?;
+    let sender = ParcelSender::new(&run, &loaded.vocabulary(fold)?)?;
+    let counts = counted.counts();
+    let row = |word: usize| (std::iter::once(word as u32), counts[word]);
+    sender.send_ranges(&mut run, counts.len(), 0, |words| sender.packer().pack(words.map(row)))?;
+    sender.send_words(&mut run)
 }

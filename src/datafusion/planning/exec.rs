@@ -302,6 +302,7 @@ impl ExecutionPlan for TadocExec {
             metrics: self.metrics.clone(),
             output,
             loaded: OnceLock::new(),
+            numbers: context.session_config().get_extension(),
         };
         let function = Arc::clone(&self.plan.spec.function);
         let corpus = mask_secrets(&self.plan.spec.location);

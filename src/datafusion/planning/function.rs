@@ -40,6 +40,9 @@ pub(crate) enum Merge {
     Combined,
     /// The same, and rows with the same word become one row with the documents of all.
     JoinedLists,
+    /// Concatenation as [`Merge::Behind`], of scans that are told a number of each word
+    /// ([`TableFunction::word_numbers`]).
+    Numbered,
 }
 
 /// The function that is asked about a portion.
@@ -84,6 +87,12 @@ pub trait PortionRows {
     /// # Errors
     /// The errors of [`for_all`](Self::for_all).
     fn for_documents(&self, function: Arc<dyn TableFunction>, columns: &[&str]) -> Result<LogicalPlanBuilder>;
+
+    /// Returns the words of `function`, one row for each, and their `column`, added up over all portions.
+    ///
+    /// # Errors
+    /// The errors of [`for_all`](Self::for_all).
+    fn for_words(&self, function: Arc<dyn TableFunction>, column: &str) -> Result<LogicalPlanBuilder>;
 }
 
 /// The kind of files that a function reads.
@@ -148,13 +157,13 @@ pub struct Facts {
     pub(crate) walk: Option<Walk>,
 }
 
-/// Rows that a function packs for other machines.
+/// Rows that a function packs for other machines, for estimates.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ParcelRows {
-    /// The task that computes them, for estimates.
-    pub(crate) task: TraversalTask,
-    /// Number of words of its windows.
-    pub(crate) window: usize,
+pub(crate) enum ParcelRows {
+    /// The words of dictionaries, with numbers that are kept.
+    Words,
+    /// The rows of a task with windows of so many words.
+    Task(TraversalTask, usize),
 }
 
 /// A task for a device, or the reason for using none.
@@ -266,6 +275,15 @@ pub trait TableFunction: Debug + Send + Sync + 'static {
     /// The errors of planning.
     fn combine(&self, _rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         not_impl_err!("{} of portions", self.signature().name)
+    }
+
+    /// Returns a plan of each word of the corpus and its number, from `rows` of portions, for
+    /// [`Merge::Numbered`].
+    ///
+    /// # Errors
+    /// The errors of planning.
+    fn word_numbers(&self, _rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        not_impl_err!("numbers of the words of {}", self.signature().name)
     }
 
     /// Returns the function to ask about the portion with the documents `docs`. It shares what this one

@@ -69,6 +69,7 @@ use crate::planning::filter::{Filters, Stage, project_schema};
 use crate::planning::function::BoundFunction;
 use crate::planning::output::{Output, SkippedSegments};
 use crate::planning::parcels::Parcels;
+use crate::planning::portions::WordNumbers;
 use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
@@ -325,6 +326,8 @@ pub struct Execution {
     pub(crate) output: Output,
     /// The corpus, once it is loaded.
     pub(crate) loaded: OnceLock<Arc<LoadedCorpus>>,
+    /// Numbers of the words of a larger corpus, if the scan is one of its portions and was told.
+    pub(crate) numbers: Option<Arc<WordNumbers>>,
 }
 
 impl Execution {

@@ -50,7 +50,7 @@ fn write(dir: &TempDir) -> String {
 }
 
 /// Queries of `@`. Rows without an order of their own are sorted.
-const QUERIES: [&str; 44] = [
+const QUERIES: [&str; 46] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
     "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
@@ -91,6 +91,8 @@ const QUERIES: [&str; 44] = [
     "SELECT doc_id, word_index, word FROM tokens('@') WHERE doc_id % 100 = 49",
     "SELECT * FROM tokens('@', fold => true) WHERE doc_id IN (7, 260) ORDER BY doc_id, word_index",
     "SELECT count(*), sum(word_id) FROM tokens('@') WHERE doc_id BETWEEN 198 AND 201",
+    "SELECT * FROM doc_term_matrix('@') WHERE doc_id % 30 = 1",
+    "SELECT count(*), sum(cardinality(counts)), max(word_ids[1]) FROM doc_term_matrix('@', fold => true)",
     "SELECT * FROM log_templates('@') ORDER BY template",
     "SELECT * FROM log_templates('@', similarity => 1) WHERE count > 3 ORDER BY template",
     "SELECT * FROM log_templates('@', depth => 3, by_doc => true) WHERE doc_id % 50 = 0 ORDER BY doc_id, template",

@@ -1,8 +1,7 @@
 //! The combination of rows of portions with DataFusion's own operators, which spill.
 //!
 //! ```text
-//! portions of term_vector     doc_id, word, count ─────────┐
-//! portions of inverted_index  word, doc_count ─▶ sum ──────┴ join ─▶ tf * ln(documents / df)
+//! portions of sequence_count   sequence, count ─▶ sum(count) for each sequence
 //! ```
 //!
 //! A function describes in a logical plan how its rows are computed from rows of functions over all
@@ -73,6 +72,18 @@ impl PortionRows for AllPortions<'_> {
         let filters = self.planner.filters.iter().filter(is_on_ids).cloned().collect();
         self.rows(function, columns, filters)
     }
+
+    fn for_words(&self, function: Arc<dyn TableFunction>, column: &str) -> Result<LogicalPlanBuilder> {
+        let columns = [WORD, column];
+        if self.portions.parcels.is_none() {
+            let rows = self.rows(function, &columns, Vec::new())?;
+            return rows.aggregate([col(WORD)], [sum(col(column)).alias(column)]);
+        }
+        let name = function.signature().name;
+        let words = self.planner.for_function(function, &columns, Vec::new())?;
+        let merged = PlannedRows(words.merged(self.portions)?);
+        LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(merged)), None)
+    }
 }
 
 impl AllPortions<'_> {
@@ -99,15 +110,14 @@ pub(crate) fn added_up(rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     rows.aggregate(keys, [sum(col(COUNT)).alias(COUNT)])
 }
 
-/// Numbers the distinct words of `words`, which has a row for each portion that contains a word.
-/// The result has the columns `key`, the word, and `word_id`, its row in `word_count`.
+/// Numbers the rows of `words`, which are distinct. The result has the words and their rows in `word_count`.
 ///
 /// # Errors
 /// None is known.
 pub(crate) fn numbered(words: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
-    let at = row_number().order_by(vec![col("word").sort(true, false)]).build()?.alias("at");
+    let at = row_number().order_by(vec![col(WORD).sort(true, false)]).build()?.alias("at");
     let word_id = cast(col("at"), DataType::Int64) - lit(1i64);
-    words.distinct()?.window([at])?.project([col("word").alias("key"), word_id.alias("word_id")])
+    words.window([at])?.project([col(WORD), word_id.alias("word_id")])
 }
 
 /// Joins the rows of one word into one, with the documents of all of them.

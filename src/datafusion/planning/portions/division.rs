@@ -5,6 +5,9 @@
 //! workers       work * share of the largest / cores  +  rows * (packing, sending, merging) / workers / cores  +  start
 //! ```
 //!
+//! The number of workers is the one with the shortest time, so few runs of segments, or rows that cost more the more
+//! workers there are, do not keep all of them.
+//!
 //! The work is that of the cheapest traversal, from the counts of footers ([`tadoc::analytics::traversal_costs`]).
 //! A grammar has about one element for each distinct pair or triple of words that a text has (0.6 to 1.0 for
 //! sources and their windows of 2 to 5 words). Segments that are not open here are decoded first, in both cases.
@@ -12,7 +15,8 @@
 //! with two to eight workers (`benches/results/2026-11-30-h200.md`); a build of the profile release has not been
 //! measured, so it may stay in one process where workers would win.
 //!
-//! A function whose rows are put behind one another has no rows to add up. Its work is that of its traversal, or goes
+//! A function whose rows are put behind one another has no rows to add up, or the words of which its scans are told the
+//! numbers. Its work is that of its traversal, or goes
 //! with the bytes of text that it reads or searches. A corpus that one process has no room for is divided, whatever it
 //! costs. A function that adds up rows and cannot pack them runs in one process: adding up
 //! texts took longer on two workers than counting on one (`benches/results/2026-11-25-h100.md`). A corpus of which
@@ -43,8 +47,11 @@ const WORD_NS: f64 = 60.0;
 const TEXT_NS: f64 = 2.2;
 const SEARCHED_NS: f64 = 0.4;
 const DOC_NS: f64 = 100.0;
-/// Nanoseconds that stages of a statement take before the first row, and after the last one.
-const START_NS: f64 = 14e6;
+/// Nanoseconds that stages of a statement take before the first row, and after the last one, and the more for each
+/// worker.
+const START_NS: [f64; 2] = [12e6, 1e6];
+/// Nanoseconds for a word of a dictionary whose number is kept.
+const KEPT_WORD_NS: f64 = 10.0;
 /// The largest share of a worker, in equal shares.
 const LARGEST_SHARE: f64 = 1.0625;
 
@@ -53,10 +60,10 @@ const LARGEST_SHARE: f64 = 1.0625;
 pub(crate) enum Division {
     /// In one process, for the reason that EXPLAIN shows.
     OneProcess(String),
-    /// By workers that pack their rows. EXPLAIN shows the times.
-    Parcels(String),
-    /// By workers whose rows are put behind one another, or added up as texts.
-    Runs,
+    /// By so many workers, which pack their rows. EXPLAIN shows the times.
+    Parcels(usize, String),
+    /// By so many workers, whose rows are put behind one another, or added up as texts.
+    Runs(usize),
 }
 
 /// The machines of a statement.
@@ -70,6 +77,8 @@ pub(super) struct Machines {
     /// Memory that the corpus needs in one process, and the share of a worker.
     pub(super) needed_bytes: u64,
     pub(super) share_bytes: u64,
+    /// Part of the corpus that its largest run of segments is.
+    pub(super) largest_run: f64,
     /// True if the corpus is open here.
     pub(super) is_loaded: bool,
     /// True if its segments keep the words of documents.
@@ -81,96 +90,147 @@ pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Di
     let must_divide = spec.options.divide == Divide::Always || machines.needed_bytes > machines.limit_bytes;
     let segments = spec.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments.map(SegmentShape::from).sum();
-    let num_workers = machines.num_workers;
-    if !matches!(facts.merge, Merge::Combined | Merge::JoinedLists) {
-        let times = Times::without_sums(shape, facts, machines);
-        let is_divided = must_divide || times.is_shorter_divided();
-        return if is_divided { Division::Runs } else { Division::OneProcess(times.in_one_process(num_workers)) };
-    }
-    let Some(rows) = facts.parcels else {
+    let is_added_up = matches!(facts.merge, Merge::Combined | Merge::JoinedLists);
+    if is_added_up && facts.parcels.is_none() {
         let reason = "none, the function does not pack its rows".to_owned();
-        return if must_divide { Division::Runs } else { Division::OneProcess(reason) };
-    };
-    let rows_bytes = shape.num_elements.saturating_mul(ROW_BYTES) / num_workers.max(1) as u64;
-    if machines.share_bytes.saturating_add(rows_bytes) > machines.limit_bytes {
-        return Division::Runs;
+        return if must_divide { Division::Runs(machines.num_workers) } else { Division::OneProcess(reason) };
     }
-    let times = Times::with_parcels(shape, rows, machines);
-    if must_divide || times.is_shorter_divided() {
-        Division::Parcels(times.on_workers(num_workers))
+    let times = Times::new(shape, facts, machines);
+    let num_workers = if must_divide { machines.num_workers } else { times.best_number() };
+    if num_workers == 0 {
+        return Division::OneProcess(times.in_one_process());
+    }
+    let rows_bytes = packed_rows(shape, facts).saturating_mul(ROW_BYTES) / num_workers as u64;
+    let share_bytes = machines.share_bytes.max(machines.needed_bytes / num_workers as u64);
+    let has_room = share_bytes.saturating_add(rows_bytes) <= machines.limit_bytes;
+    if facts.merge == Merge::Behind || !has_room {
+        Division::Runs(num_workers)
     } else {
-        Division::OneProcess(times.in_one_process(num_workers))
+        Division::Parcels(num_workers, times.on_workers(num_workers))
     }
 }
 
-/// Estimated times of a scan.
+/// Returns an upper bound of the rows that are packed.
+fn packed_rows(shape: SegmentShape, facts: &Facts) -> u64 {
+    match facts.parcels {
+        _ if facts.merge == Merge::Numbered => shape.vocabulary_len,
+        Some(ParcelRows::Words) => shape.vocabulary_len,
+        Some(ParcelRows::Task(TraversalTask::DocumentSequences, _)) => shape.num_words,
+        _ => shape.num_elements,
+    }
+}
+
+/// Estimated work of a scan, in nanoseconds of one core.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    alone_ns: f64,
-    divided_ns: f64,
+    /// Work that is divided as the segments are.
+    work_ns: f64,
+    /// Work to pack, send and merge rows: a part that is divided, and one for each worker.
+    rows_ns: [f64; 2],
+    machines: Machines,
 }
 
 impl Times {
-    /// Estimates the times of a scan that packs `rows`.
-    fn with_parcels(shape: SegmentShape, rows: ParcelRows, machines: Machines) -> Self {
-        let ParcelRows { task, window } = rows;
-        let costs = traversal_costs(task, shape, window);
-        let Some((way, cost)) = costs.min_by(|one, other| one.1.total_cmp(&other.1)) else {
-            return Self { alone_ns: 0.0, divided_ns: START_NS };
+    /// Estimates the times of a scan with these `facts`.
+    fn new(shape: SegmentShape, facts: &Facts, machines: Machines) -> Self {
+        let words = shape.vocabulary_len as f64;
+        let (work_ns, rows_ns) = match (facts.merge, facts.parcels) {
+            (Merge::Combined | Merge::JoinedLists, Some(ParcelRows::Task(task, window))) => {
+                task_ns(shape, (task, window), machines)
+            }
+            (Merge::Combined | Merge::JoinedLists, _) => {
+                let is_opened = if machines.is_loaded { 0.0 } else { WORD_NS };
+                (words * (KEPT_WORD_NS + is_opened), ROW_NS.map(|ns| words * ns))
+            }
+            (Merge::Numbered, _) => (behind_ns(shape, facts, machines), ROW_NS.map(|ns| words * ns)),
+            (Merge::Behind | Merge::Never, _) => (behind_ns(shape, facts, machines), [0.0; 2]),
         };
-        let [.., listed, _] = traversal_statistics((task, way), shape, window);
-        let workers = machines.num_workers.max(1) as f64;
-        let row_ns = ROW_NS[0] + ROW_NS[1] * workers;
-        let listed_ns = listed * (ID_NS[0] + ID_NS[1] * workers) + shape.vocabulary_len as f64 * row_ns;
-        let (cost, rows_ns) = match task {
-            TraversalTask::InvertedIndex if machines.are_words_kept => (listed * KEPT_ID_NS, listed_ns),
-            TraversalTask::InvertedIndex => (cost, listed_ns),
-            TraversalTask::SequenceCount => (cost, shape.num_elements as f64 * row_ns * window as f64 / 3.0),
-            _ => (cost, shape.num_elements as f64 * row_ns),
-        };
-        Self::new(cost + opening_ns(shape, machines), rows_ns, machines)
+        Self { work_ns, rows_ns, machines }
     }
 
-    /// Estimates the times of a scan with these `facts` whose rows are put behind one another.
-    fn without_sums(shape: SegmentShape, facts: &Facts, machines: Machines) -> Self {
-        let work_ns = if let Some(Walk::ForSequences(task, num_words)) = facts.walk {
-            let costs = traversal_costs(task, shape, num_words).map(|(_, cost)| cost);
-            costs.reduce(f64::min).unwrap_or_default() + opening_ns(shape, machines)
-        } else if facts.finds_few {
-            // Lists of words say which parts of the text are decoded.
-            shape.len_bytes as f64 * SEARCHED_NS
-        } else if facts.uses == Uses::Facts {
-            shape.num_docs as f64 * DOC_NS
-        } else {
-            let num_docs = shape.num_docs.max(1) as f64;
-            let share = match facts.num_rows {
-                Precision::Exact(num_rows) => (num_rows as f64 / num_docs).min(1.0),
-                Precision::Inexact(_) | Precision::Absent => 1.0,
-            };
-            (shape.len_bytes as f64 * TEXT_NS + opening_ns(shape, machines)) * share
-        };
-        Self::new(work_ns, 0.0, machines)
+    /// Returns the time in one process.
+    fn alone_ns(self) -> f64 {
+        self.work_ns / self.num_cores()
     }
 
-    /// Estimates the times of work that takes one core `work_ns`, and of rows that only workers pack and add up.
-    fn new(work_ns: f64, rows_ns: f64, machines: Machines) -> Self {
-        let workers = machines.num_workers.max(1) as f64;
-        let cores = machines.num_partitions.max(1) as f64;
-        let share = (LARGEST_SHARE / workers).min(1.0);
-        Self { alone_ns: work_ns / cores, divided_ns: (work_ns * share + rows_ns / workers) / cores + START_NS }
+    /// Returns the time on so many workers.
+    fn divided_ns(self, num_workers: usize) -> f64 {
+        let workers = num_workers.max(1) as f64;
+        let share = (LARGEST_SHARE / workers).max(self.machines.largest_run).min(1.0);
+        let rows_ns = self.rows_ns[0] / workers + self.rows_ns[1];
+        (self.work_ns * share + rows_ns) / self.num_cores() + START_NS[0] + START_NS[1] * workers
     }
 
-    fn is_shorter_divided(self) -> bool {
-        self.divided_ns < self.alone_ns
+    fn num_cores(self) -> f64 {
+        self.machines.num_partitions.max(1) as f64
+    }
+
+    /// Returns the number of workers with the shortest time, and 0 for one process.
+    fn best_number(self) -> usize {
+        let mut best = (self.alone_ns(), 0);
+        // One worker has the work of one process, and rows to send.
+        for num_workers in 2..=self.machines.num_workers {
+            let time_ns = self.divided_ns(num_workers);
+            if time_ns < best.0 {
+                best = (time_ns, num_workers);
+            }
+        }
+        best.1
     }
 
     fn on_workers(self, num_workers: usize) -> String {
-        format!("{num_workers}: {} estimated, {} in one process", shown_ns(self.divided_ns), shown_ns(self.alone_ns))
+        let all = self.machines.num_workers;
+        let (time, alone) = (shown_ns(self.divided_ns(num_workers)), shown_ns(self.alone_ns()));
+        if num_workers == all {
+            return format!("{num_workers}: {time} estimated, {alone} in one process");
+        }
+        let on_all = shown_ns(self.divided_ns(all));
+        format!("{num_workers} of {all}: {time} estimated, {on_all} on all, {alone} in one process")
     }
 
-    fn in_one_process(self, num_workers: usize) -> String {
-        format!("none: {} estimated, {} on {num_workers} workers", shown_ns(self.alone_ns), shown_ns(self.divided_ns))
+    fn in_one_process(self) -> String {
+        let all = self.machines.num_workers;
+        format!("none: {} estimated, {} on {all} workers", shown_ns(self.alone_ns()), shown_ns(self.divided_ns(all)))
     }
+}
+
+/// Returns the work of a task, and that of the rows that it packs.
+fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines: Machines) -> (f64, [f64; 2]) {
+    let costs = traversal_costs(task, shape, window);
+    let Some((way, cost)) = costs.min_by(|one, other| one.1.total_cmp(&other.1)) else { return (0.0, [0.0; 2]) };
+    let [.., listed, _] = traversal_statistics((task, way), shape, window);
+    let (elements, words) = (shape.num_elements as f64, shape.vocabulary_len as f64);
+    let (num_rows, num_ids) = match task {
+        TraversalTask::InvertedIndex => (words, listed),
+        TraversalTask::SequenceCount => (elements * window as f64 / 3.0, 0.0),
+        TraversalTask::DocumentSequences => (elements * window as f64 / 3.0, listed),
+        TraversalTask::TermVector | TraversalTask::Cooccurrence => (elements, 0.0),
+    };
+    let is_kept = task == TraversalTask::InvertedIndex && machines.are_words_kept;
+    let cost = if is_kept { listed * KEPT_ID_NS } else { cost };
+    let rows_ns = [0, 1].map(|part| num_rows * ROW_NS[part] + num_ids * ID_NS[part]);
+    (cost + opening_ns(shape, machines), rows_ns)
+}
+
+/// Returns the work of a scan with these `facts` whose rows are put behind one another.
+fn behind_ns(shape: SegmentShape, facts: &Facts, machines: Machines) -> f64 {
+    if let Some(Walk::ForSequences(task, num_words)) = facts.walk {
+        let costs = traversal_costs(task, shape, num_words).map(|(_, cost)| cost);
+        return costs.reduce(f64::min).unwrap_or_default() + opening_ns(shape, machines);
+    }
+    if facts.finds_few {
+        // Lists of words say which parts of the text are decoded.
+        return shape.len_bytes as f64 * SEARCHED_NS;
+    }
+    if facts.uses == Uses::Facts {
+        return shape.num_docs as f64 * DOC_NS;
+    }
+    let num_docs = shape.num_docs.max(1) as f64;
+    let share = match facts.num_rows {
+        Precision::Exact(num_rows) => (num_rows as f64 / num_docs).min(1.0),
+        Precision::Inexact(_) | Precision::Absent => 1.0,
+    };
+    (shape.len_bytes as f64 * TEXT_NS + opening_ns(shape, machines)) * share
 }
 
 /// Returns the time in which one core opens segments that are not open here.
@@ -209,14 +269,19 @@ mod tests {
             limit_bytes: u64::MAX,
             needed_bytes: 0,
             share_bytes: 0,
+            largest_run: 0.0,
             is_loaded: true,
             are_words_kept: false,
         }
     }
 
+    fn pairs() -> Facts {
+        let parcels = Some(ParcelRows::Task(TraversalTask::Cooccurrence, 5));
+        Facts { parcels, merge: Merge::Combined, ..Facts::default() }
+    }
+
     fn is_divided(num_elements: u64, num_workers: usize) -> bool {
-        let rows = ParcelRows { task: TraversalTask::Cooccurrence, window: 5 };
-        Times::with_parcels(shape(num_elements), rows, machines(num_workers)).is_shorter_divided()
+        Times::new(shape(num_elements), &pairs(), machines(num_workers)).best_number() > 0
     }
 
     #[test]
@@ -228,20 +293,40 @@ mod tests {
     }
 
     #[test]
-    fn rows_behind_one_another_are_divided_where_their_work_outweighs_the_start() {
-        let is_divided = |num_elements: u64, facts: &Facts| {
-            Times::without_sums(shape(num_elements), facts, machines(2)).is_shorter_divided()
+    fn fewer_workers_than_all_are_taken_where_they_are_faster() {
+        let times = |largest_run: f64, num_workers: usize| {
+            let machines = Machines { largest_run, ..machines(num_workers) };
+            Times::new(shape(100_000_000), &pairs(), machines)
         };
-        let text = Facts { uses: Uses::Text, ..Facts::default() };
-        let found = Facts { finds_few: true, ..Facts::default() };
-        let paths = Facts { uses: Uses::Facts, ..Facts::default() };
-        let one = Facts { num_rows: Precision::Exact(1), ..Facts::default() };
+        assert_eq!((times(0.0, 8).best_number(), times(0.01, 8).best_number()), (8, 8));
+        // Rows that words of three segments have are sent more often the more workers there are.
+        let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        let behind = |num_workers: usize| {
+            let machines = Machines { largest_run: 0.34, ..machines(num_workers) };
+            Times::new(shape(100_000_000), &text, machines)
+        };
+        assert_eq!((behind(8).best_number(), behind(2).best_number()), (4, 2));
+        let shown = behind(8).on_workers(4);
+        assert!(shown.starts_with("4 of 8: ") && shown.contains(" on all, "), "{shown}");
+        // One segment has all of the text.
+        assert_eq!(times(1.0, 8).best_number(), 0);
+    }
+
+    #[test]
+    fn rows_behind_one_another_are_divided_where_their_work_outweighs_the_start() {
+        let is_divided =
+            |num_elements: u64, facts: &Facts| Times::new(shape(num_elements), facts, machines(2)).best_number() > 0;
+        let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        let found = Facts { finds_few: true, ..text.clone() };
+        let paths = Facts { uses: Uses::Facts, ..text.clone() };
+        let one = Facts { num_rows: Precision::Exact(1), ..text.clone() };
         let walk = Some(Walk::ForSequences(TraversalTask::DocumentSequences, 3));
         let counted = Facts { walk, ..text.clone() };
-        for facts in [&text, &found, &paths, &one, &counted] {
+        let numbered = Facts { merge: Merge::Numbered, ..text.clone() };
+        for facts in [&text, &found, &paths, &one, &counted, &numbered] {
             assert!(!is_divided(1000, facts), "{facts:?}");
         }
-        for facts in [&text, &found, &paths, &counted] {
+        for facts in [&text, &found, &paths, &counted, &numbered] {
             assert!(is_divided(100_000_000, facts), "{facts:?}");
         }
         assert!(!is_divided(100_000_000, &one));

@@ -17,9 +17,10 @@
 //! they leave none of its documents.
 //!
 //! [`Merge`] says how the rows of portions become the rows of the whole corpus. Functions
-//! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
-//! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once. They
-//! are refused with an error that names the memory that they need. `repeated_spans`, `overlap`,
+//! themselves say how sums, lists and ranks are computed from the rows of
+//! portions ([`combining`]). Scores and word ids need a number of each word in the whole corpus, which scans are
+//! told ([`numbers`]). `repeated_phrases` needs all segments at once. It
+//! is refused with an error that names the memory that it needs. `repeated_spans`, `overlap`,
 //! `near_duplicates` and `near_duplicate_clusters` load the portions themselves.
 //!
 //! If the first rows are enough, because the limit is small and rows come in order of documents, the
@@ -39,6 +40,7 @@ mod combining;
 mod division;
 mod exec;
 mod merged;
+mod numbers;
 mod runs;
 
 use std::ops::Range;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::catalog::Session;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -66,6 +69,8 @@ use self::division::{Division, Machines, division};
 use self::exec::{DOC_ID, DOC_IDS};
 pub use self::exec::{PortionFacts, PortionsExec};
 pub use self::merged::MergedRowsExec;
+pub(crate) use self::numbers::WordNumbers;
+pub use self::numbers::WordNumbersExec;
 pub(crate) use self::runs::spreading_of;
 pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};
@@ -96,6 +101,8 @@ pub(crate) struct Portions {
     files: Vec<Files>,
     /// Partitions in which they are read side by side; 0 if they are read one after another.
     num_side_by_side: usize,
+    /// Most machines that read them.
+    num_workers: usize,
     /// Number of parcels of packed rows, and the times for EXPLAIN. `None` if rows are not packed.
     parcels: Option<(u32, String)>,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
@@ -134,7 +141,7 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions { files, num_side_by_side: 0, parcels: None, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, num_workers: 1, parcels: None, memory_bytes })
 }
 
 /// Returns the files of `source` in portions for a reader that may leave early: the first has
@@ -150,7 +157,7 @@ pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) ->
     let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
     let (files, largest_bytes) = cut(source.corpora(), uses, fits);
     let memory_bytes = largest_bytes.saturating_mul(2);
-    Some(Portions { files, num_side_by_side: 0, parcels: None, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, num_workers: 1, parcels: None, memory_bytes })
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition
@@ -189,22 +196,34 @@ pub(crate) fn runs_of(
         limit_bytes,
         needed_bytes: needed.bytes(),
         share_bytes: needed.bytes_of_part(num_workers as u64),
+        largest_run: largest_part(&files),
         is_loaded: loaded.is_some(),
         are_words_kept: loaded.is_some_and(|loaded| loaded.corpus.segments().iter().all(is_kept)),
     };
-    let parcels = match division(spec, facts, machines) {
+    let (num_workers, parcels) = match division(spec, facts, machines) {
         Division::OneProcess(reason) => {
             facts.explain.push(("workers", reason));
             return None;
         }
-        Division::Parcels(times) => {
-            let num_parcels = num_partitions.saturating_mul(spreading.num_workers.max(1));
-            Some((u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS), times))
+        Division::Parcels(num_workers, times) => {
+            let num_parcels = num_partitions.saturating_mul(num_workers.min(spreading.num_workers).max(1));
+            (num_workers, Some((u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS), times)))
         }
-        Division::Runs => None,
+        Division::Runs(num_workers) => (num_workers, None),
     };
     let num_side_by_side = num_partitions.min(files.len()).max(2);
-    Some(Portions { files, num_side_by_side, parcels, memory_bytes: largest_bytes })
+    Some(Portions { files, num_side_by_side, num_workers, parcels, memory_bytes: largest_bytes })
+}
+
+/// Returns the part of the text of all `runs` that is in the largest one.
+fn largest_part(runs: &[Files]) -> f64 {
+    let len_bytes = |run: &Files| run.files.iter().map(|open| open.footer.len_bytes()).sum::<u64>();
+    let (mut total, mut largest) = (0u64, 0u64);
+    for len_bytes in runs.iter().map(len_bytes) {
+        total = total.saturating_add(len_bytes);
+        largest = largest.max(len_bytes);
+    }
+    largest as f64 / total.max(1) as f64
 }
 
 /// Returns the bytes that segments may take in memory.
@@ -311,16 +330,18 @@ impl Planner<'_> {
     /// The errors of planning the scans, and of planning the operators over their rows.
     pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
         match (self.facts.merge, &portions.parcels) {
-            (Merge::Combined | Merge::JoinedLists, Some((num_parcels, times))) => {
-                self.merged(portions, *num_parcels, times.clone())
-            }
+            (Merge::Combined | Merge::JoinedLists, Some(_)) => self.merged(portions),
             (Merge::Combined | Merge::JoinedLists, None) => self.combined(portions).await,
-            _ => self.behind(portions),
+            (Merge::Numbered, _) => self.numbered(portions).await,
+            (Merge::Behind | Merge::Never, _) => self.behind(portions),
         }
     }
 
     /// Plans the rows by packing those of each run, and merging them.
-    fn merged(&self, portions: &Portions, num_parcels: u32, times: String) -> Result<Arc<dyn ExecutionPlan>> {
+    fn merged(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some((num_parcels, times)) = portions.parcels.clone() else {
+            return internal_err!("the rows of portions are not packed");
+        };
         let schema = Parcels::schema();
         let projection = (0..schema.fields().len()).collect();
         let packed = ScanSpec {
@@ -339,7 +360,8 @@ impl Planner<'_> {
             let scan = (self.plan)(spec, self.prepared.clone())?;
             runs.push(Run { scan, first_doc_id: files.first_doc_id });
         }
-        let runs: Arc<dyn ExecutionPlan> = Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, &[""; 0]));
+        let runs = RunsExec::new(runs, portions.num_side_by_side, schema, &[""; 0]);
+        let runs: Arc<dyn ExecutionPlan> = Arc::new(runs.for_workers(portions.num_workers));
         let spec = self.spec.with_source(Source::Corpora(Vec::new()));
         let rows = spec.projected_schema()?;
         let ordering = self.facts.ordering.iter().map_while(|name| column(name, &rows).ok());
@@ -374,9 +396,18 @@ impl Planner<'_> {
         if portions.num_side_by_side > 0 && !inputs.is_empty() {
             let run = |(scan, first_doc_id)| Run { scan, first_doc_id };
             let (runs, num_partitions) = (inputs.into_iter().map(run), portions.num_side_by_side);
-            return Ok(Arc::new(RunsExec::new(runs.collect(), num_partitions, schema, ordering)));
+            let runs = RunsExec::new(runs.collect(), num_partitions, schema, ordering);
+            return Ok(Arc::new(runs.for_workers(portions.num_workers)));
         }
         Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
+    }
+
+    /// Plans the rows of scans that are told the numbers of words.
+    async fn numbered(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        let numbers = self.spec.function.word_numbers(&AllPortions { planner: self, portions })?.build()?;
+        let numbers = physical_plan(self.session, &numbers).await?;
+        let rows = self.behind(portions)?;
+        Ok(Arc::new(WordNumbersExec::try_new(numbers, rows, self.spec.num_docs())?))
     }
 
     async fn combined(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {

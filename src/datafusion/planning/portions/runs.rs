@@ -88,6 +88,8 @@ pub struct RunsExec {
     pub runs: Vec<Run>,
     /// Columns by which each partition is ordered, ascending.
     pub ordering: Vec<String>,
+    /// Most machines that read the runs.
+    pub most_workers: usize,
     properties: Arc<PlanProperties>,
 }
 
@@ -111,7 +113,12 @@ impl RunsExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { runs, ordering, properties }
+        Self { runs, ordering, most_workers: usize::MAX, properties }
+    }
+
+    /// Returns the node for at most `most_workers` machines.
+    pub(super) fn for_workers(self, most_workers: usize) -> Self {
+        Self { most_workers, ..self }
     }
 
     /// Returns the number of partitions.
@@ -136,7 +143,7 @@ impl RunsExec {
 
     /// Returns the node with other scans of its runs.
     fn with_runs(&self, runs: Vec<Run>) -> Self {
-        Self::new(runs, self.num_partitions(), self.schema(), &self.ordering)
+        Self::new(runs, self.num_partitions(), self.schema(), &self.ordering).for_workers(self.most_workers)
     }
 
     /// Returns an estimate of the number of rows, and a guess for a search.

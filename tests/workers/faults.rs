@@ -70,28 +70,50 @@ fn a_server_of_another_kind_ends_in_an_error() {
     assert_eq!(ran.status, 1, "{}", ran.stderr);
 }
 
-#[test]
-fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
-    let folder = corpora();
-    let statement = long_statement(&folder);
-    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+/// Runs `statement`, sends `signal` to the second of two workers while it works, and returns the error, which comes in
+/// bounded time and without rows.
+fn error_when_lost(folder: &Folder, statement: &str, signal: &str) -> (String, [Worker; 2]) {
+    let workers = [Worker::start(folder, &[]), Worker::start(folder, &[])];
     let urls = list(&workers);
     let arguments = ["sql", "--format", "ndjson", "--quiet", "--workers", &urls];
     let arguments = [&arguments[..], &DIVIDE, &["-c", statement]].concat();
     let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    assert!(wait_until(BOUND, || workers[1].computed() > 0.5), "the worker does not work");
-    workers[1].signal("KILL");
+    assert!(wait_until(BOUND, || workers[1].computed() > 0.5), "the worker does not work: {statement}");
+    workers[1].signal(signal);
     let start = Instant::now();
-    assert!(wait_until(BOUND, || child.try_wait().unwrap().is_some()), "no end");
+    assert!(wait_until(BOUND, || child.try_wait().unwrap().is_some()), "no end: {statement}");
     assert!(start.elapsed() < BOUND);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(1), "{statement}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
-    for part in ["the connection broke while it ran task ", " of stage ", "run the statement again"] {
-        assert!(stderr.contains(part), "{part} in {stderr}");
+    (String::from_utf8_lossy(&output.stderr).into_owned(), workers)
+}
+
+#[test]
+fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
+    let folder = corpora();
+    let pairs = long_statement(&folder);
+    // Packed rows of ranks, and scans that are told numbers of words by an earlier stage.
+    let ranks = "SELECT count(*), sum(rank) FROM ranked_inverted_index('long.tadoc', 40)";
+    let joined = "SELECT count(*), sum(a.df) FROM tfidf('long.tadoc') a JOIN tokens('long.tadoc') b ON a.word = b.word";
+    for statement in [pairs, ranks, joined] {
+        let (stderr, workers) = error_when_lost(&folder, statement, "KILL");
+        assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
+        for part in ["the connection broke while it ran task ", " of stage ", "run the statement again"] {
+            assert!(stderr.contains(part), "{part} in {stderr}");
+        }
     }
+}
+
+#[test]
+fn a_worker_that_falls_silent_in_the_middle_ends_in_an_error() {
+    let folder = corpora();
+    let (stderr, workers) = error_when_lost(&folder, long_statement(&folder), "STOP");
+    assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
+    workers[1].signal("CONT");
+    // It goes on with later statements.
+    let expected = sorted(sql(&folder, "", STATEMENT));
+    assert_eq!(sorted(sql(&folder, &list(&workers), STATEMENT)), expected);
 }
 
 #[test]

@@ -6,18 +6,21 @@ use super::cluster::{DIVIDE, Worker, corpora, list, needles, sorted, sql};
 use testkit::command::Folder;
 
 #[test]
-fn two_and_three_workers_have_the_rows_of_one_process() {
+fn workers_have_the_rows_of_one_process() {
     let folder = corpora();
-    for num_workers in [2, 3] {
+    let path = folder.path().display().to_string();
+    let statement = |call: &&str| {
+        let call = call.replace('@', "'many.tadoc'").replace('#', "'living'").replace('~', &path);
+        format!("SELECT * FROM {call}")
+    };
+    let statements: Vec<String> = CALLS.iter().map(statement).collect();
+    let expected: Vec<Vec<String>> = statements.iter().map(|asked| sorted(sql(&folder, "", asked))).collect();
+    for num_workers in [1, 2, 3, 5] {
         let workers: Vec<Worker> = (0..num_workers).map(|_| Worker::start(&folder, &[])).collect();
         let urls = list(&workers);
-        for call in CALLS {
-            let path = folder.path().display().to_string();
-            let call = call.replace('@', "'many.tadoc'").replace('#', "'living'").replace('~', &path);
-            let statement = format!("SELECT * FROM {call}");
-            let expected = sorted(sql(&folder, "", &statement));
-            let got = sorted(sql(&folder, &urls, &statement));
-            assert_eq!(got, expected, "{num_workers} workers: {statement}");
+        for (asked, expected) in statements.iter().zip(&expected) {
+            let got = sorted(sql(&folder, &urls, asked));
+            assert_eq!(&got, expected, "{num_workers} workers: {asked}");
         }
         for worker in workers {
             let (status, rest) = worker.end();

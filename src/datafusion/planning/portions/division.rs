@@ -12,15 +12,15 @@
 //! A grammar has about one element for each distinct pair or triple of words that a text has (0.6 to 1.0 for
 //! sources and their windows of 2 to 5 words). Segments that are not open here are decoded first, in both cases.
 //! Workers are taken to have as many cores as this machine. The rates of rows are those of a build of the profile dev
-//! with two to eight workers (`benches/results/2026-11-30-h200.md`); a build of the profile release has not been
-//! measured, so it may stay in one process where workers would win.
+//! with two to eight workers (`benches/results/2026-11-30-h200.md`, and of told words `2026-11-30-workers.md`). A build
+//! of the profile release has not been measured, so it may stay in one process where workers would win.
 //!
-//! A function whose rows are put behind one another has no rows to add up, or the words of which its scans are told the
-//! numbers. Its work is that of its traversal, or goes
-//! with the bytes of text that it reads or searches. A corpus that one process has no room for is divided, whatever it
-//! costs. A function that adds up rows and cannot pack them runs in one process: adding up
-//! texts took longer on two workers than counting on one (`benches/results/2026-11-25-h100.md`). A corpus of which
-//! workers have no room for their shares and the packed rows is added up as texts, which spill.
+//! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are told
+//! the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A corpus
+//! that one process has no room for is divided, whatever it costs. A function that adds up rows and cannot pack them
+//! runs in one process: adding up texts took longer on two workers than counting on one
+//! (`benches/results/2026-11-25-h100.md`). A corpus of which workers have no room for their shares and the packed rows is
+//! added up as texts, which spill.
 
 use datafusion::common::stats::Precision;
 
@@ -50,6 +50,8 @@ const DOC_NS: f64 = 100.0;
 /// Nanoseconds that stages of a statement take before the first row, and after the last one, and the more for each
 /// worker.
 const START_NS: [f64; 2] = [12e6, 1e6];
+/// The same for a word whose number scans are told. Every worker gets the numbers of all words, and looks up its own.
+const TOLD_NS: [f64; 2] = [0.0, 1100.0];
 /// Nanoseconds for a word of a dictionary whose number is kept.
 const KEPT_WORD_NS: f64 = 10.0;
 /// The largest share of a worker, in equal shares.
@@ -142,7 +144,7 @@ impl Times {
                 let is_opened = if machines.is_loaded { 0.0 } else { WORD_NS };
                 (words * (KEPT_WORD_NS + is_opened), ROW_NS.map(|ns| words * ns))
             }
-            (Merge::Numbered, _) => (behind_ns(shape, facts, machines), ROW_NS.map(|ns| words * ns)),
+            (Merge::Numbered, _) => (behind_ns(shape, facts, machines), TOLD_NS.map(|ns| words * ns)),
             (Merge::Behind | Merge::Never, _) => (behind_ns(shape, facts, machines), [0.0; 2]),
         };
         Self { work_ns, rows_ns, machines }

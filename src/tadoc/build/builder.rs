@@ -18,10 +18,13 @@
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::build::{Block, BlocksAtOnce, Cut, IngestOptions, Made, Maker, PIECE_BYTES, find_cut, pieces};
+use crate::build::{
+    Block, BlocksAtOnce, Cut, IngestOptions, Made, Maker, PIECE_BYTES, RemoteBuilder, find_cut, pieces,
+};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
 
@@ -40,6 +43,8 @@ pub struct IngestReport {
     /// Time spent waiting for sections to be encoded and written. It includes the last block, and
     /// for each other block the time beyond the grammar of the next block.
     pub writing: Duration,
+    /// Number of segments that a [`RemoteBuilder`] built. They have no part in the times of tokens and grammars.
+    pub num_remote: u64,
 }
 
 /// Greatest number of bytes of the path of a document that is added.
@@ -75,6 +80,10 @@ pub struct CorpusBuilder<W: Write> {
     encoding: Option<JoinHandle<Result<EncodedSegment>>>,
     /// Blocks under construction, if several are built at a time.
     at_once: Option<BlocksAtOnce>,
+    /// Number of blocks that are built here at a time.
+    max_blocks: usize,
+    remote: Option<Arc<dyn RemoteBuilder>>,
+    num_remote: u64,
     tokenizing: Duration,
     grammar: Duration,
     writing: Duration,
@@ -98,7 +107,10 @@ impl<W: Write> CorpusBuilder<W> {
             is_open: false,
             full_bytes: options.block_bytes.saturating_add(1),
             encoding: None,
-            at_once: BlocksAtOnce::new(1, &options),
+            at_once: BlocksAtOnce::new(1, &options, None),
+            max_blocks: 1,
+            remote: None,
+            num_remote: 0,
             tokenizing: Duration::ZERO,
             grammar: Duration::ZERO,
             writing: Duration::ZERO,
@@ -110,8 +122,23 @@ impl<W: Write> CorpusBuilder<W> {
     /// time, which have at most the bytes of the blocks. The file stays the same. Call this before documents are added.
     #[must_use]
     pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
-        self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options);
+        self.equip(max_blocks);
         self
+    }
+
+    /// Lets `remote` build the segments. What it does not build is built here, as many blocks at a time as
+    /// [`with_blocks_at_once`](Self::with_blocks_at_once) says. The file stays the same. Call this before documents are
+    /// added.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Arc<dyn RemoteBuilder>) -> Self {
+        self.remote = Some(remote);
+        self.equip(self.max_blocks);
+        self
+    }
+
+    fn equip(&mut self, max_blocks: usize) {
+        self.max_blocks = max_blocks;
+        self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options, self.remote.as_ref());
     }
 
     /// Changes the number of blocks that are built at a time from now on. Blocks under construction
@@ -121,7 +148,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// Same as [`push_document`](Self::push_document).
     pub fn set_blocks_at_once(&mut self, max_blocks: usize) -> Result<()> {
         self.write_encoded()?;
-        self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options);
+        self.equip(max_blocks);
         Ok(())
     }
 
@@ -294,6 +321,7 @@ impl<W: Write> CorpusBuilder<W> {
     fn count<T>(&mut self, made: Made<T>) -> T {
         self.tokenizing += made.tokenizing;
         self.grammar += made.grammar;
+        self.num_remote += u64::from(made.is_remote);
         made.segment
     }
 
@@ -325,6 +353,7 @@ impl<W: Write> CorpusBuilder<W> {
             tokenizing: self.tokenizing,
             grammar: self.grammar,
             writing: self.writing + started.elapsed(),
+            num_remote: self.num_remote,
         };
         Ok((out.out, report))
     }

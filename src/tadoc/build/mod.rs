@@ -35,11 +35,12 @@
 //!                  tokens 3  grammar 3 | coding 3                    as soon as a grammar is complete
 //! ```
 //!
-//! Segments are returned in the order of their blocks. They do not depend on how many blocks are built at a time. All
-//! blocks share the current threads. A third of a block's time is serial steps, during which the threads work on other
-//! blocks, and the last block has all of them. The serial steps run on a thread of the block that belongs to no pool,
-//! so that they never wait for the work of another block. A place of a block is free when its grammar is complete. Its
-//! coding is mostly serial and needs a fifth of the memory.
+//! Segments are returned in the order of their blocks. Another machine may build some ([`RemoteBuilder`]): texts
+//! then wait in memory for its answer, and what it does not build is built here. Segments do not depend on how
+//! many blocks are built at a time. All blocks share the current threads. A third of a block's time is serial steps,
+//! during which the threads work on other blocks, and the last block has all of them. The serial steps run on a
+//! thread of the block that belongs to no pool, so that they never wait for the work of another block. A place of
+//! a block is free when its grammar is complete. Its coding is mostly serial and needs a fifth of the memory.
 //!
 //! # Pieces
 //!
@@ -75,6 +76,7 @@
 //! The cut depends only on the text up to the end of the window, not on the text behind it. So a document that arrives
 //! in parts is cut at the same place as the whole document. The search reads O(limit) bytes.
 
+mod block;
 mod builder;
 
 use std::collections::VecDeque;
@@ -94,6 +96,7 @@ use crate::grammar::{Dedup, build_rounds, build_sequitur};
 use crate::segment::Paths;
 use crate::text::{MAX_TOKEN_BYTES, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
 
+pub use block::{Block, RemoteBuilder};
 pub use builder::{CorpusBuilder, IngestReport, MAX_PATH_BYTES};
 
 /// Default size of a block's text.
@@ -190,16 +193,6 @@ pub fn usual_blocks_at_once() -> usize {
     (rayon::current_num_threads() / THREADS_PER_BLOCK).clamp(1, MAX_USUAL_BLOCKS)
 }
 
-/// Documents that become one segment.
-#[derive(Debug, Default)]
-struct Block {
-    text: Vec<u8>,
-    doc_ends: Vec<usize>,
-    paths: Paths,
-    /// True if the first document continues the last one of the previous block.
-    continues: bool,
-}
-
 /// Converter from blocks to segments.
 #[derive(Debug, Clone)]
 struct Maker {
@@ -212,6 +205,8 @@ struct Made<T> {
     segment: T,
     tokenizing: Duration,
     grammar: Duration,
+    /// True if it was built elsewhere, in no time of this process.
+    is_remote: bool,
 }
 
 impl Maker {
@@ -235,15 +230,30 @@ impl Maker {
         };
         let grammar_took = started.elapsed();
         let segment = SegmentContents { dictionary, grammar, paths, continues, num_tokens, num_word_tokens, len_bytes };
-        Ok(Made { segment, tokenizing, grammar: grammar_took })
+        Ok(Made { segment, tokenizing, grammar: grammar_took, is_remote: false })
     }
 
     /// Builds and encodes `block`. Frees its place when the grammar is complete.
     fn encoded(&self, block: Block, place: Place) -> Result<Made<EncodedSegment>> {
         let made = self.parts(block);
         drop(place);
-        let Made { segment, tokenizing, grammar } = made?;
-        Ok(Made { segment: EncodedSegment::new(&segment, self.options.layout)?, tokenizing, grammar })
+        let Made { segment, tokenizing, grammar, is_remote } = made?;
+        Ok(Made { segment: EncodedSegment::new(&segment, self.options.layout)?, tokenizing, grammar, is_remote })
+    }
+
+    /// Lets `remote` build `block`. Builds it here, in one of `places`, if `remote` does not.
+    fn encoded_by(
+        &self,
+        remote: &dyn RemoteBuilder,
+        block: Block,
+        places: &Arc<Places>,
+    ) -> Result<Made<EncodedSegment>> {
+        let block = Arc::new(block);
+        if let Some(segment) = remote.build(&block, &self.options) {
+            return Ok(Made { segment, tokenizing: Duration::ZERO, grammar: Duration::ZERO, is_remote: true });
+        }
+        let place = places.take(block.text.len());
+        self.encoded(Arc::unwrap_or_clone(block), place)
     }
 }
 
@@ -306,31 +316,58 @@ const PIECES_PER_BLOCK: usize = 2;
 #[derive(Debug)]
 struct BlocksAtOnce {
     begun: VecDeque<JoinHandle<Result<Made<EncodedSegment>>>>,
+    /// Places of the texts that are built here.
+    places: Arc<Places>,
+    remote: Option<Remote>,
+}
+
+/// A builder elsewhere, and the places of the texts that it has.
+#[derive(Debug, Clone)]
+struct Remote {
+    builder: Arc<dyn RemoteBuilder>,
     places: Arc<Places>,
 }
 
 impl BlocksAtOnce {
     /// Creates a queue in which `max_blocks` blocks are built at a time, or twice as many pieces of blocks that have at
-    /// most as many bytes. Returns `None` if that is one.
-    fn new(max_blocks: usize, options: &IngestOptions) -> Option<Self> {
+    /// most as many bytes, beside those that are built by `remote`. Returns `None` if that is one block.
+    fn new(max_blocks: usize, options: &IngestOptions, remote: Option<&Arc<dyn RemoteBuilder>>) -> Option<Self> {
         let per_block = if options.layout == SegmentLayout::Small { 1 } else { PIECES_PER_BLOCK };
         let num_texts = max_blocks.saturating_mul(per_block);
         let most = Taken { num_texts, len_bytes: options.block_bytes.saturating_mul(max_blocks) };
-        (num_texts > 1).then(|| Self { begun: VecDeque::new(), places: Arc::new(Places::new(most)) })
+        let remote = remote.map(|builder| {
+            let len_bytes = options.block_bytes.saturating_mul(builder.num_whole_blocks().max(1));
+            let most = Taken { num_texts: builder.num_places().max(1), len_bytes };
+            Remote { builder: Arc::clone(builder), places: Arc::new(Places::new(most)) }
+        });
+        let is_one = num_texts <= 1 && remote.is_none();
+        (!is_one).then(|| Self { begun: VecDeque::new(), places: Arc::new(Places::new(most)), remote })
     }
 
     /// Returns true if the oldest text should be taken before the next one begins: it can be had
     /// without waiting, or too many texts are there.
     fn is_due(&self) -> bool {
-        let num_texts = self.places.most.num_texts;
+        let places = self.remote.as_ref().map_or(&self.places, |remote| &remote.places);
+        let num_texts = places.most.num_texts;
         self.begun.front().is_some_and(JoinHandle::is_finished)
             || self.begun.len() >= num_texts + num_texts / PLACES_PER_CODED
     }
 
     /// Starts to build `block`, after waiting for a free place.
     fn begin(&mut self, block: Block, maker: Maker) {
-        let place = self.places.take(block.text.len());
-        self.begun.push_back(std::thread::spawn(move || maker.encoded(block, place)));
+        let Some(remote) = self.remote.clone() else {
+            let place = self.places.take(block.text.len());
+            self.begun.push_back(std::thread::spawn(move || maker.encoded(block, place)));
+            return;
+        };
+        let place = remote.places.take(block.text.len());
+        let here = Arc::clone(&self.places);
+        let build = move || {
+            let made = maker.encoded_by(remote.builder.as_ref(), block, &here);
+            drop(place);
+            made
+        };
+        self.begun.push_back(std::thread::spawn(build));
     }
 
     /// Waits for the oldest text. Returns `None` if there is none.

@@ -136,12 +136,17 @@ impl<'a> StoredSegment<'a> {
     /// Checks the bytes of the sections whose kind is `wanted`, known or not.
     pub(super) fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
         let mut sections = self.meta.sections.iter().filter(|section| wanted(section.kind));
-        sections.try_for_each(|section| section_bytes(self.file, section, self.bytes, self.start).map(drop))
+        sections.try_for_each(|section| self.bytes_of(section).map(drop))
+    }
+
+    /// Returns the checked bytes of `section`, one of its own.
+    pub(super) fn bytes_of(&self, section: &SectionMeta) -> Result<&'a [u8]> {
+        section_bytes(self.file, section, self.bytes, self.start)
     }
 
     pub(super) fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
         let section = section_for(self.file, self.meta, kind)?;
-        Ok((section, section_bytes(self.file, section, self.bytes, self.start)?))
+        Ok((section, self.bytes_of(section)?))
     }
 
     pub(super) fn dictionary(&self) -> Result<Dictionary> {

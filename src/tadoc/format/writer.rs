@@ -14,8 +14,10 @@ use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::codecs::grammar_stream::cut_units;
 use crate::format::codecs::word_lists::{Regions, WordDocuments};
-use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
+use crate::format::cursor::Origin;
+use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, check_header, header};
 use crate::format::layout::{FileFooter, SegmentMeta};
+use crate::format::reader::StoredSegment;
 use crate::grammar::Grammar;
 use crate::segment::{Dag, Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -255,6 +257,47 @@ impl EncodedSegment {
             sections.splice(0..0, lists);
         }
         Ok(Self { meta, sections })
+    }
+
+    /// Takes the only segment of `file`, whose name is `name` and whose footer is `footer`, with every byte checked
+    /// against its checksum.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if the file has other sections than those of one segment of this build, [`Error::Checksum`] if a
+    /// section is damaged.
+    pub(crate) fn from_file(name: &str, footer: &FileFooter, file: &[u8]) -> Result<Self> {
+        check_header(name, file)?;
+        let [meta] = footer.segments.as_slice() else {
+            let place = Origin { file: name, section: "footer", offset: footer.body_len() };
+            return Err(place.fault(0, format!("expected one segment, got {}", footer.segments.len())));
+        };
+        let is_unknown = |section: &&SectionMeta| matches!(section.kind, SectionKind::Unknown(_));
+        let foreign = footer.file_sections().next().or_else(|| meta.sections.iter().find(is_unknown));
+        if let Some(section) = foreign {
+            return Err(section.origin(name).fault(0, "expected no sections but those of a segment"));
+        }
+        let range = meta.whole_range();
+        let bytes = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let bytes = bytes.and_then(|(start, end)| file.get(start..end)).unwrap_or_default();
+        let stored = StoredSegment::new(name, footer, 0, bytes, SegmentMeta::whole_range)?;
+        let mut sections = Vec::with_capacity(meta.sections.len());
+        for section in &meta.sections {
+            let bytes = stored.bytes_of(section)?;
+            if section.kind != SectionKind::Ties {
+                sections.push((section.kind, section.codec, bytes.to_vec()));
+            }
+        }
+        Ok(Self { meta: SegmentMeta { sections: Vec::new(), ..meta.clone() }, sections })
+    }
+
+    /// Returns the description of the segment, without sections.
+    pub(crate) fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// Says if the first document continues the last one of the segment before.
+    pub(crate) fn set_continues(&mut self, continues: bool) {
+        self.meta.continues = continues;
     }
 }
 

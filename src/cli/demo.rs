@@ -84,6 +84,7 @@ fn job() -> Job {
         notes: Vec::new(),
         taken: None,
         filter: None,
+        remote: None,
     }
 }
 

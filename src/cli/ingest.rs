@@ -3,8 +3,8 @@
 //! ```text
 //! reader thread: inputs ─▶ documents ─▶ batches ──bounded channel──▶ CorpusBuilder ─▶ Output
 //!                                      (columns stay with the reader      │
-//!                                       and are stored last)              └ --append ─▶ a part of
-//!                                                                     a living corpus, one commit
+//!                                       and are stored last)      │       └ --append ─▶ a part of
+//!                                                       --workers: segments       a living corpus, one commit
 //! ```
 
 mod append;
@@ -32,6 +32,7 @@ pub use self::options::{Building, Forms, Packed, When};
 use crate::inputs::{self, Filter, Found};
 use crate::living::{Living, parse_share};
 use crate::output::{Output, say};
+use crate::workers;
 
 /// Compress text into a corpus
 ///
@@ -239,6 +240,9 @@ pub struct Arguments {
     /// Say nothing unless something fails
     #[arg(short, long)]
     quiet: bool,
+
+    #[command(flatten)]
+    workers: workers::Named,
 }
 
 const EXAMPLES: &str = "\
@@ -255,11 +259,16 @@ Examples:
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
   tadoc ingest app.log -o logs/ --append --documents lines --follow     goes on as the file grows
   tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
+  tadoc ingest logs -o logs.tadoc --workers http://one:8816,http://two:8816
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
 left behind, and what a kill leaves, the next ingest there removes. A living corpus is at its old version
 or at the new one, and one that did not exist does not exist then; the next commit removes files that
 Ctrl-C leaves among its segments.
+
+With --workers the machines that it names build the segments (tadoc worker), and the file is the same, byte for
+byte. If one is gone, slow, of another version or asks for another token, another one builds its blocks, or this
+process, and a warning says why.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 
@@ -272,6 +281,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let output = arguments.output();
     refuse_standard_output(output, &arguments.paths)?;
     let mut job = arguments.job()?;
+    job.remote = arguments.workers.builder()?;
     let filter = arguments.filter();
     if arguments.append {
         check_living_location(output)?;
@@ -388,6 +398,7 @@ impl Arguments {
             notes: Vec::new(),
             taken: None,
             filter: None,
+            remote: None,
         })
     }
 

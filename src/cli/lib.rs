@@ -5,7 +5,7 @@
 //! sql       statements, scripts or a prompt; every tadoc table function is registered
 //! serve     a server for SQL clients (Flight SQL) and browsers
 //! mcp       a server for agents (Model Context Protocol)
-//! worker    a machine of `tadoc sql --workers` (feature `distributed`)
+//! worker    a machine of `tadoc sql --workers` and `tadoc ingest --workers` (feature `distributed`)
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
 //! ls        paths of documents
@@ -72,8 +72,10 @@ mod workers {
 #[cfg(not(feature = "distributed"))]
 mod workers {
     use std::ffi::OsString;
+    use std::sync::Arc;
 
     use clap::Args;
+    use tadoc::build::RemoteBuilder;
     use tadoc_session::{Engine, Failure, Outcome};
 
     /// Arguments of `tadoc worker`.
@@ -111,6 +113,14 @@ mod workers {
         pub fn engine(&self) -> Outcome<Option<Box<dyn Engine>>> {
             Ok(None)
         }
+
+        /// Returns no builder.
+        ///
+        /// # Errors
+        /// None.
+        pub fn builder(&self) -> Outcome<Option<Arc<dyn RemoteBuilder>>> {
+            Ok(None)
+        }
     }
 
     /// Refuses `tadoc worker`.
@@ -136,7 +146,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Ingest(ingest::Arguments),
+    Ingest(Box<ingest::Arguments>),
     Sql(sql::Arguments),
     #[cfg(feature = "server")]
     Serve(tadoc_server::Arguments),

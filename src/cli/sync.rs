@@ -238,6 +238,7 @@ impl Arguments {
             notes: Vec::new(),
             taken: None,
             filter: None,
+            remote: None,
         })
     }
 

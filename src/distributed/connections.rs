@@ -72,7 +72,7 @@ fn way_out(reason: &str) -> &'static str {
 }
 
 /// Returns the text of `error`, with those of its causes that say more.
-fn with_causes(error: &dyn Error) -> String {
+pub(super) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

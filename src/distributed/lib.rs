@@ -37,10 +37,12 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan, its message, and the scan that arrives), `codec` (all nodes,
 //! and what messages of datafusion-proto leave out), `tasks` (which worker gets which runs), `exchanges` (what is
-//! known of rows of several tasks), `connections` (to workers) and `session` (also stages in plans); then `tables` (of logical plans) and `home`. `scale.md` says
-//! what 10 TB on 100 workers would take.
+//! known of rows of several tasks), `connections` (to workers) and `session` (also stages in plans); then `tables` (of
+//! logical plans) and `home`. `blocks` has nothing to do with plans: workers build the segments of an ingest.
+//! `scale.md` says what 10 TB on 100 workers would take.
 
 mod arrived;
+mod blocks;
 mod codec;
 mod connections;
 mod exchanges;
@@ -52,6 +54,7 @@ mod session;
 mod tables;
 mod tasks;
 
+pub use blocks::{BlockWorkers, with_blocks};
 pub use codec::{TadocCodec, filters_windows};
 pub use connections::Credentials;
 pub use home::EngineHome;

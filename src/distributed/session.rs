@@ -72,7 +72,7 @@ pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ",
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";
 /// Time after which a machine that does not answer counts as gone.
-const SILENT_FOR: Duration = Duration::from_secs(10);
+pub(super) const SILENT_FOR: Duration = Duration::from_secs(10);
 /// Time between two questions for a sign of life on a quiet connection.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most workers of a session.
@@ -114,6 +114,14 @@ impl WorkerUrls {
     /// Returns true if there is no worker.
     pub fn is_empty(&self) -> bool {
         self.urls.is_empty()
+    }
+
+    pub(super) fn urls(&self) -> &[Url] {
+        &self.urls
+    }
+
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// Shows `credentials` to the workers.
@@ -327,7 +335,8 @@ fn prepare(
     Ok(WorkerPlanRewriteEventResponse::new(asking(stoppable(plan, &stop_of_request())?)?))
 }
 
-fn check_version(headers: &HeaderMap) -> Result<()> {
+/// Refuses a request of another version.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<()> {
     let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
     match version {
         Some(WORKER_VERSION) => Ok(()),
@@ -363,14 +372,29 @@ impl PhysicalOptimizerRule for KeepOrder {
 
 /// Connections to workers, one for each. A clone shares them.
 #[derive(Clone)]
-struct Connections {
+pub(super) struct Connections {
     credentials: Credentials,
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
 impl Connections {
-    fn new(credentials: Credentials) -> Self {
+    pub(super) fn new(credentials: Credentials) -> Self {
         Self { credentials, open: Arc::default() }
+    }
+
+    /// Returns the connection to the worker at `url`, which is made if there is none.
+    pub(super) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        if let Some(channel) = self.known(url) {
+            return Ok(channel);
+        }
+        let channel = self.connect(url).await?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(open.entry(url.clone()).or_insert(channel).clone())
+    }
+
+    /// Drops the connection to the worker at `url`, so that the next request makes another.
+    pub(super) fn forget(&self, url: &Url) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
     }
 
     fn known(&self, url: &Url) -> Option<BoxCloneSyncChannel> {
@@ -407,14 +431,7 @@ impl Connections {
 #[async_trait]
 impl ChannelResolver for Connections {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let channel = match self.known(url) {
-            Some(channel) => channel,
-            None => {
-                let channel = self.connect(url).await?;
-                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-                open.entry(url.clone()).or_insert(channel).clone()
-            }
-        };
+        let channel = self.channel(url).await?;
         Ok(Box::new(NamedWorker { url: url.clone(), worker: create_worker_client(channel) }))
     }
 }

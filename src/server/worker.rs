@@ -1,9 +1,11 @@
-//! `tadoc worker`: a machine that answers parts of statements of `tadoc sql --workers`; and the arguments that name
-//! such machines.
+//! `tadoc worker`: a machine that answers parts of statements of `tadoc sql --workers`, and builds blocks of `tadoc ingest
+//! --workers`; and the arguments that name such machines.
 //!
 //! ```text
 //! tadoc sql --workers ══ parts of plans ══▶ access ─▶ worker ─▶ files, other workers
 //!                     ◀═════ rows ════════
+//! tadoc ingest --workers ══ blocks ═════▶ access ─▶ builder: no files
+//!                        ◀═ segments ════
 //! ```
 //!
 //! A worker shares the connections, the token, TLS and the stop of `tadoc serve`, and the limit of memory and
@@ -27,11 +29,13 @@ use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SessionContext;
 use datafusion_tadoc_distributed::{
-    Credentials, WORKER_VERSION, WorkerAccess, WorkerUrls, register_workers, worker_of, worker_routes,
+    BlockWorkers, Credentials, WORKER_VERSION, WorkerAccess, WorkerUrls, register_workers, with_blocks, worker_of,
+    worker_routes,
 };
 use http_body_util::BodyExt;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tadoc::build::RemoteBuilder;
 use tadoc_documents::display;
 use tadoc_session::{Engine, Failure, Outcome, interrupt, limited, note, runtime_of, sandbox_over};
 use tokio::net::TcpListener;
@@ -59,6 +63,9 @@ const WORKERS_VARIABLE: &str = "TADOC_WORKERS";
 /// segments itself, so it needs the same files: in an object store, behind HTTP, or in a folder that
 /// all machines share at the same path. Workers send rows to each other, so each must reach all
 /// others by the URLs that --workers names. A worker only reads, unless --writable lets it write segments of living corpora.
+///
+/// `tadoc ingest --workers` sends blocks of text, and the worker sends back their segments. It reads and writes no file
+/// for them.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -117,6 +124,7 @@ Examples:
   tadoc worker                                for this machine, at http://127.0.0.1:8816
   TADOC_TOKEN=… tadoc worker --listen 10.0.0.7:8816 --allow s3://bucket/corpora/
   tadoc sql --workers http://10.0.0.7:8816,http://10.0.0.8:8816 -c \"SELECT …\"
+  tadoc ingest logs -o logs.tadoc --workers http://10.0.0.7:8816,http://10.0.0.8:8816
   tadoc worker --listen 0.0.0.0:8816 --tls-cert one.pem --tls-key one.key --workers-ca ca.pem
   tadoc sql --workers https://one:8816,https://two:8816 --workers-ca ca.pem -c \"SELECT …\"
 
@@ -138,8 +146,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
     let credentials = credentials(secret.as_deref(), arguments.workers_ca.as_deref())?;
     let permission = if arguments.writable { WorkerAccess::Write } else { WorkerAccess::Read };
-    let worker = worker_of(environment.build_arc()?, credentials, permission);
-    let router = router(worker_routes(worker).into_axum_router(), access);
+    let environment = environment.build_arc()?;
+    let worker = worker_of(Arc::clone(&environment), credentials, permission);
+    let routes = with_blocks(worker_routes(worker), environment);
+    let router = router(routes.into_axum_router(), access);
     let max_connections = arguments.max_connections.into();
     let connections = Connections::new(max_connections, MAX_REQUESTS, Arc::new(Metrics::default()));
     let stop = interrupt::ask_twice();
@@ -182,7 +192,7 @@ async fn hold_connection(request: Request, next: Next) -> Response {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Workers")]
 pub struct Named {
-    /// Answer on these machines, on each of which `tadoc worker` runs: URLs with commas between them
+    /// Work on these machines, on each of which `tadoc worker` runs: URLs with commas between them
     /// [default: the variable TADOC_WORKERS, if it is set]
     #[arg(long, value_name = "URL,URL…")]
     workers: Option<String>,
@@ -207,6 +217,23 @@ impl Named {
     /// # Errors
     /// A file cannot be read, or what it says is no list of workers.
     pub fn engine(&self) -> Outcome<Option<Box<dyn Engine>>> {
+        Ok(self.urls()?.map(|workers| Box::new(Workers(workers)) as _))
+    }
+
+    /// Returns the workers, as builders of the segments of an ingest; `None` if none are named. A warning tells of each
+    /// fault of a worker, now and later.
+    ///
+    /// # Errors
+    /// Those of [`engine`](Self::engine), and those of the system when it starts threads.
+    pub fn builder(&self) -> Outcome<Option<Arc<dyn RemoteBuilder>>> {
+        let Some(workers) = self.urls()? else { return Ok(None) };
+        let workers = BlockWorkers::new(&workers, |fault| note(format_args!("warning: {fault}")));
+        let workers = workers.map_err(|error| Failure::with_cause("starting a thread", &error))?;
+        Ok(Some(Arc::new(workers)))
+    }
+
+    /// Returns the URLs of the workers and the credentials; `None` if none are named.
+    fn urls(&self) -> Outcome<Option<WorkerUrls>> {
         let text = match (&self.workers, &self.workers_file) {
             (Some(text), _) => Some(text.clone()),
             (None, Some(path)) => {
@@ -219,7 +246,7 @@ impl Named {
         let workers: WorkerUrls = text.parse()?;
         let token = token(self.workers_token_file.as_deref())?;
         let credentials = credentials(token.as_deref(), self.workers_ca.as_deref())?;
-        Ok(Some(Box::new(Workers(workers.with_credentials(credentials)))))
+        Ok(Some(workers.with_credentials(credentials)))
     }
 }
 

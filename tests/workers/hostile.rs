@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use super::cluster::{Worker, corpora, list, sorted, sql};
+use datafusion_tadoc_distributed::WORKER_VERSION;
 use testkit::command::Folder;
 use testkit::random::Random;
 
@@ -103,6 +104,45 @@ fn garbage_is_refused() {
         let is_refused = !answer.contains("grpc-status: 0");
         assert!(is_refused || method == METHODS[2], "round {round}: {method} {answer:?}");
     }
+    check(&folder, &workers);
+    for worker in workers {
+        assert_eq!(worker.end(), (0, String::new()));
+    }
+}
+
+#[test]
+fn blocks_that_nobody_sends_are_refused() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let before = workers[0].peak_kib();
+    let mut random = Random(48);
+    let version = WORKER_VERSION;
+    let head = |length: &str, version: &str, body: usize| {
+        format!(
+            "POST /tadoc.Blocks/Build HTTP/1.1\r\nhost: 127.0.0.1\r\nx-tadoc-version: {version}\r\n\
+             x-tadoc-length: {length}\r\ncontent-length: {body}\r\nconnection: close\r\n\r\n"
+        )
+    };
+    let garbage: Vec<u8> = (0..300).map(|_| random.number() as u8).collect();
+    for (length, version, body, status) in [
+        ("300", version, 300, "400"),
+        ("200", version, 300, "400"),
+        ("301", version, 300, "400"),
+        ("20", version, 20, "400"),
+        ("0", version, 0, "400"),
+        ("300", "tadoc 0.0.1, messages 0", 300, "412"),
+        ("many", version, 300, "411"),
+        ("-1", version, 300, "411"),
+        // More memory than there is, of which nothing follows.
+        (&usize::MAX.to_string(), version, 300, "503"),
+        (&(1usize << 44).to_string(), version, 300, "503"),
+    ] {
+        let request = [head(length, version, body).as_bytes(), &garbage[..body]].concat();
+        let answer = send(&workers[0], &request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{length} {version}: {answer}");
+    }
+    let grown = workers[0].peak_kib().saturating_sub(before);
+    assert!(grown < 4 << 20, "{grown} KiB");
     check(&folder, &workers);
     for worker in workers {
         assert_eq!(worker.end(), (0, String::new()));

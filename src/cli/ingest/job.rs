@@ -8,8 +8,8 @@
 //! batch [ a | m.tar/x | m.tar/y | b ]   left out: m.tar/x  ─▶  [ a | m.tar/y | b ]
 //! ```
 //!
-//! The number of blocks that are built side by side is an option for the machine. The written file does not depend
-//! on it. A progress bar shows on a terminal after two seconds of work.
+//! The number of blocks that are built side by side is an option for the machine, and so are workers that build them. The
+//! written file does not depend on either. A progress bar shows on a terminal after two seconds of work.
 //!
 //! Documents that the corpus has already are read and not stored ([`DocumentFilter`]). A document is known by
 //! its path, and by its number among the documents of this path: an archive may have two members of one name.
@@ -25,7 +25,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use datafusion::arrow::datatypes::SchemaRef;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
+use tadoc::build::{
+    CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, RemoteBuilder, usual_blocks_at_once,
+};
 use tadoc_documents as documents;
 use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
@@ -68,6 +70,8 @@ pub struct Job {
     pub taken: Option<Arc<TakenPaths>>,
     /// Documents that are read and not stored.
     pub filter: Option<Arc<Mutex<DocumentFilter>>>,
+    /// Workers that build segments.
+    pub remote: Option<Arc<dyn RemoteBuilder>>,
 }
 
 impl Job {
@@ -87,7 +91,10 @@ impl Job {
         let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
         let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
         let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
-        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?);
+        let mut builder = self.machine.equip(CorpusBuilder::new(out, self.options)?);
+        if let Some(remote) = &self.remote {
+            builder = builder.with_remote(Arc::clone(remote));
+        }
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, division, read) = (inputs.to_vec(), self.division.clone(), self.read);
         let archives = self.archives.clone();
@@ -298,8 +305,15 @@ impl Done {
     pub fn times(&self) -> String {
         let elapsed = self.start.elapsed();
         let bound = if self.waited * 2 > elapsed { "reading" } else { "building" };
+        let by_workers = match self.report.num_remote {
+            0 => String::new(),
+            num => format!(
+                ", {num} of {} by workers",
+                display::plural(self.report.footer.segments.len() as u64, "segment")
+            ),
+        };
         format!(
-            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
+            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}{by_workers}",
             display::seconds(elapsed),
             display::rate(self.read_bytes, elapsed),
             display::seconds(self.waited),

@@ -4,6 +4,7 @@
 Claims it supports: "two workers take at most 1 / 1.7 of the time of one core, four 1 / 3, eight 1 / 5", "no statement is
 slower over workers than in one process", "workers add at most 5 ms to a statement on an open corpus", and with --parquet the
 claim of the papers: questions on compressed text are faster than the same questions on plain text, on the same engine.
+With --ingest: "four workers ingest at least 3.2 times as fast as one core", or what bounds it.
 
     python3 benches/peers/workers.py --tadoc tadoc --cores 0-8 [--workers 1,2,4,8] [--parquet] FOLDER_OR_CORPUS
 
@@ -18,13 +19,19 @@ together. The first two together are what the time is bound by on machines of on
 for one another, from EXPLAIN ANALYZE. "adds" is the time of a statement without work, less that of one process.
 
 --parquet writes the documents as text to Parquet without compression, and asks the questions that SQL can ask of it.
+
+--ingest measures no statement: it ingests the folder in one process, then by workers, and compares the files byte for byte.
+The processor time of one process, over that of the command with workers or of the worker that computed most, whichever is
+more, bounds what any number of cores gains.
 """
 
 import argparse
+import filecmp
 import os
 import re
 import subprocess
 import tempfile
+import time
 import urllib.request
 
 STATEMENTS = {
@@ -163,12 +170,17 @@ def main():
     parser.add_argument("--divide", default="auto", help="auto: what is faster in one process stays there; or always")
     parser.add_argument("--only", default="", help="a part of the names of the statements to measure")
     parser.add_argument("--parquet", action="store_true", help="ask plain text in Parquet, too")
+    parser.add_argument("--ingest", action="store_true", help="measure ingests of the folder")
+    parser.add_argument("--options", default="", help="further options of `tadoc ingest`, as one text")
     parser.add_argument("texts", help="a folder of documents, or a corpus file")
     arguments = parser.parse_args()
     cores = cores_of(arguments.cores)
     with tempfile.TemporaryDirectory() as temp:
         file = os.path.join(temp, "texts.tadoc")
         tadoc = arguments.tadoc.split()
+        if arguments.ingest:
+            ingests(arguments, cores, temp)
+            return
         if os.path.isdir(arguments.texts):
             options = ["--block-size", arguments.block_size, "--quiet"]
             subprocess.run([*tadoc, "ingest", arguments.texts, "-o", file, *options], check=True)
@@ -185,6 +197,42 @@ def main():
             print("\nPlain text in Parquet:\n")
             table = f"CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{plain}'"
             compare(arguments, cores, {name: sql for name, sql in PLAIN.items() if arguments.only in name}, [table])
+
+
+def ingests(arguments, cores, temp):
+    print("| workers | s | one / s | command, s | most of a worker, s | all, s | bound | by workers |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
+    alone = os.path.join(temp, "alone.tadoc")
+    one_s, one_command, _, _ = min(ingest(arguments, cores, 0, alone) for _ in range(arguments.runs))
+    print(f"| none | {one_s:.2f} | | {one_command:.2f} | | | | |", flush=True)
+    for num_workers in map(int, arguments.workers.split(",")):
+        together = os.path.join(temp, "together.tadoc")
+        runs = [ingest(arguments, cores, num_workers, together) for _ in range(arguments.runs)]
+        if not filecmp.cmp(alone, together, shallow=False):
+            raise SystemExit(f"the files differ with {num_workers} workers")
+        seconds, command, used, share = min(runs)
+        bound = one_command / max(command, *used)
+        print(
+            f"| {num_workers} | {seconds:.2f} | {one_s / seconds:.2f} | {command:.2f} | {max(used):.2f} | {sum(used):.2f} "
+            f"| {bound:.2f} | {share} |",
+            flush=True,
+        )
+
+
+def ingest(arguments, cores, num_workers, out):
+    """Ingests the folder, and returns the time, the processor time of the command and of each worker, and their share."""
+    with Session(arguments, cores, num_workers) as session:
+        command = ["taskset", "-c", cores[0], *session.tadoc, "ingest", arguments.texts, "-o", out, "--force"]
+        command += arguments.options.split()
+        if session.workers:
+            command += ["--workers", ",".join(worker.url for worker in session.workers)]
+        before, before_all = children(), [worker.computed() for worker in session.workers]
+        start = time.monotonic()
+        done = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True)
+        seconds, computed = time.monotonic() - start, children() - before
+        used = [worker.computed() - start for worker, start in zip(session.workers, before_all)]
+        share = re.search(r"\d+ of \d+ segments by workers", done.stderr)
+        return seconds, computed, used, share.group() if share else ""
 
 
 def compare(arguments, cores, statements, setup):

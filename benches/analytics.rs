@@ -31,7 +31,8 @@ fn cold(corpus: &Corpus) -> Corpus {
         let dictionary = segment.dictionary.clone();
         let grammar = segment.dag.grammar().clone();
         let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths()).unwrap();
-        let (paths, continues) = (segment.paths.clone(), segment.continues);
+        let paths = segment.paths.clone();
+        let continues = segment.continues;
         Arc::new(Segment::new(dictionary, dag, paths, continues))
     });
     Corpus::new(corpus.profile(), segments.collect())

@@ -102,7 +102,9 @@ impl Plain {
         for operation in operations {
             match operation {
                 Operation::Extract { doc_id, offset_bytes, len_bytes } => {
-                    let (doc_id, byte_offset, byte_len) = (*doc_id, *offset_bytes, *len_bytes);
+                    let doc_id = *doc_id;
+                    let byte_offset = *offset_bytes;
+                    let byte_len = *len_bytes;
                     let query = ExtractQuery { doc_id, byte_offset, byte_len };
                     sum += black_box(self.extract(&query)).len() as u64;
                 }
@@ -239,9 +241,11 @@ impl<'a> Workload<'a> {
         let batch = edits.collect::<Option<Vec<_>>>().map(|edits| EditBatch { mode, edits });
         let base = LivingCorpus::new(self.subject.corpus.clone());
         let store = Plain { docs: self.subject.docs.clone() };
-        let (mut living_nanos, mut plain_nanos) = (u64::MAX, u64::MAX);
+        let mut living_nanos = u64::MAX;
+        let mut plain_nanos = u64::MAX;
         for _ in 0..ROUNDS {
-            let (mut living, mut plain) = (base.clone(), store.clone());
+            let mut living = base.clone();
+            let mut plain = store.clone();
             let started = thread_nanos();
             match &batch {
                 Some(batch) => drop(living.apply(batch).unwrap()),
@@ -256,7 +260,8 @@ impl<'a> Workload<'a> {
             }
         }
         let per = |nanos: u64| nanos as f64 / operations.len() as f64;
-        let (living, plain) = (per(living_nanos), per(plain_nanos));
+        let living = per(living_nanos);
+        let plain = per(plain_nanos);
         let name = format!("{} {mode}: {name}", self.subject.name);
         println!("{name:<44} {living:>9.0} ns {plain:>9.0} ns {:>8.2}x", plain / living);
     }

@@ -37,7 +37,8 @@ const GUIDES: [(f64, &str); 5] =
 
 fn main() -> Result<(), Box<dyn Error>> {
     check_layouts();
-    let (thesis, measured) = (thesis(), measured());
+    let thesis = thesis();
+    let measured = measured();
     thesis.check();
     measured.check();
     let expected = "slowest links: nvCOMP GDeflate; behind the fastest drawn: GSST-12;";
@@ -93,7 +94,8 @@ fn thesis() -> Ingestion {
 /// `lineitem`.
 fn measured() -> Ingestion {
     let [twelve, _, eight, _, ans, snappy, lz4, gdeflate, zstd] = LINEITEM_H200;
-    let (twelve, eight) = (Codec { name: "GSST-12", ..twelve }, Codec { name: "GSST-8", ..eight });
+    let twelve = Codec { name: "GSST-12", ..twelve };
+    let eight = Codec { name: "GSST-8", ..eight };
     let raw_wins = RAW.crossing_gb_per_s(&twelve).unwrap_or_default();
     let all = [twelve, eight, ans, snappy, lz4, gdeflate, zstd];
     let [slowest, fastest] =
@@ -200,7 +202,8 @@ impl Ranged for Decades {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         let multiples = if hint.weight().allow_light_points() { 2..10 } else { 1..2 };
         let decades = self.0.start.log10().floor() as i32..=self.0.end.log10().ceil() as i32;
-        let (low, high) = (self.0.start * (1.0 - 1e-9), self.0.end * (1.0 + 1e-9));
+        let low = self.0.start * (1.0 - 1e-9);
+        let high = self.0.end * (1.0 + 1e-9);
         let of_decade = |decade| multiples.clone().map(move |i| f64::from(i) * 10_f64.powi(decade));
         decades.flat_map(of_decade).filter(|value| (low..=high).contains(value)).collect()
     }

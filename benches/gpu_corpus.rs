@@ -203,7 +203,8 @@ fn measure_index(
         grammars.into_par_iter().zip(segments).for_each(|(grammar, segment)| {
             let lens = segment.dictionary.lengths();
             let dag = Dag::new(grammar, segment.dag.num_words(), lens).unwrap();
-            let (inverse, weights) = (Inverse::new(dag.grammar()), dag.grammar().weights());
+            let inverse = Inverse::new(dag.grammar());
+            let weights = dag.grammar().weights();
             black_box((inverse, weights, PrefixSums::new(&dag), EdgeWords::new(&dag)));
         });
     };
@@ -274,7 +275,8 @@ fn measure_passages(device: &Device, pools: &Pools, corpus: &Corpus, uploads: &[
     let queries = queries(&corpus.segments()[0]);
     let read = |queries: &[PassageQuery], text: &mut Vec<u8>| {
         for query in queries {
-            let (doc, offset) = (u64::from(query.doc), query.offset);
+            let doc = u64::from(query.doc);
+            let offset = query.offset;
             extract_into(&alone, doc, offset, query.len_bytes, AMPLE, text).unwrap();
         }
     };
@@ -340,7 +342,8 @@ fn measure_terms(
     segments: &[Arc<Segment>],
     uploads: &[DeviceCorpus],
 ) -> Result<(), GpuError> {
-    let (mut index_times, mut vector_times) = (Times::default(), Times::default());
+    let mut index_times = Times::default();
+    let mut vector_times = Times::default();
     for (segment, upload) in segments.iter().zip(uploads) {
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
@@ -361,7 +364,8 @@ fn measure_terms(
         let words = upload.terms()?.run()?.by_document()?.to_host()?;
         vector_times.whole += start.elapsed().as_secs_f64();
         let id = |row: usize| vocabulary.ids(row).next().unwrap().1;
-        let (index, vectors) = (pools.all.install(index), pools.all.install(vectors));
+        let index = pools.all.install(index);
+        let vectors = pools.all.install(vectors);
         let is_same = |row: usize| docs.docs(id(row)).iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row));
         assert!((0..index.len()).into_par_iter().all(is_same));
         let is_same = |doc: usize| {
@@ -392,7 +396,8 @@ fn measure_pairs(
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
         let count = || {
-            let (vocabulary, way) = (vocabulary.clone(), Traversal::Auto);
+            let vocabulary = vocabulary.clone();
+            let way = Traversal::Auto;
             Cooccurrences::with_vocabulary(vocabulary, window, 1, way, AMPLE).unwrap()
         };
         times.add_cpu(cpu_seconds(pools, count));
@@ -430,7 +435,8 @@ fn measure_ranked(
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
         let rank = || {
-            let (vocabulary, way) = (vocabulary.clone(), Traversal::Auto);
+            let vocabulary = vocabulary.clone();
+            let way = Traversal::Auto;
             RankedInvertedIndex::with_vocabulary(vocabulary, n, way, AMPLE).unwrap()
         };
         times.add_cpu(cpu_seconds(pools, rank));
@@ -467,7 +473,9 @@ fn measure_sequences(
     uploads: &[DeviceCorpus],
     n: usize,
 ) -> Result<(), GpuError> {
-    let (mut times, mut num_windows, mut num_rows) = (Times::default(), 0, 0);
+    let mut times = Times::default();
+    let mut num_windows = 0;
+    let mut num_rows = 0;
     for (segment, upload) in segments.iter().zip(uploads) {
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());

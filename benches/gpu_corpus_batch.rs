@@ -75,7 +75,8 @@ fn measure_kind(device: &Device, pools: &Pools, kind: &str, len_bytes: usize) ->
     let builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     let corpus = built(builder, &documents(kind, len_bytes));
     let segment = corpus.segments()[0].clone();
-    let (grammar, root) = (segment.dag.grammar(), segment.dag.num_terminals());
+    let grammar = segment.dag.grammar();
+    let root = segment.dag.num_terminals();
     println!(
         "\n{kind}: {} bytes, {} documents, N = {} words, G = {}, {} words in the dictionary",
         segment.dag.len_bytes(root),

@@ -103,7 +103,8 @@ fn print_row(subject: &Subject, layout: SegmentLayout, pools: &[ThreadPool]) {
     let (footer, file) = file_in(subject, layout);
     let (_, corpus) = Corpus::from_bytes("bench", &file, &OpenLimits::default()).unwrap();
     for (segment, other) in corpus.segments().iter().zip(subject.corpus.segments()) {
-        let (grammar, other) = (segment.dag.grammar(), other.dag.grammar());
+        let grammar = segment.dag.grammar();
+        let other = other.dag.grammar();
         assert_eq!(grammar.symbols.len(), other.symbols.len());
         assert_eq!(grammar.doc_offsets, other.doc_offsets);
     }

@@ -50,7 +50,8 @@ impl Column {
         let table = SymbolTable::train(CodeWidth::Eight, &borrowed, &options.training);
         let block = Block::open(write_block_with(&table, &borrowed, &options).unwrap()).unwrap();
         let peer = Compressor::train(&plain);
-        let (mut codes, mut code_ends) = (Vec::new(), Vec::new());
+        let mut codes = Vec::new();
+        let mut code_ends = Vec::new();
         peer.compress_bulk_into::<4>(&plain, &mut codes, &mut code_ends);
         let column = Self { name, table, block, peer, codes, code_ends, rows };
         column.print_sizes();
@@ -126,7 +127,8 @@ fn generated() -> Vec<u8> {
 fn encode(criterion: &mut Criterion, columns: &[Column]) {
     let mut group = criterion.benchmark_group("gsst/encode");
     for column in columns {
-        let (rows, plain) = (column.borrowed(), column.plain());
+        let rows = column.borrowed();
+        let plain = column.plain();
         let options = BlockOptions::default();
         group.throughput(Throughput::Bytes(column.len_bytes() as u64));
         group.bench_function(BenchmarkId::new(&column.name, "train_fsst"), |bencher| {
@@ -136,7 +138,8 @@ fn encode(criterion: &mut Criterion, columns: &[Column]) {
             bencher.iter(|| SymbolTable::train(CodeWidth::Eight, &rows, &options.training));
         });
         let bulk = |peer: &Compressor| {
-            let (mut codes, mut code_ends) = (Vec::new(), Vec::new());
+            let mut codes = Vec::new();
+            let mut code_ends = Vec::new();
             peer.compress_bulk_into::<4>(&plain, &mut codes, &mut code_ends);
             (codes, code_ends)
         };
@@ -220,7 +223,8 @@ fn decode_single_rows(criterion: &mut Criterion, columns: &[Column]) {
 /// Returns patterns with their names, each with the literal that other tools search for.
 fn patterns(column: &Column) -> Vec<(&'static str, Pattern, Vec<u8>)> {
     let row = &column.rows[column.rows.len() / 2];
-    let (start, end) = (row.len() / 4, row.len().min(row.len() / 4 + 8));
+    let start = row.len() / 4;
+    let end = row.len().min(row.len() / 4 + 8);
     let needle = row[start..end].to_vec();
     let prefix = row[..row.len().min(4)].to_vec();
     let short = needle[..needle.len().min(1)].to_vec();

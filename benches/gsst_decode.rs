@@ -102,7 +102,8 @@ fn measure(device: &Device, decoder: &GsstDecoder, case: &Case, rows: &[Option<&
 
 /// Measures text with offsets and with views, from validated blocks in device memory.
 fn measure_rows(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
-    let (device, one) = (scanner.device(), blocks(rows, case));
+    let device = scanner.device();
+    let one = blocks(rows, case);
     let len_bytes: usize = one.iter().map(Block::text_len_bytes).sum();
     let copies = TEXT_BYTES.div_ceil(len_bytes);
     let all: Vec<_> = (0..copies).flat_map(|_| one.iter().cloned()).collect();
@@ -137,7 +138,8 @@ fn measure_rows(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) -> R
 
 /// Compares the rows of `copies` copies of a column.
 fn assert_rows(got: &ScannedRows, rows: &[Option<&[u8]>], copies: usize) {
-    let (text, mut at) = (got.text(), 0);
+    let text = got.text();
+    let mut at = 0;
     let expected = (0..copies).flat_map(|_| rows.iter().flatten());
     for (row, expected) in expected.enumerate() {
         let end = at + expected.len();
@@ -173,7 +175,8 @@ fn measure_pipeline(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) 
             let num_runs = 4 * sealed.len().div_ceil(run_blocks);
             let mut best = f64::MAX;
             for _ in 0..4 {
-                let (start, mut len_bytes) = (Instant::now(), 0);
+                let start = Instant::now();
+                let mut len_bytes = 0;
                 let mut pending: VecDeque<PendingRows> = VecDeque::new();
                 for run in sealed.chunks(run_blocks).cycle().take(num_runs) {
                     if pending.len() == num_in_flight {
@@ -187,7 +190,8 @@ fn measure_pipeline(scanner: &GsstScanner, case: &Case, rows: &[Option<&[u8]>]) 
                 assert_eq!(len_bytes, 4 * expected);
                 best = best.min(start.elapsed().as_secs_f64() / len_bytes as f64);
             }
-            let (name, rate_gb_per_s) = (case.name, 1e-9 / best);
+            let name = case.name;
+            let rate_gb_per_s = 1e-9 / best;
             // A column may be shorter than a run.
             let run_mib = (run_blocks * case.block_bytes) >> 20;
             println!("| {name} | {form:?} | {run_mib} | {num_in_flight} | {rate_gb_per_s:.1} |");

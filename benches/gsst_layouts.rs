@@ -199,7 +199,9 @@ impl Kernels {
 
     /// Uploads blocks as `GsstBlock`s of `gsst_codes.cuh`, with their codes, splits and tables.
     fn upload(&self, column: &Column, is_transposed: bool) -> Uploaded {
-        let (mut bytes, mut tables, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut tables = Vec::new();
+        let mut blocks = Vec::new();
         let mut text_at = 0;
         for block in (0..column.copies).flat_map(|_| &column.blocks) {
             let codes_at = bytes.len();

@@ -179,9 +179,11 @@ fn check(
     for poison in POISONS {
         selection.fill(poison)?;
         matcher.select(&column.rows, predicate, selection)?;
-        let (rows, offsets) = (selection.rows_to_host()?, selection.offsets_to_host()?);
+        let rows = selection.rows_to_host()?;
+        let offsets = selection.offsets_to_host()?;
         let text = selection.text_to_host()?;
-        let (mut row_idx, mut first_row) = (0, 0);
+        let mut row_idx = 0;
+        let mut first_row = 0;
         for _ in 0..column.copies {
             for (block, (expected_rows, decoded)) in column.blocks.iter().zip(&expected) {
                 let end = row_idx + expected_rows.len();

@@ -53,7 +53,9 @@ struct Pair<'a> {
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let (mut samples, mut choices, mut num_pairs) = (Vec::new(), Choices::default(), 0);
+    let mut samples = Vec::new();
+    let mut choices = Choices::default();
+    let mut num_pairs = 0;
     for (corpus, subject) in subjects().into_iter().enumerate() {
         let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
         let segments = subject.corpus.segments().iter();
@@ -67,10 +69,13 @@ fn main() {
             let times = pool.install(|| measure(&pair));
             let (peers, ways) = times.split_at(pair.peers.len());
             let chosen = choose_task_traversal(pair.task, shape, pair.n).0;
-            let (mut least, mut of_chosen, mut shown) = (f64::MAX, 0.0, String::new());
+            let mut least = f64::MAX;
+            let mut of_chosen = 0.0;
+            let mut shown = String::new();
             for ((way, _), &seconds) in pair.ways.iter().zip(ways) {
                 least = least.min(seconds);
-                let (task, way) = (pair.task, *way);
+                let task = pair.task;
+                let way = *way;
                 samples.push(Sample {
                     corpus,
                     pair: num_pairs,

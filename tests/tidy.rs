@@ -442,7 +442,8 @@ fn stays_here(host: &str) -> bool {
 
 #[test]
 fn tests_talk_to_this_machine_only() {
-    let (mut findings, bind) = (Vec::new(), ["::bi", "nd("].concat());
+    let mut findings = Vec::new();
+    let bind = ["::bi", "nd("].concat();
     let rust = ["tests", "src/testkit"].into_iter().flat_map(sources);
     let rust = rust.map(|source| (source.path, source.text));
     let statements = ["slt", "sql"].into_iter().flat_map(|ending| files("sql", ending));
@@ -508,7 +509,8 @@ fn files_name_the_release() {
 
 #[test]
 fn every_sql_function_has_an_example() {
-    let (examples, reference) = (read("sql/examples/reference.sql"), read("sql/README.md"));
+    let examples = read("sql/examples/reference.sql");
+    let reference = read("sql/README.md");
     let lacks = |name: &String| !examples.contains(&format!(" {name}("));
     assert_none("no example in sql/examples/reference.sql", signatures().into_iter().filter(lacks).collect());
     let lacks = |name: &String| !reference.contains(&format!("`{name}("));

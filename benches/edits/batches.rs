@@ -31,7 +31,8 @@ type Nanos = (u64, u64);
 /// each.
 fn least(mut living: impl FnMut() -> u64, mut plain: impl FnMut() -> u64) -> (Nanos, Nanos) {
     let timed = |ask: &mut dyn FnMut() -> u64, least: &mut Nanos| {
-        let (started, nanos) = (Instant::now(), process_nanos());
+        let started = Instant::now();
+        let nanos = process_nanos();
         let sum = black_box(ask());
         least.0 = least.0.min(started.elapsed().as_nanos() as u64);
         least.1 = least.1.min(process_nanos() - nanos);

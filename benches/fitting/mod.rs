@@ -54,7 +54,8 @@ const NUM_ROUNDS: usize = 5000;
 pub fn print_fit(samples: &[Sample]) {
     println!("elements, words, documents, reached by one, reached by a group:");
     let corpora: BTreeSet<usize> = samples.iter().map(|sample| sample.corpus).collect();
-    let (mut seen, mut unseen) = (Choices::default(), Choices::default());
+    let mut seen = Choices::default();
+    let mut unseen = Choices::default();
     let mut tasks: Vec<TraversalTask> = TRAVERSAL_COSTS.iter().map(|(task, ..)| *task).collect();
     tasks.dedup();
     for task in tasks {
@@ -99,7 +100,8 @@ impl std::fmt::Display for Choices {
         let Self { num_right, regrets } = self;
         let mean = regrets.iter().sum::<f64>() / regrets.len().max(1) as f64;
         let most = regrets.iter().copied().fold(0.0, f64::max);
-        let (mean, most) = (100.0 * mean, 100.0 * most);
+        let mean = 100.0 * mean;
+        let most = 100.0 * most;
         let num_pairs = regrets.len();
         write!(f, "right in {num_right} of {num_pairs} pairs, regret {mean:.2} % on average, {most:.1} % at most")
     }
@@ -122,7 +124,8 @@ fn moved(mut fit: Fit, samples: &[&Sample], seed: u64) -> Fit {
     };
     let mut least = loss(&fit, samples);
     for _ in 0..NUM_MOVES {
-        let (way, column) = (below(fit.len()), below(NUM_STATISTICS));
+        let way = below(fit.len());
+        let column = below(NUM_STATISTICS);
         let before = fit[way].1[column];
         let factor = ((below(2000) as f64 - 1000.0) / 1000.0).exp();
         let begin = if before > 0.0 { before } else { LEAST_CONSTANTS[column] };
@@ -141,7 +144,8 @@ fn moved(mut fit: Fit, samples: &[&Sample], seed: u64) -> Fit {
 /// heavily above 4 %), plus a little for a wrong choice, for a choice with a narrow margin, and for
 /// costs that differ from the times.
 fn loss(fit: &Fit, samples: &[&Sample]) -> f64 {
-    let (mut sum, mut num_pairs) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut num_pairs = 0.0;
     for pair in samples.chunk_by(|a, b| a.pair == b.pair) {
         let fastest = fastest(pair);
         let regret = regret(fit, pair);
@@ -202,7 +206,8 @@ fn descended(samples: &[&Sample], columns: &[usize]) -> [f64; NUM_STATISTICS] {
     let share = |sample: &Sample, column: usize| sample.statistics[column] / sample.nanoseconds;
     for _ in 0..NUM_ROUNDS {
         for &column in columns {
-            let (mut above, mut below) = (0.0, 0.0);
+            let mut above = 0.0;
+            let mut below = 0.0;
             for sample in samples {
                 let others = columns.iter().filter(|&&other| other != column);
                 let rest: f64 = others.map(|&c| constants[c] * share(sample, c)).sum();

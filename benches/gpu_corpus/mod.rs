@@ -127,7 +127,8 @@ fn log(doc: usize) -> Vec<u8> {
     let mut second = doc * 97;
     while text.len() < DOC_BYTES {
         second += random.below(2);
-        let (hour, minute) = (second / 3600 % 24, second / 60 % 60);
+        let hour = second / 3600 % 24;
+        let minute = second / 60 % 60;
         let host = random.below(40);
         let num_bits = 1 + random.below(20);
         let number = random.below(1 << num_bits);

@@ -51,7 +51,9 @@ pub fn blocks(rows: &[Option<&[u8]>], case: &Case) -> Vec<Block<Vec<u8>>> {
 }
 
 fn parts(rows: &[Option<&[u8]>], block_bytes: usize) -> Vec<Range<usize>> {
-    let (mut parts, mut start, mut len_bytes) = (Vec::new(), 0, 0);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut len_bytes = 0;
     for (i, row) in rows.iter().enumerate() {
         let row_bytes = row.map_or(0, <[u8]>::len);
         if len_bytes + row_bytes > block_bytes {

@@ -80,7 +80,8 @@ pub struct CpuRuns {
 impl CpuRuns {
     /// Returns the seconds of the fastest run. The time of `prepare` does not count.
     pub fn least_seconds<T>(self, mut prepare: impl FnMut() -> T, mut run: impl FnMut(T)) -> f64 {
-        let (mut least, mut sum) = (f64::MAX, 0.0);
+        let mut least = f64::MAX;
+        let mut sum = 0.0;
         for _ in 0..self.max_runs {
             let prepared = prepare();
             let seconds = seconds_of(|| run(prepared));

@@ -176,7 +176,8 @@ impl ExecutionPlan for SlicedExec {
         let leaf = Arc::clone(&self.leaf);
         let rows = numbers.map(move |batch| {
             let numbers = batch?.column(0).as_primitive::<UInt64Type>().values().to_vec();
-            let (leaf, context) = (Arc::clone(&leaf), Arc::clone(&context));
+            let leaf = Arc::clone(&leaf);
+            let context = Arc::clone(&context);
             let parts = numbers.into_iter().map(move |number| {
                 let number = usize::try_from(number).unwrap_or(usize::MAX);
                 leaf.execute(number, Arc::clone(&context))
@@ -202,7 +203,8 @@ impl ExecutionPlan for SlicedExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let (leaf, numbers) = (Arc::clone(&self.leaf), Arc::clone(&self.numbers));
+        let leaf = Arc::clone(&self.leaf);
+        let numbers = Arc::clone(&self.numbers);
         Ok(Arc::new(Self::try_new(leaf.reset_state()?, numbers.reset_state()?)?))
     }
 }

@@ -28,7 +28,8 @@ fn can_link() -> io::Result<bool> {
         return Ok(false);
     }
     let directory = variable("OUT_DIR")?;
-    let (source, program) = (Path::new(&directory).join("probe.rs"), Path::new(&directory).join("probe"));
+    let source = Path::new(&directory).join("probe.rs");
+    let program = Path::new(&directory).join("probe");
     fs::write(&source, "fn main() {}")?;
     let mut rustc = Command::new(variable("RUSTC")?);
     rustc.arg(&source).arg("-o").arg(&program).arg(format!("-Clink-arg={LINK_ARG}"));

@@ -111,7 +111,9 @@ struct All {
 
 impl All {
     fn new(listing: Listing) -> Outcome<Self> {
-        let (mut doc_ids, mut known, mut shared) = (Vec::new(), HashSet::new(), HashSet::new());
+        let mut doc_ids = Vec::new();
+        let mut known = HashSet::new();
+        let mut shared = HashSet::new();
         listing.for_each(&mut |document| {
             doc_ids.push(document.doc_id);
             if !known.insert(Box::<str>::from(document.path)) {
@@ -226,7 +228,9 @@ fn all_of(corpus: LivingCorpus, arguments: &Arguments) -> Outcome<(LivingCorpus,
 /// Variant of [`all_of`] for a corpus file. Decodes only the documents that are written, or the segments
 /// with them. The others are absent.
 fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
-    let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
+    let name = &file.name;
+    let footer = &file.footer;
+    let limits = OpenLimits::default();
     let mut paths: Vec<Paths> = Vec::with_capacity(footer.segments.len());
     for (segment_idx, meta) in footer.segments.iter().enumerate() {
         let bytes = file.read(meta.paths_range())?;

@@ -112,7 +112,8 @@ struct Stop {
 /// Splits a script into stops: `-- title` lines, then a statement with `;` at the end of a line.
 fn stops(script: &str) -> Vec<Stop> {
     let mut stops = Vec::new();
-    let (mut title, mut sql) = (Vec::new(), Vec::new());
+    let mut title = Vec::new();
+    let mut sql = Vec::new();
     for line in script.lines() {
         match line.strip_prefix("--") {
             Some(comment) if sql.is_empty() => title.push(comment.trim()),
@@ -194,7 +195,8 @@ fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outco
     let mut inputs = Vec::new();
     let mut room = max_bytes;
     for folder in folders {
-        let (mut part, mut part_room) = (String::new(), max_part_bytes);
+        let mut part = String::new();
+        let mut part_room = max_part_bytes;
         inputs::walk(folder, Wanted::default(), None, &mut |file, relative, metadata| {
             let len_bytes = metadata.len();
             let is_text = TEXT_ENDINGS.iter().any(|ending| relative.ends_with(ending));

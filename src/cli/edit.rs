@@ -110,7 +110,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let version = latest;
         check(&living, arguments, &version, &batch, &places)?;
         if !arguments.quiet {
-            let (shown, told) = (shown(arguments), told(&batch));
+            let shown = shown(arguments);
+            let told = told(&batch);
             say(format_args!("{shown}: version {}: would be made: {told}", version.number))?;
         }
         return Ok(());
@@ -170,7 +171,8 @@ fn check_added(living: &Living, location: &Path, version: &Version, edits: &[Edi
 }
 
 fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) -> Outcome {
-    let (shown, told) = (shown(arguments), told(batch));
+    let shown = shown(arguments);
+    let told = told(batch);
     say(format_args!("{shown}: version {}: {told}", version.number))?;
     added(version, batch).try_for_each(|(doc_id, path)| say(format_args!("document {doc_id} is {path}")))
 }
@@ -198,7 +200,8 @@ fn try_edits(corpus: LivingCorpus, batch: &EditBatch, places: &[String]) -> Outc
         corpus.clone().apply(&EditBatch { mode: batch.mode, edits })
     };
     let Err(error) = try_first(batch.edits.len()) else { return Ok(()) };
-    let (mut num_good, mut num_bad) = (0, batch.edits.len());
+    let mut num_good = 0;
+    let mut num_bad = batch.edits.len();
     while num_good + 1 < num_bad {
         let middle = num_good.midpoint(num_bad);
         match try_first(middle) {

@@ -159,7 +159,8 @@ async fn export(arguments: &Arguments) -> Outcome {
     folder.remove_unfinished()?;
     let num_ids = num_ids(&session).await?;
     let num_files = num_ids.div_ceil(arguments.docs_per_file);
-    let (mut num_kept, mut num_rows) = (0, 0);
+    let mut num_kept = 0;
+    let mut num_rows = 0;
     for number in 0..num_files {
         let name = format!("{number:05}.{}", arguments.format.ending());
         let target = folder.path.join(format!("part-{name}"));
@@ -218,7 +219,8 @@ async fn make_table(session: &Session, corpus: &str, version: Option<u64>) -> Ou
 async fn facts(session: &Session) -> Outcome<Map<String, Value>> {
     let mut facts = Map::new();
     for batch in rows(session, &format!("SELECT name, value FROM corpus_info('{TABLE}')")).await? {
-        let (names, values) = (batch.column(0).as_string_view(), batch.column(1).as_string_view());
+        let names = batch.column(0).as_string_view();
+        let values = batch.column(1).as_string_view();
         for (name, value) in names.iter().zip(values).filter_map(|(name, value)| name.zip(value)) {
             facts.insert(name.to_owned(), value.into());
         }

@@ -190,7 +190,9 @@ fn segment_json(segment: &SegmentMeta) -> String {
 }
 
 fn section_json(section: &SectionMeta) -> String {
-    let (kind, offset, len) = (json_string(section.kind.name()), section.offset, section.len);
+    let kind = json_string(section.kind.name());
+    let offset = section.offset;
+    let len = section.len;
     format!("{{\"kind\":{kind},\"offset\":{offset},\"bytes\":{len}}}")
 }
 

@@ -76,7 +76,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         is_empty = false;
         if arguments.json {
-            let (doc_id, path, bytes) = (document.doc_id, document.path, document.len_bytes);
+            let doc_id = document.doc_id;
+            let path = document.path;
+            let bytes = document.len_bytes;
             return Ok(writeln!(out, "{}", json!({"doc_id": doc_id, "path": path, "bytes": bytes}))?);
         }
         if listed.contains(document.path) {
@@ -150,7 +152,8 @@ impl Listing {
                 let mut first_doc_id = 0;
                 for (file_idx, (_, facts)) in files.iter().enumerate() {
                     for doc in 0..facts.num_docs() {
-                        let (path, length) = (facts.path(doc).unwrap_or_default(), facts.length(doc));
+                        let path = facts.path(doc).unwrap_or_default();
+                        let length = facts.length(doc);
                         let len_bytes = length.unwrap_or_default().len_bytes;
                         visit(Listed { doc_id: first_doc_id + doc, path, len_bytes, file_idx })?;
                     }
@@ -160,7 +163,8 @@ impl Listing {
             Self::Living(corpus) => {
                 for doc_id in (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id)) {
                     if let Some(path) = corpus.path(doc_id) {
-                        let (len_bytes, file_idx) = (corpus.len_bytes(doc_id)?, 0);
+                        let len_bytes = corpus.len_bytes(doc_id)?;
+                        let file_idx = 0;
                         visit(Listed { doc_id, path, len_bytes, file_idx })?;
                     }
                 }
@@ -176,7 +180,9 @@ impl Listing {
 /// # Errors
 /// The file cannot be read, or it is damaged.
 pub fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
-    let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
+    let name = &file.name;
+    let footer = &file.footer;
+    let limits = OpenLimits::default();
     let read = |(segment_idx, meta): (usize, &SegmentMeta)| {
         if let Some(range) = meta.facts_range() {
             let bytes = file.read(range)?;
@@ -186,7 +192,8 @@ pub fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
         let bytes = file.read(meta.byte_range())?;
         let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
         let lengths = DocId::range(0..meta.num_docs as usize).map(|doc| segment.dag.doc_length(doc));
-        let (lengths, continues) = (lengths.collect(), segment.continues);
+        let lengths = lengths.collect();
+        let continues = segment.continues;
         Ok(SegmentFacts { paths: segment.paths, lengths, continues })
     };
     let facts = footer.segments.iter().enumerate().map(read).collect::<Outcome<_>>()?;

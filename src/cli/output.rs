@@ -236,7 +236,9 @@ impl Upload {
         }
         let resolver = BlockingResolver::new()?;
         let (store, path) = resolver.inner.object(&shown)?;
-        let (part_bytes, buffer, parts) = (PART_BYTES, Vec::new(), None);
+        let part_bytes = PART_BYTES;
+        let buffer = Vec::new();
+        let parts = None;
         let upload = Self { resolver, store, path, shown, replace, part_bytes, buffer, parts };
         upload.check_free()?;
         upload.check_writable()?;
@@ -352,9 +354,12 @@ mod tests {
     const PART: usize = 100;
 
     fn upload(store: &Arc<dyn ObjectStore>, replace: bool) -> Upload {
-        let (resolver, store) = (BlockingResolver::new().unwrap(), Arc::clone(store));
+        let resolver = BlockingResolver::new().unwrap();
+        let store = Arc::clone(store);
         let (path, shown) = ("c.tadoc".into(), "s3://b/c.tadoc".to_owned());
-        let (part_bytes, buffer, parts) = (PART, Vec::new(), None);
+        let part_bytes = PART;
+        let buffer = Vec::new();
+        let parts = None;
         Upload { resolver, store, path, shown, replace, part_bytes, buffer, parts }
     }
 
@@ -388,7 +393,8 @@ mod tests {
                 upload.write_all(&vec![byte; len_bytes]).unwrap();
                 upload
             };
-            let (first, second) = (write(false, 1), write(false, 2));
+            let first = write(false, 1);
+            let second = write(false, 2);
             first.persist().unwrap();
             let refused = second.persist().unwrap_err().into_text();
             assert_eq!(refused, "s3://b/c.tadoc exists; choose another name or pass --force");

@@ -110,7 +110,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let restore = Restore { plan: &plan, folder: &folder, num_bytes: AtomicU64::new(0) };
     restore.documents(&listing)?;
     if !arguments.quiet {
-        let (num_bytes, elapsed) = (restore.num_bytes.into_inner(), start.elapsed());
+        let num_bytes = restore.num_bytes.into_inner();
+        let elapsed = start.elapsed();
         let num_shared = plan.shared.len() as u64;
         let shared_note = format!("; {} of several documents each", plural(num_shared, "file"));
         note(format!(
@@ -304,7 +305,8 @@ impl Restore<'_> {
             }
             let start = decoder.bytes().len();
             decoder.append_document(doc_id)?;
-            let (path, document) = (path_of(corpus, doc_id), &decoder.bytes()[start..]);
+            let path = path_of(corpus, doc_id);
+            let document = &decoder.bytes()[start..];
             self.count(document.len());
             if !self.plan.shared.contains(path) {
                 self.folder.write(path, self.target(path)?, |file| {

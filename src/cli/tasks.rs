@@ -57,7 +57,8 @@ pub fn tasks_of<'a>(corpus: &Corpus, docs: &'a [u64]) -> Outcome<Vec<Task<'a>>> 
     let num_bytes = lens.iter().copied().fold(0, u64::saturating_add);
     let task_bytes = (num_bytes / num_at_once() as u64).clamp(MIN_TASK_BYTES, MAX_TASK_BYTES);
     let mut tasks = Vec::new();
-    let (mut start, mut len_bytes) = (0, 0);
+    let mut start = 0;
+    let mut len_bytes = 0;
     for (idx, doc_bytes) in lens.into_iter().enumerate() {
         let is_long = doc_bytes >= LONG_BYTES;
         if start < idx && (is_long || len_bytes + doc_bytes > task_bytes) {
@@ -187,7 +188,8 @@ pub fn read_rest(file: &CorpusFile, read: Vec<(Meta<'_>, Dictionary)>) -> Outcom
     let rest = |(meta, dictionary): (Meta<'_>, Dictionary)| Ok((meta.0, dictionary, file.read(meta.1.rest_range())?));
     let stored: Vec<(usize, Dictionary, Bytes)> = read.into_iter().map(rest).collect::<Outcome<_>>()?;
     let decode = |(segment_idx, dictionary, bytes): (usize, Dictionary, Bytes)| {
-        let (limits, footer) = (OpenLimits::default(), &file.footer);
+        let limits = OpenLimits::default();
+        let footer = &file.footer;
         read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits).map(Arc::new)
     };
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
@@ -231,7 +233,8 @@ pub fn read_matching(
         return Ok(None);
     }
     let bytes = file.read(meta.rest_range())?;
-    let (limits, footer) = (OpenLimits::default(), &file.footer);
+    let limits = OpenLimits::default();
+    let footer = &file.footer;
     let few = docs.as_ref().filter(|docs| only_those && meta.has_few(docs.len()));
     let are_known = are_listed || few.is_some();
     let segment = match few {

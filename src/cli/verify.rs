@@ -239,7 +239,8 @@ fn report_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) ->
         Ok(_) if is_sound => Ok(()),
         Ok(_) => {
             let reason = "a checksum does not match".to_owned();
-            let (file, offset) = (file.name.clone(), range.start);
+            let file = file.name.clone();
+            let offset = range.start;
             Err(Error::Format { file, section: "segment", offset, reason }.into())
         }
         Err(error) => Err(error.into()),
@@ -256,6 +257,7 @@ fn verify_columns(file: &CorpusFile, section: &SectionMeta, report: &mut Report)
 
 fn line_of(place: &str, section: &SectionMeta, is_right: bool) -> String {
     let verdict = if is_right { "ok" } else { "DAMAGED" };
-    let (kind, offset) = (section.kind.name(), section.offset);
+    let kind = section.kind.name();
+    let offset = section.offset;
     format!("  {place:<12} {kind:<12} offset {offset:<12} {:<12} {verdict}", bytes(section.len))
 }

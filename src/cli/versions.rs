@@ -150,7 +150,8 @@ pub fn clean_up(arguments: &CleanUp) -> Outcome {
 pub fn told(living: &Living, cleaned: &Cleaned, dry_run: bool) -> String {
     let verb = if dry_run { "would remove" } else { "removed" };
     let files = plural(cleaned.removed.len() as u64, "file");
-    let (size, oldest) = (bytes(cleaned.len_bytes()), cleaned.oldest_version);
+    let size = bytes(cleaned.len_bytes());
+    let oldest = cleaned.oldest_version;
     format!("{}: {verb} {files}, {size}; versions from {oldest} on are kept", living.store.location())
 }
 
@@ -299,7 +300,8 @@ fn rewrite(file: &CorpusFile, layout: SegmentLayout, arguments: &Optimize) -> Ou
 
 /// Writes the grammars of `file` in `layout`, one segment at a time.
 fn convert<W: Write>(file: &CorpusFile, out: W, layout: SegmentLayout, columns: Option<Vec<u8>>) -> Outcome<W> {
-    let (name, footer) = (&file.name, &file.footer);
+    let name = &file.name;
+    let footer = &file.footer;
     let limits = OpenLimits::default();
     let mut writer = CorpusWriter::new(out, footer.profile, &footer.builder)?;
     for (segment_idx, meta) in footer.segments.iter().enumerate() {
@@ -336,7 +338,8 @@ fn planned(plan: &OptimizePlan) -> Vec<String> {
     let mut lines =
         vec![format!("{} in {} would be built in", plural(plan.num_edits(), "edit"), bytes(plan.edit_bytes))];
     for (run, parts) in rebuilt(plan) {
-        let (first, end) = (run.doc_ids.start, run.doc_ids.end);
+        let first = run.doc_ids.start;
+        let end = run.doc_ids.end;
         lines.push(format!("would become one file, documents {first} to {end}:"));
         lines.extend(parts.iter().map(|part| match part {
             Part::File { len_bytes, .. } => {
@@ -352,7 +355,8 @@ fn planned(plan: &OptimizePlan) -> Vec<String> {
 
 fn done(living: &Living, before: &OptimizePlan, version: &Version, options: &OptimizeOptions) -> Outcome<String> {
     let after = living.wait(living.store.optimize_plan(version, options))?;
-    let (old, new) = (before.file_bytes + before.edit_bytes, after.file_bytes + after.edit_bytes);
+    let old = before.file_bytes + before.edit_bytes;
+    let new = after.file_bytes + after.edit_bytes;
     Ok(format!(
         "{}: version {}: {} and {} rebuilt as {}, {} before, {} after ({})",
         living.store.location(),

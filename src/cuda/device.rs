@@ -58,7 +58,8 @@ pub fn num_devices() -> Result<usize, GpuError> {
     status.result().map_err(GpuError::driver("asking for the driver's version"))?;
     if version < MIN_DRIVER_VERSION {
         let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
-        let (got, expected) = (text(version), text(MIN_DRIVER_VERSION));
+        let got = text(version);
+        let expected = text(MIN_DRIVER_VERSION);
         return Err(GpuError::OldDriver { got, expected });
     }
     let count = CudaContext::device_count().map_err(GpuError::driver("counting devices"))?;

@@ -108,7 +108,8 @@ impl DeviceColumn {
         let copying = self.device.fault("copying rows from the device");
         self.device.context().bind_to_thread().map_err(&copying)?;
         let mut buffer = PinnedPool::new(self.device.context(), 0).take(self.output.len_bytes());
-        let (at, stream) = (self.output.address(), self.output.stream());
+        let at = self.output.address();
+        let stream = self.output.stream();
         // SAFETY: source and destination have the same length; the wait below ends the copy.
         let copied = unsafe { result::memcpy_dtoh_async(&mut buffer, at, stream.cu_stream()) };
         let waited = stream.synchronize();
@@ -222,7 +223,8 @@ impl DeviceColumn {
         let at = |address: u64| ptr::without_provenance::<c_void>(address as usize);
         let output = self.output.address();
         let has_nulls = self.num_nulls > 0;
-        let (length, null_count) = (self.num_rows as i64, self.num_nulls as i64);
+        let length = self.num_rows as i64;
+        let null_count = self.num_nulls as i64;
         let device_id = self.device.ordinal() as i64;
         let is_view = self.form == RowForm::Views;
         let mut held = Box::new(Held {

@@ -177,7 +177,8 @@ impl GsstDecoder {
         let mut bytes = self.device.alloc(WHAT, stored_len + SLACK_BYTES)?;
         let mut eight = Plan::default();
         let mut twelve = Plan::default();
-        let (mut at, mut text_at) = (0, 0);
+        let mut at = 0;
+        let mut text_at = 0;
         for block in blocks {
             let stored = block.as_bytes();
             let mut target = bytes.slice_mut(at..at + stored.len());
@@ -222,7 +223,8 @@ impl GsstDecoder {
         let ordinals = [blocks.bytes.ordinal(), text.bytes_mut().ordinal()];
         let expected = self.device.context().ordinal();
         if let Some(got) = ordinals.into_iter().find(|ordinal| *ordinal != expected) {
-            let (got, expected) = (got as u64, expected as u64);
+            let got = got as u64;
+            let expected = expected as u64;
             return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
         }
         if text.len_bytes() as u64 != blocks.text_len_bytes {

@@ -202,7 +202,8 @@ impl GsstMatcher {
         let expected = self.device.context().ordinal();
         for got in [rows.ordinal(), selection.ordinal()] {
             if got != expected {
-                let (got, expected) = (got as u64, expected as u64);
+                let got = got as u64;
+                let expected = expected as u64;
                 return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
             }
         }

@@ -170,7 +170,8 @@ impl RunLayout {
     ) -> Result<Self, GpuError> {
         let mut layout = Self { has_lengths: true, num_blocks: blocks.len(), ..Self::default() };
         layout.decodes_views = is_checked && form == RowForm::Views;
-        let (mut num_tables, mut num_splits) = ([0, 0], [0, 0]);
+        let mut num_tables = [0, 0];
+        let mut num_splits = [0, 0];
         for block in blocks {
             layout.stored_len_bytes += block.as_bytes().len();
             layout.text_len_bytes += block.text_len_bytes();
@@ -245,7 +246,8 @@ impl RunLayout {
     /// Writes the input of `blocks`, the blocks of this layout, to all of `input`.
     pub(super) fn write<B: AsRef<[u8]>>(&mut self, blocks: &[SealedBlock<B>], input: &mut [u8]) {
         let mut run = RunBlock::default();
-        let (mut num_splits, mut num_places) = ([0_u32; 2], [0_usize; 2]);
+        let mut num_splits = [0_u32; 2];
+        let mut num_places = [0_usize; 2];
         let (stored, _) = input.split_at_mut(self.stored_len_bytes);
         copy_blocks(blocks, stored);
         for (block_idx, block) in blocks.iter().enumerate() {
@@ -463,7 +465,9 @@ mod tests {
             layout.decodes_views
         };
         let none = write_block(&[], &BlockOptions::default()).unwrap();
-        let (enough, too_little, nothing) = (of(40, 10), of(39, 10), of(0, 0));
+        let enough = of(40, 10);
+        let too_little = of(39, 10);
+        let nothing = of(0, 0);
         assert!(decodes(&[&enough, &none, &of(4, 100)], RowForm::Views, true));
         assert!(!decodes(&[&enough, &too_little], RowForm::Views, true));
         assert!(!decodes(&[&enough, &nothing], RowForm::Views, true));

@@ -235,7 +235,8 @@ impl GsstScanner {
             (Some(input), Some(scratch)) => {
                 // `decode_into` works on the device's own stream.
                 let stream = self.device.stream();
-                let (input, scratch) = (input.moved_to(stream), scratch.moved_to(stream));
+                let input = input.moved_to(stream);
+                let scratch = scratch.moved_to(stream);
                 Ok(DeviceRun { layout, input, scratch, validity: validity_for(&sealed) })
             }
             _ => Err(slot.gone()),

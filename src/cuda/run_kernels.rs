@@ -182,7 +182,8 @@ impl RunKernels {
         at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let places = [&ranges.tables, &ranges.places, &ranges.block_idxs].map(|part| at.input(part));
-        let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
+        let blocks = at.input(&layout.blocks);
+        let code_ends = at.scratch(&layout.code_ends);
         let offsets = offsets_for(layout, at);
         let wanted = ranges.num_splits.div_ceil(WARPS);
         let grid = wanted.min(self.num_processors * CHECK_BLOCKS_PER_PROCESSOR);
@@ -265,7 +266,8 @@ impl RunKernels {
         at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let splits = at.scratch(&ranges.split_rows);
-        let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
+        let text = at.output(&layout.text);
+        let views = at.output(&layout.rows);
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_split_views);
         launch.arg(&splits).arg(&ranges.num_splits).arg(&text).arg(&views);
         // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
@@ -282,7 +284,8 @@ impl RunKernels {
         let loaded = self.loaded()?;
         let text = at.output(&layout.text);
         let offsets = offsets_for(layout, at);
-        let (num_rows, len) = (layout.num_rows as u32, layout.text_len_bytes as u64);
+        let num_rows = layout.num_rows as u32;
+        let len = layout.text_len_bytes as u64;
         if must_be_utf8 && layout.may_be_not_ascii && len > 0 {
             let grid = layout.text_len_bytes.div_ceil(UTF8_BYTES).div_ceil(THREADS as usize) as u32;
             let mut launch = at.stream.launch_builder(&loaded.utf8);
@@ -325,7 +328,8 @@ impl RunKernels {
         let num_frames = layout.num_frames as u32;
         let frames = at.input(&layout.frames);
         let sums = at.scratch(&layout.sums);
-        let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
+        let text = at.output(&layout.text);
+        let views = at.output(&layout.rows);
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_views);
         launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums).arg(&text).arg(&views);
         // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
@@ -335,7 +339,8 @@ impl RunKernels {
     /// Sums the lengths before each frame: of texts, and of codes if blocks are checked.
     unsafe fn sums(&self, layout: &RunLayout, at: RunAddresses<'_>, is_check: bool) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
-        let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
+        let blocks = at.input(&layout.blocks);
+        let frames = at.input(&layout.frames);
         let num_frames = layout.num_frames as u32;
         let sums = at.scratch(&layout.sums);
         let sum = if is_check { &loaded.rows_sum_checked } else { &loaded.rows_sum };

@@ -177,7 +177,8 @@ impl Slot {
         if part.is_empty() {
             return Ok(());
         }
-        let (from, stream) = (self.address(SlotMemory::Output) + part.start as u64, self.stream.cu_stream());
+        let from = self.address(SlotMemory::Output) + part.start as u64;
+        let stream = self.stream.cu_stream();
         // SAFETY: the output contains `part`, and `to` has room for it. The caller keeps `to` until
         // a wait for the stream.
         unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
@@ -497,7 +498,8 @@ impl PendingMatches {
             self.free.give_back(self.slot);
             return Err(error);
         }
-        let (num_rows, text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
+        let num_rows = num_rows as usize;
+        let text_len_bytes = text_len_bytes as usize;
         let mut ranges = BufferRanges::default();
         let rows = ranges.next(4 * num_rows);
         let text = self

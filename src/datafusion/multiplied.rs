@@ -139,7 +139,8 @@ impl ExecutionPlan for AskingExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&context))?;
-        let (schema, asked) = (rows.schema(), self.asked.clone());
+        let schema = rows.schema();
+        let asked = self.asked.clone();
         let checked = rows.map(move |batch| {
             let batch = batch?;
             let mut memory = AnswerMemory::new("rows that repeat", Some(context.memory_pool()));

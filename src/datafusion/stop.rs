@@ -138,7 +138,8 @@ pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn Ex
         let yielding = node.downcast_ref::<CooperativeExec>().map(CooperativeExec::input);
         Ok(match yielding.filter(|input| multiplies_rows(input.name())) {
             Some(input) => {
-                let (input, stop) = (Arc::clone(input), stop.clone());
+                let input = Arc::clone(input);
+                let stop = stop.clone();
                 Transformed::yes(Arc::new(StoppableExec { input, stop }) as _)
             }
             None => Transformed::no(node),
@@ -155,7 +156,8 @@ fn multiplies_rows(name: &str) -> bool {
 /// filter.
 fn with_stoppable_filter(node: &dyn ExecutionPlan, stop: &Stop) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let stoppable = |filter: &JoinFilter| {
-        let (inner, stop) = (Arc::clone(filter.expression()), stop.clone());
+        let inner = Arc::clone(filter.expression());
+        let stop = stop.clone();
         let expression = Arc::new(StoppableFilter { inner, stop });
         let columns = filter.column_indices().to_vec();
         Some(JoinFilter::new(expression, columns, Arc::clone(filter.schema())))
@@ -194,7 +196,8 @@ impl ExecutionPlan for StoppableExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = make_cooperative(self.input.execute(partition, context)?);
-        let (schema, stop) = (rows.schema(), self.stop.clone());
+        let schema = rows.schema();
+        let stop = self.stop.clone();
         let checked = rows.map(move |batch| stop.check().and(batch));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
     }

@@ -115,7 +115,8 @@ impl Arrived {
     }
 
     async fn whole(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
-        let (runtime, files) = (context.runtime_env(), &self.spec.source.files);
+        let runtime = context.runtime_env();
+        let files = &self.spec.source.files;
         let limits = self.spec.options.open_limits();
         match (self.spec.source.kind(), &self.spec.source.living) {
             (SourceKind::Corpora, None) => {
@@ -198,7 +199,8 @@ impl ExecutionPlan for TravelledExec {
         if partition >= self.arrived.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }
-        let (arrived, opened) = (Arc::clone(&self.arrived), Arc::clone(&self.opened));
+        let arrived = Arc::clone(&self.arrived);
+        let opened = Arc::clone(&self.opened);
         let shown = Arc::clone(&self.shown);
         let rows = async move {
             let open = async || arrived.open(&context).await.map(Arc::new);

@@ -224,7 +224,8 @@ impl Decoder<'_> {
         let of_run = |run: RunMessage| {
             let Some(scan) = run.scan else { return refused("a run without a scan") };
             let scan = self.scan(scan, &found)?;
-            let (got, expected) = (scan.schema(), schema.fields().len());
+            let got = scan.schema();
+            let expected = schema.fields().len();
             if got.fields().len() != expected {
                 return refused(format!("expected {expected} columns of a run, got {got}"));
             }

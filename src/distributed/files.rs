@@ -165,7 +165,8 @@ async fn find(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile>
     let found = store.head(&file.meta.location).await;
     let found = found.map_err(|error| DataFusionError::from(error).context(message.shown.clone()))?;
     if !is_planned(message, &found) {
-        let (was, is) = (message.len_bytes, found.size);
+        let was = message.len_bytes;
+        let is = found.size;
         let what = if was == is { "it was changed".to_owned() } else { format!("it had {was} bytes, it has {is}") };
         let what = format!("{}: not the file that was planned, {what}", message.shown);
         return Err(TravelError::Changed(what).into());
@@ -222,13 +223,15 @@ fn restrict(open: OpenFile, message: &FileMessage) -> Result<OpenFile> {
         && (range.start == 0 || is_whole(range.start))
         && is_whole(range.end);
     if !is_run {
-        let (start, end) = (range.start, range.end);
+        let start = range.start;
+        let end = range.end;
         return refused(format!(
             "{}: expected a run of its {num_segments} segments, got {start} to {end}",
             message.shown
         ));
     }
-    let (start, end) = (range.start as usize, range.end as usize);
+    let start = range.start as usize;
+    let end = range.end as usize;
     let first_doc = open.portion(0..start, 0).footer.num_docs();
     Ok(open.portion(start..end, first_doc))
 }

@@ -180,7 +180,8 @@ impl Decoder<'_> {
             (Some(rows), false) => Precision::Inexact(rows as usize),
             (None, _) => Precision::Absent,
         };
-        let (num_partitions, ordering) = (message.num_partitions as usize, message.ordering.clone());
+        let num_partitions = message.num_partitions as usize;
+        let ordering = message.ordering.clone();
         let spec = self.spec(message)?;
         let ordering = sorted_by(&ordering, &*spec.projected_schema()?)?;
         TravelledExec::try_new(spec, Arc::clone(found), num_partitions, ordering, num_rows)
@@ -197,7 +198,8 @@ impl Decoder<'_> {
         let parcels = message.parcels.as_ref().map(|parcels| Arc::new(parcels_from(parcels)));
         let expected = if parcels.is_some() { Parcels::schema() } else { function.columns().schema };
         if expected != schema {
-            let (got, name) = (&schema, &call.function);
+            let got = &schema;
+            let name = &call.function;
             return refused(format!("expected the columns of {name}, got {got}"));
         }
         let stage = |stage: &Option<StageMessage>| stage.as_ref().map(|stage| self.stage(&schema, stage)).transpose();
@@ -290,7 +292,8 @@ pub(super) fn call(
     let again =
         bound_call(&CallMessage { location: mask_secrets(location), ..call.clone() }, &function.columns().schema)?;
     if format!("{again:?}") != format!("{function:?}") {
-        let (name, shown) = (&call.function, text_of(&call.arguments));
+        let name = &call.function;
+        let shown = text_of(&call.arguments);
         let what = format!("the call of {name} is more than its arguments ({shown})");
         return Err(TravelError::Stays(what).into());
     }
@@ -405,7 +408,8 @@ pub(super) fn living(url: &str, version: &Version) -> Result<LivingMessage> {
     if let Ok(parsed) = Url::parse(url) {
         check_no_user(&parsed, url)?;
     }
-    let (number, commit) = (version.number, version.commit_id.to_string());
+    let number = version.number;
+    let commit = version.commit_id.to_string();
     Ok(LivingMessage { location: url.to_owned(), number, commit })
 }
 
@@ -418,7 +422,8 @@ pub(super) fn columns_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConf
 
 /// Returns the message of a file of the scan `config`.
 fn version(config: &FileScanConfig, file: &PartitionedFile) -> Result<FileMessage> {
-    let (store_url, meta) = (&config.object_store_url, &file.object_meta);
+    let store_url = &config.object_store_url;
+    let meta = &file.object_meta;
     let path = format!("{}{}", store_url.as_str().trim_start_matches("file://"), meta.location);
     message_of_parts(path, store_url, meta)
 }
@@ -486,7 +491,8 @@ impl Decoder<'_> {
             num_row_groups: message.num_row_groups,
         };
         let options = options_of(&message.options)?;
-        let (filter, planned) = (filter.transpose()?, NamedFiles::new(&message.files));
+        let filter = filter.transpose()?;
+        let planned = NamedFiles::new(&message.files);
         let url = config.object_store_url.as_str();
         let source = GsstSource::from_parts(table_schema, url, filter, facts, options, Arc::new(planned), self.context);
         let context = PhysicalPlanDecodeContext::new(self.context, self.codec);

@@ -297,7 +297,8 @@ impl WorkerHome {
         let config = builder.config().get_or_insert_with(SessionConfig::new);
         config.set_extension(Arc::clone(&self.cache));
         config.set_extension(Arc::clone(&self.devices));
-        let (runtime, access) = (Arc::clone(&self.runtime), self.access);
+        let runtime = Arc::clone(&self.runtime);
+        let access = self.access;
         let builder = as_worker(builder)
             .with_distributed_channel_resolver(self.connections.clone())
             .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
@@ -457,7 +458,8 @@ impl WorkerChannel for NamedWorker {
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
-        let (url, part) = (self.url.clone(), name_of(&plan.task_key));
+        let url = self.url.clone();
+        let part = name_of(&plan.task_key);
         let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
         let answers = answers.await.map_err(|error| named(&url, &part, error))?;
         Ok(answers.map_err(move |error| named(&url, &part, error)).boxed())
@@ -474,7 +476,8 @@ impl WorkerChannel for NamedWorker {
         let partitions = self.worker.execute_task(headers, request, metrics, context).await;
         let partitions = partitions.map_err(|error| named(&self.url, &part, error))?.into_iter();
         let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {
-            let (url, part) = (self.url.clone(), part.clone());
+            let url = self.url.clone();
+            let part = part.clone();
             rows.map_err(move |error| named(&url, &part, error)).boxed()
         };
         Ok(partitions.map(of_worker).collect())

@@ -221,7 +221,8 @@ impl PlannedTable {
                 return Err(TravelError::Stays(what).into());
             }
         }
-        let (synonyms, texts) = (table.synonyms.as_deref(), table.texts.as_deref());
+        let synonyms = table.synonyms.as_deref();
+        let texts = table.texts.as_deref();
         let options = table.options.iter();
         let mut options: Vec<PairMessage> =
             options.map(|(name, value)| PairMessage { name: name.clone(), value: value.clone() }).collect();
@@ -333,7 +334,8 @@ impl ListedTable {
     pub(super) fn message(&self) -> Result<ListingMessage> {
         let options = self.0.options();
         let folders = &options.table_partition_cols;
-        let (table, num_folders) = (self.0.schema(), folders.len());
+        let table = self.0.schema();
+        let num_folders = folders.len();
         let files: Vec<usize> = (0..table.fields().len().saturating_sub(num_folders)).collect();
         let column = |(name, kind): &(String, DataType)| Field::new(name, kind.clone(), false);
         let folders: Vec<Field> = folders.iter().map(column).collect();

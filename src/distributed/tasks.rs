@@ -197,8 +197,10 @@ mod tests {
     #[test]
     fn most_runs_stay_when_a_worker_leaves() {
         let runs = runs(&[10; 64]);
-        let (four, three) = (urls(4), urls(3));
-        let (before, after) = (shares_of(&runs, &four, 4), shares_of(&runs, &three, 3));
+        let four = urls(4);
+        let three = urls(3);
+        let before = shares_of(&runs, &four, 4);
+        let after = shares_of(&runs, &three, 3);
         let stayed = (0..3).map(|task| before[task].iter().filter(|place| after[task].contains(place)).count());
         let stayed: usize = stayed.sum();
         let were: usize = before[..3].iter().map(Vec::len).sum();
@@ -227,7 +229,8 @@ mod tests {
             all.sort_unstable();
             prop_assert_eq!(all, (0..sizes.len()).collect::<Vec<_>>());
             prop_assert!(shares.iter().all(|places| places.is_sorted()));
-            let (total, largest) = (sizes.iter().sum::<u64>(), *sizes.iter().max().unwrap());
+            let total = sizes.iter().sum::<u64>();
+            let largest = *sizes.iter().max().unwrap();
             let equal = total.div_ceil(num_tasks as u64);
             for places in shares {
                 let load: u64 = places.iter().map(|&place| sizes[place]).sum();

@@ -325,7 +325,8 @@ fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetErr
 /// rows.
 fn batch_rows(metadata: &ParquetMetaData) -> usize {
     let row_bytes = metadata.row_groups().iter().map(|group| {
-        let (bytes, num_rows) = (group.total_byte_size(), group.num_rows());
+        let bytes = group.total_byte_size();
+        let num_rows = group.num_rows();
         usize::try_from(bytes / num_rows.max(1)).unwrap_or(0)
     });
     (BATCH_BYTES / row_bytes.max().unwrap_or(0).max(1)).clamp(1, BATCH_ROWS)

@@ -69,7 +69,8 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
             }
         })?;
         rows.sink.count_read(opened.take_counts());
-        let (mut rest, mut num_left) = (unpacked.as_slice(), block.num_rows);
+        let mut rest = unpacked.as_slice();
+        let mut num_left = block.num_rows;
         while num_left > 0 || !rest.is_empty() {
             let decode = || next_rows(&mut decoder, &mut rest, &mut num_left);
             let batch = contain_panics("block", decode).map_err(|error| wrong(&error))?;
@@ -161,7 +162,8 @@ impl Header {
         if magic != MAGIC {
             return Err(damaged("no Avro: expected a file that begins with `Obj` and a byte 1"));
         }
-        let (mut schema, mut codec) = (None, Codec::None);
+        let mut schema = None;
+        let mut codec = Codec::None;
         loop {
             let count = read_number(reader)?;
             if count == 0 {

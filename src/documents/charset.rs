@@ -120,8 +120,10 @@ impl<R: BufRead> Utf8Page<R> {
         let is_decoded = encoding != UTF_8 || !stays;
         let head_taken = if !is_decoded && head.starts_with(MARK) { MARK.len() } else { 0 };
         let decoder = is_decoded.then(|| encoding.new_decoder_with_bom_removal());
-        let (text, text_taken) = (Vec::new(), 0);
-        let (is_at_end, damage) = (false, Damage::default());
+        let text = Vec::new();
+        let text_taken = 0;
+        let is_at_end = false;
+        let damage = Damage::default();
         Ok(Self { inner, head, head_taken, decoder, is_undecided, text, text_taken, is_at_end, damage })
     }
 

@@ -515,7 +515,9 @@ fn field_at<'a>(fields: &'a Fields, path: &str) -> Option<&'a FieldRef> {
 fn column_at(batch: &RecordBatch, path: &str) -> Option<(FieldRef, ArrayRef)> {
     let schema = batch.schema();
     let field = Arc::clone(field_at(schema.fields(), path)?);
-    let (mut columns, mut fields, mut path) = (batch.columns().to_vec(), schema.fields().clone(), path);
+    let mut columns = batch.columns().to_vec();
+    let mut fields = schema.fields().clone();
+    let mut path = path;
     loop {
         if let Some((idx, _)) = fields.find(path) {
             return Some((field, Arc::clone(&columns[idx])));

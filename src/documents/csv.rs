@@ -103,7 +103,8 @@ pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut R
     let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter).with_quote(quote);
     let schema = schema_of(&first[row..], &format).map_err(|error| bad_header(rows, &first[row..], &error))?;
     check_only_column(rows, column, &schema)?;
-    let (comment, has_header) = (dialect.comment, dialect.has_header);
+    let comment = dialect.comment;
+    let has_header = dialect.has_header;
     let form = Form { delimiter, quote, comment, has_header, null: String::new() };
     // The first row is decoded too, so that line numbers in errors are right.
     let (quotes, typed) = (quotes(), &|batch| Ok(batch));
@@ -138,7 +139,8 @@ impl Table<'_> {
         rows.check_time_column(schema)?;
         let wanted = indices(schema, |name| rows.options.keep_columns || rows.needs(name, column));
         let decoder = Decoder::new(&form, schema, wanted)?;
-        let (first, num_columns) = (Cursor::new(first), schema.fields().len());
+        let first = Cursor::new(first);
+        let num_columns = schema.fields().len();
         let mut feeder = Feeder { decoder, lines, first, num_columns, quotes, row_bytes: 0 };
         let mut row_idx = 0;
         loop {
@@ -245,7 +247,8 @@ impl Feeder {
     /// Leaves out a row that does not fit.
     fn leave_out(&self, bad: BadRow, rows: &Rows<'_, '_>) -> Outcome {
         let faults = &rows.sink.faults;
-        let (file, line) = (rows.input.shown(), self.lines + bad.line);
+        let file = rows.input.shown();
+        let line = self.lines + bad.line;
         let way_out = if faults.are_left_out() { "" } else { "; pass --keep-going to leave such rows out" };
         let failure = match bad.fault {
             Fault::Cells(num_cells) => self.quotes.with_hint(Failure::new(format!(
@@ -304,7 +307,8 @@ fn read_first_row(
     mut quotes: Quotes,
     max_bytes: u64,
 ) -> io::Result<(Vec<u8>, usize)> {
-    let (mut first, mut row) = (Vec::new(), 0);
+    let mut first = Vec::new();
+    let mut row = 0;
     let mut reader = reader.take(max_bytes.saturating_add(1));
     loop {
         let len = reader.read_until(b'\n', &mut first)?;
@@ -427,7 +431,8 @@ pub fn read_zeek(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) 
     let mut quotes = Quotes::new(NO_QUOTE, header.separator, Some(b'#')).after_lines(lines);
     quotes.may_be_chosen = false;
     let typed = |batch: RecordBatch| header.typed(column, &schema, &batch);
-    let (first, typed) = (Vec::new(), &typed);
+    let first = Vec::new();
+    let typed = &typed;
     let table = Table { column, schema: &schema, form, lines, first, quotes, typed };
     table.read(opened, rows)
 }

@@ -434,7 +434,8 @@ mod tests {
     fn decoded(bytes: &[u8], len: usize) -> (Vec<Vec<String>>, Vec<BadRow>) {
         let schema = texts(NAMES.into_iter());
         let mut decoder = Decoder::new(&form(), &schema, vec![0, 1, 2]).unwrap();
-        let (mut rows, mut bad) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut bad = Vec::new();
         for piece in bytes.chunks(len).chain([&b""[..]]) {
             let mut piece = piece;
             loop {

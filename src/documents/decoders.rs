@@ -69,7 +69,8 @@ impl<R: BufRead> Read for GzipMembers<R> {
 fn skip_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = reader.fill_buf()?;
-        let (len, num_zeros) = (bytes.len(), bytes.iter().take_while(|&&byte| byte == 0).count());
+        let len = bytes.len();
+        let num_zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
         reader.consume(num_zeros);
         if len == 0 || num_zeros < len {
             return Ok(len == 0);

@@ -126,7 +126,8 @@ impl<'o> Cutter<'o> {
         let mut line = self.objects.line();
         loop {
             let bytes = self.bytes.next(rows)?;
-            let (is_end, line_end) = (bytes.is_empty(), memchr(b'\n', bytes));
+            let is_end = bytes.is_empty();
+            let line_end = memchr(b'\n', bytes);
             chunk.bytes.extend_from_slice(&bytes[..line_end.unwrap_or(bytes.len())]);
             let len = line_end.map_or(bytes.len(), |end| end + 1);
             self.bytes.consume(len);
@@ -231,7 +232,8 @@ impl Chunk {
             self.bytes.truncate(begin);
             return true;
         }
-        let (num_before, is_large) = (text.len() - row.len(), row.len() as u64 > max_bytes);
+        let num_before = text.len() - row.len();
+        let is_large = row.len() as u64 > max_bytes;
         // Carriage returns are line ends in a row.
         let is_one_line = !is_large && memchr(b'\r', row).is_none();
         let is_whole = is_one_line && self.shape.as_mut().is_some_and(|shape| shape.add(row, wanted).is_ok());
@@ -537,12 +539,16 @@ mod tests {
     fn rows(bytes: &[u8], full_bytes: usize, max_row_bytes: u64, by_lines: bool) -> Vec<(usize, Vec<u8>)> {
         let source = Source::Text { bytes: bytes.to_vec().into(), lines_before: 0 };
         let input = Input::new(source, "a".to_owned(), 0);
-        let (faults, mut columns, mut sink) = (Faults::new(true), NoColumns, Nowhere);
+        let faults = Faults::new(true);
+        let mut columns = NoColumns;
+        let mut sink = Nowhere;
         let opened = open(&input, None, false, ExpansionLimits::DEFAULT, &faults).unwrap();
-        let (options, columns) = (ReadOptions { max_row_bytes, ..ReadOptions::default() }, &mut columns as _);
+        let options = ReadOptions { max_row_bytes, ..ReadOptions::default() };
+        let columns = &mut columns as _;
         let sink = &mut Gather::new(&mut sink, &faults);
         let mut rows = Rows { input: &input, options, columns, clock: None, sink };
-        let (mut cutter, mut found) = (Cutter::new(opened, 1), Vec::new());
+        let mut cutter = Cutter::new(opened, 1);
+        let mut found = Vec::new();
         loop {
             let mut chunk = Chunk::new(0, "line");
             let is_end = if by_lines {
@@ -583,7 +589,8 @@ mod tests {
         for case in 0..5000 {
             let random = &mut Random(case);
             let bytes: Vec<u8> = (0..random.below(12)).flat_map(|_| random.pick(&parts).to_vec()).collect();
-            let (full_bytes, max_bytes) = (1 + random.below(60), *random.pick(&[30, 1 << 20]));
+            let full_bytes = 1 + random.below(60);
+            let max_bytes = *random.pick(&[30, 1 << 20]);
             let shown = String::from_utf8_lossy(&bytes);
             let [by_lines, expected] = [true, false].map(|by_lines| rows(&bytes, full_bytes, max_bytes, by_lines));
             assert_eq!(by_lines, expected, "{case}: {shown}");

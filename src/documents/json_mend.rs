@@ -25,7 +25,8 @@ pub struct Mended {
 /// Returns `row` as the standard has it: with null for NaN and infinities, texts for other numbers that are none or
 /// too large, and U+FFFD for halves of characters and for bytes that are no UTF-8.
 pub fn mend(row: &[u8]) -> (Vec<u8>, Mended) {
-    let (mut out, mut mended) = (Vec::with_capacity(row.len() + 16), Mended::default());
+    let mut out = Vec::with_capacity(row.len() + 16);
+    let mut mended = Mended::default();
     let mut idx = 0;
     while let Some(&byte) = row.get(idx) {
         let len = match byte {
@@ -145,7 +146,8 @@ fn unit(bytes: &[u8]) -> Option<u32> {
 
 /// Returns `row`, a valid object, with texts for the objects and lists whose place has values of several kinds.
 pub fn with_texts(row: &[u8], shape: &Shape) -> Vec<u8> {
-    let (mut cursor, mut out) = (Cursor(row), Vec::with_capacity(row.len() + 16));
+    let mut cursor = Cursor(row);
+    let mut out = Vec::with_capacity(row.len() + 16);
     cursor.write(Some(shape), &mut out);
     out
 }
@@ -197,7 +199,9 @@ impl<'a> Cursor<'a> {
     /// Skips a value, and returns its bytes.
     fn skip(&mut self) -> &'a [u8] {
         let _first = self.peek();
-        let (bytes, mut idx, mut depth) = (self.0, 0, 0usize);
+        let bytes = self.0;
+        let mut idx = 0;
+        let mut depth = 0usize;
         while let Some(&byte) = bytes.get(idx) {
             match byte {
                 b'"' => idx += text_len(&bytes[idx..]),
@@ -294,7 +298,8 @@ mod tests {
                 ([&b"["[..], &texts.join(&b", "[..]), b" ]"].concat(), Value::Array(values))
             }
             _ => {
-                let (mut text, mut object) = (bytes("{ "), serde_json::Map::new());
+                let mut text = bytes("{ ");
+                let mut object = serde_json::Map::new();
                 for idx in 0..random.below(4) {
                     let (odd_value, value) = odd(random, depth - 1);
                     text.extend_from_slice(if idx > 0 { b",\r" } else { b"" });
@@ -325,7 +330,8 @@ mod tests {
             (b"NaN, {[", "NaN, {["),
             (b"\\u00e9", "é"),
         ];
-        let (mut text, mut value) = (vec![b'"'], String::new());
+        let mut text = vec![b'"'];
+        let mut value = String::new();
         for _ in 0..random.below(4) {
             let (odd, expected) = random.pick(&parts);
             text.extend_from_slice(odd);

@@ -347,7 +347,9 @@ mod tests {
 
     /// Returns the objects of `bytes`, which come in pieces of `len` bytes, with their lines.
     fn objects(bytes: &[u8], len: usize) -> Vec<(usize, String)> {
-        let (mut splitter, mut found, mut object) = (Objects::new(1), Vec::new(), Vec::new());
+        let mut splitter = Objects::new(1);
+        let mut found = Vec::new();
+        let mut object = Vec::new();
         for mut piece in bytes.chunks(len) {
             while !piece.is_empty() {
                 let (taken, is_end) = splitter.take(piece, &mut object);
@@ -388,7 +390,8 @@ mod tests {
     fn every_object_is_found_with_its_line() {
         for case in 0..3000 {
             let random = &mut Random(case);
-            let (mut bytes, mut expected) = (String::new(), Vec::new());
+            let mut bytes = String::new();
+            let mut expected = Vec::new();
             for _ in 0..random.below(6) {
                 let value = object(random, 2);
                 bytes += *random.pick(&["", " ", "\n", "\r\n", "\u{1e}", "\n\n\u{1e}"]);

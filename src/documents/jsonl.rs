@@ -60,7 +60,8 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
 
 fn wanted(field: &str, rows: &Rows<'_, '_>) -> Box<Wanted> {
     let keeps_all = rows.options.keep_columns;
-    let (field, time_column) = (field.to_owned(), rows.time_column().map(str::to_owned));
+    let field = field.to_owned();
+    let time_column = rows.time_column().map(str::to_owned);
     Box::new(move |name| {
         let has_times = time_column.as_deref().is_some_and(|path| columns::has_times(name, path));
         keeps_all || columns::leads_to(name, &field) || name == columns::PATH_COLUMN || has_times
@@ -179,7 +180,8 @@ fn take_chunk(
         decoded = decode(&schema, chunk, &shape);
     }
     let batch = decoded.and_then(|batch| with_column(batch, field, texts)).map_err(|error| {
-        let (file, line) = (rows.input.shown(), chunk.line(0));
+        let file = rows.input.shown();
+        let line = chunk.line(0);
         let reason = error.to_string();
         Failure::new(format!(
             "{file}: from {} {line}: {reason}; where this is not the text, --no-columns leaves it out",
@@ -263,7 +265,8 @@ fn check_field(
     rows: &Rows<'_, '_>,
 ) -> Outcome {
     let place = format!("from {} {}", chunk.unit, chunk.line(0));
-    let (mut at, mut above) = (shape, None);
+    let mut at = shape;
+    let mut above = None;
     for name in path {
         let Some(below) = at.field(name) else {
             // Other rows have it, or rows without it are left out.
@@ -384,7 +387,8 @@ mod tests {
         let options = ReadOptions { keep_going, ..ReadOptions::default() };
         let division = Documents::Jsonl(field.to_owned()).into();
         let mut found = Found::default();
-        let (columns, sink) = (&mut Numbers(&mut found.numbers), &mut Texts(&mut found.texts));
+        let columns = &mut Numbers(&mut found.numbers);
+        let sink = &mut Texts(&mut found.texts);
         let read = crate::read(&inputs, &division, options, &ArchiveOptions::default(), columns, sink)?;
         Ok((found, read.faults.len()))
     }
@@ -428,7 +432,9 @@ mod tests {
         for case in 0..2000 {
             let random = &mut Random(case);
             let is_array = case % 4 == 0;
-            let (mut bytes, mut texts, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+            let mut bytes = Vec::new();
+            let mut texts = Vec::new();
+            let mut numbers = Vec::new();
             for number in 0..random.below(8) as i64 {
                 let (odd, text) = text(random);
                 let mut fields = [
@@ -460,7 +466,8 @@ mod tests {
         let junk = ["{\"t\":\"cut", "{\"t\":\"x\",\"n\":", "nope", "[1,2]", "{\"t\" \"x\"}", "{\"n\":7}", "{\"t\":7"];
         for case in 0..2000 {
             let random = &mut Random(case);
-            let (mut bytes, mut texts) = ("{\"t\":\"first\",\"n\":0}\n".to_owned(), vec!["first".to_owned()]);
+            let mut bytes = "{\"t\":\"first\",\"n\":0}\n".to_owned();
+            let mut texts = vec!["first".to_owned()];
             let mut has_junk = false;
             for number in 1..random.below(8) {
                 let is_junk = random.one_in(3);

@@ -387,7 +387,8 @@ fn read_by(
     for (input, reader) in Ahead::new(inputs) {
         let changed = clock.as_ref().map(|_| timestamps::changed(input));
         let mut visit = |opened: Opened<'_>, input: &Input, head: &[u8]| {
-            let (columns, mut clock) = (&mut *columns, clock.as_mut());
+            let columns = &mut *columns;
+            let mut clock = clock.as_mut();
             if let (Some(clock), Some(changed)) = (&mut clock, changed) {
                 clock.enter(input.changed.unwrap_or(changed), &opened.changed);
             }
@@ -415,7 +416,8 @@ fn read_by(
 
 /// Reads one input, which begins with `head`.
 fn read_one(division: &Division, opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Outcome {
-    let (input, options) = (rows.input, rows.options);
+    let input = rows.input;
+    let options = rows.options;
     let page = html::Form::from_path(&input.path).filter(|_| options.html_to_text);
     let opened = match options.charset {
         Some(charset) if page.is_none() && charset != Charset::Keep => opened.in_utf8(charset, input)?,

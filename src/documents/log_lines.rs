@@ -363,7 +363,8 @@ pub fn join_rows(batch: &RecordBatch, ends: &[usize], is_end: bool, max_bytes: u
             documents.push(Document { first: row, last: row, text });
             continue;
         }
-        let (text, stream) = (texts.value(row), streams.value(row));
+        let text = texts.value(row);
+        let stream = streams.value(row);
         let before = open.remove(stream);
         let idx = match before.and_then(|idx| documents[idx].text.as_mut().map(|before| (idx, before))) {
             Some((idx, before)) if (before.len() + text.len()) as u64 <= max_bytes => {
@@ -410,7 +411,8 @@ fn num_taken<'a>(
 fn with_texts(batch: &RecordBatch, texts: BinaryViewArray) -> Outcome<RecordBatch> {
     let schema = batch.schema();
     let idx = schema.index_of(DOCKER_TEXT)?;
-    let (mut fields, mut columns) = (schema.fields().to_vec(), batch.columns().to_vec());
+    let mut fields = schema.fields().to_vec();
+    let mut columns = batch.columns().to_vec();
     fields[idx] = Arc::new(Field::new(DOCKER_TEXT, DataType::BinaryView, true));
     columns[idx] = Arc::new(texts);
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
@@ -546,12 +548,15 @@ mod tests {
             let random = &mut Random(case);
             let row = |_| (*random.pick(&["a", "b\n", "", "\n", "c"]), *random.pick(&["out", "err"]));
             let rows: Vec<Row> = (0..12).map(row).collect();
-            let (mut found, mut waiting, mut rest) = (Vec::new(), Vec::new(), &rows[..]);
+            let mut found = Vec::new();
+            let mut waiting = Vec::new();
+            let mut rest = &rows[..];
             while !rest.is_empty() {
                 let num = (1 + random.below(5)).min(rest.len());
                 waiting.extend_from_slice(&rest[..num]);
                 rest = &rest[num..];
-                let (batch, ends) = (batch(&waiting), Vec::from_iter(1..=waiting.len()));
+                let batch = batch(&waiting);
+                let ends = Vec::from_iter(1..=waiting.len());
                 match join_rows(&batch, &ends, rest.is_empty(), 1000).unwrap() {
                     Some(joined) => {
                         found.extend(texts(&joined.batch));

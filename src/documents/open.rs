@@ -326,13 +326,15 @@ impl<'a> Opened<'a> {
     fn plain(reader: impl Read + 'a, input: &Input, bytes: Counter, budget: Budget) -> Self {
         let reader = Box::new(UntilFault::buffered(reader, None, input, &budget));
         let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
-        let (changed, damage) = (Rc::default(), Damage::default());
+        let changed = Rc::default();
+        let damage = Damage::default();
         Self { reader, codec: None, changed, damage, is_utf8: false, counters, text_taken: 0, budget }
     }
 
     /// Returns the bytes read since the last call.
     pub fn take_counts(&mut self) -> Counts {
-        let (disk_bytes, text_bytes) = (self.budget.disk_bytes.get(), self.counters.text_bytes.get());
+        let disk_bytes = self.budget.disk_bytes.get();
+        let text_bytes = self.counters.text_bytes.get();
         let disk_taken = self.budget.disk_taken.replace(disk_bytes);
         let text_taken = std::mem::replace(&mut self.text_taken, text_bytes);
         Counts { disk_bytes: disk_bytes - disk_taken, text_bytes: text_bytes - text_taken }
@@ -508,7 +510,8 @@ struct UntilFault<R> {
 impl<R: Read> UntilFault<R> {
     /// Wraps `inner` in this reader, and a buffer around it.
     fn buffered(inner: R, codec: Option<&'static str>, input: &Input, budget: &Budget) -> BufReader<Self> {
-        let (input, budget) = (input.clone(), budget.clone());
+        let input = input.clone();
+        let budget = budget.clone();
         let until_fault = Self { inner, input, codec, budget, is_at_end: false };
         BufReader::with_capacity(BUFFER_BYTES, until_fault)
     }

@@ -18,8 +18,10 @@ fn readers_that_are_left_out_name_their_features() {
     let kind = |bytes: &'static [u8], documents: Documents| {
         let source = Source::Text { bytes: bytes.into(), lines_before: 0 };
         let inputs = [Input::new(source, "a.zip".to_owned(), 0)];
-        let (division, options) = (documents.into(), ReadOptions::default());
-        let (archives, mut texts) = (ArchiveOptions::default(), Joined::default());
+        let division = documents.into();
+        let options = ReadOptions::default();
+        let archives = ArchiveOptions::default();
+        let mut texts = Joined::default();
         let columns = &mut columns::NoColumns;
         let read = read(&inputs, &division, options, &archives, columns, &mut texts);
         read.map(|_| ()).unwrap_err().kind()
@@ -219,7 +221,8 @@ fn cells_with_dates_in_digits_are_dates() {
         let documents = Documents::Csv("text".to_owned());
         let timestamps = Some(Timestamps::new("d", &documents, "UTC", None).unwrap());
         let division = Division { timestamps, ..documents.into() };
-        let (options, mut times) = (ReadOptions::default(), Times::default());
+        let options = ReadOptions::default();
+        let mut times = Times::default();
         read(&inputs, &division, options, &ArchiveOptions::default(), &mut times, &mut Joined::default()).unwrap();
         assert_eq!(times.0, expected, "{cells:?}");
     }

@@ -125,7 +125,8 @@ impl<B: AsRef<[u8]>> Block<B> {
         let (header, sections) = Header::read(block)?;
         let table = SymbolTable::from_bytes(header.width, &block[sections.table.clone()])?;
         let decoder = Decoder::new(&table);
-        let (num_rows, num_codes) = (header.num_rows, header.num_codes);
+        let num_rows = header.num_rows;
+        let num_codes = header.num_codes;
         let counts = &block[sections.code_counts.clone()];
         let code_ends = layout::unpack_ends(counts, num_rows, num_codes, "numbers of codes")?;
         let codes = &block[sections.codes.clone()];
@@ -155,7 +156,8 @@ impl<B: AsRef<[u8]>> Block<B> {
         }
         const SECTION: &str = "lengths of texts";
         let lengths = &self.bytes.as_ref()[self.sections.text_lengths.clone()];
-        let (num_rows, total) = (self.header.num_rows, self.header.text_len_bytes);
+        let num_rows = self.header.num_rows;
+        let total = self.header.text_len_bytes;
         let ends = layout::unpack_ends(lengths, num_rows, total, SECTION)?;
         if ends != self.computed_text_ends(0..num_rows) {
             return Err(fault(SECTION, self.sections.text_lengths.start, "they do not fit the codes"));
@@ -419,7 +421,8 @@ impl<B: AsRef<[u8]>> SealedBlock<B> {
 impl<'a> SealedBlock<&'a [u8]> {
     /// Borrows an open block, without checking it again.
     pub fn from_valid<B: AsRef<[u8]>>(block: &'a Block<B>) -> Self {
-        let (header, sections) = (block.header.clone(), block.sections.clone());
+        let header = block.header.clone();
+        let sections = block.sections.clone();
         let bytes = block.as_bytes();
         // Cannot fail: the lengths of an open block were read from these frames.
         let frames = frames(&header, &sections, bytes).unwrap_or_default();
@@ -443,7 +446,8 @@ fn frames(header: &Header, sections: &Sections, block: &[u8]) -> Result<RowFrame
 fn check_splits(header: &Header, sections: &Sections, block: &[u8]) -> Result<()> {
     let words = block[sections.splits.clone()].as_chunks::<4>().0;
     let wrong = |reason: &str| Err(fault("splits", sections.splits.start, reason));
-    let (mut before, mut has_escapes) = (0, false);
+    let mut before = 0;
+    let mut has_escapes = false;
     for (split_idx, word) in words.iter().enumerate() {
         let word = u32::from_le_bytes(*word);
         let text_at = word & (SPLIT_STARTS_WITH_LITERAL - 1);

@@ -170,7 +170,8 @@ impl Symbols<512> {
         let spare_bytes = spare_bytes(text);
         let spare = text.spare_capacity_mut().as_mut_ptr().cast::<u8>();
         let has_room = |out: *mut u8| out.addr() - spare.addr() + GROUP_BYTES <= spare_bytes;
-        let (mut out, mut is_literal) = (spare, false);
+        let mut out = spare;
+        let mut is_literal = false;
         let mut groups = codes.as_chunks::<GROUP_CODES>().0;
         while has_room(out)
             && let Some((group, behind)) = groups.split_first()
@@ -215,7 +216,8 @@ impl Symbols<512> {
         }
         let start = text.len();
         let spare = text.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        let (mut out, mut is_literal) = (spare, false);
+        let mut out = spare;
+        let mut is_literal = false;
         for code in codes {
             let index = Self::index(*code, &mut is_literal);
             // SAFETY: there are at most `GROUP_CODES` codes; the test above left 8 bytes for each.

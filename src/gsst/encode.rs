@@ -52,7 +52,8 @@ pub(super) struct EncodedRows {
 /// [`Error::InvalidArgument`] if codes have 12 bits and a byte has no symbol.
 pub(super) fn encode_rows(table: &SymbolTable, rows: &[Option<&[u8]>], parse: Parse) -> Result<EncodedRows> {
     if table.width() == CodeWidth::Twelve {
-        let (has_code, occurs) = (table.bytes_with_codes(), bytes_for(rows.iter().flatten().copied()));
+        let has_code = table.bytes_with_codes();
+        let occurs = bytes_for(rows.iter().flatten().copied());
         if let Some(byte) = (0..256).find(|byte| occurs[*byte] && !has_code[*byte]) {
             return Err(Error::InvalidArgument {
                 name: "rows",
@@ -227,7 +228,8 @@ impl<C: CodeUnit> Staging<C> {
     /// Takes the next rows, as far as they fit, and returns the remaining rows.
     fn fill<'r, 't>(&mut self, mut rows: &'r [Option<&'t [u8]>], row_end: u8) -> &'r [Option<&'t [u8]>] {
         self.segments.clear();
-        let (mut end, mut num_rows) = (0, 0);
+        let mut end = 0;
+        let mut num_rows = 0;
         let mut segment = Segment { start: 0, end: 0, first_row: 0, code_end: 0 };
         while let Some((row, behind)) = rows.split_first() {
             let row = row.unwrap_or_default();
@@ -328,7 +330,8 @@ fn step<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
     codes: &mut [C; 2 * MAX_STAGED_BYTES + 2],
     row_ends: &mut [u32; MAX_STAGED_ROWS],
 ) {
-    let (at, num_codes) = (cursor.at(), cursor.num_codes());
+    let at = cursor.at();
+    let num_codes = cursor.num_codes();
     let word = word_at(text, at);
     let found = matcher.find(word);
     // Each step in a row overwrites this number. The last step, at the end of the row, counts.

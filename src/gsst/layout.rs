@@ -378,7 +378,8 @@ fn counted_lens<const N: usize>(symbols: &Symbols<N>) -> [u32; N] {
 /// Sets the bits of its literals in `literals`, which begins with the tile.
 fn scan_tile(lens: &[u32; 512], tile: &[u8], is_literal: &mut bool, literals: &mut [u8]) -> (u32, bool) {
     let (groups, rest) = tile.as_chunks::<8>();
-    let (mut sum, mut has_escape) = (0, false);
+    let mut sum = 0;
+    let mut has_escape = false;
     for (group, literals) in groups.iter().zip(literals.iter_mut()) {
         let found = Literals::from_group(u64::from_le_bytes(*group), *is_literal);
         if found == Literals::NONE {
@@ -429,7 +430,8 @@ fn pack_frame(frame: &[u32], packed: &mut Vec<u8>) {
         rest >>= 7;
     }
     packed.push(rest as u8);
-    let (mut bits, mut num_bits) = (0_u64, 0);
+    let mut bits = 0_u64;
+    let mut num_bits = 0;
     for length in frame {
         bits |= u64::from(length - smallest) << num_bits;
         num_bits += width;

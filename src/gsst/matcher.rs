@@ -198,7 +198,8 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         matcher.add_shorts(symbols, row_end);
         let mut longs = Vec::with_capacity(symbols.len());
         for (code, symbol) in symbols.iter().enumerate() {
-            let (word, len_bytes) = (symbol.word(), symbol.len_bytes());
+            let word = symbol.word();
+            let len_bytes = symbol.len_bytes();
             let found = Match::from_symbol(code as u16, len_bytes);
             match len_bytes {
                 1 | 2 => {}
@@ -244,7 +245,8 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
     }
 
     fn add_shorts(&mut self, symbols: &[Symbol], row_end: u8) {
-        let (escape, end) = (NUM_IDS / 2 - 2, NUM_IDS / 2 - 1);
+        let escape = NUM_IDS / 2 - 2;
+        let end = NUM_IDS / 2 - 1;
         let mut ones = [escape as u16; 256];
         self.matches[end] = Match::ROW_END;
         for (code, symbol) in symbols.iter().enumerate() {

@@ -151,7 +151,8 @@ impl<B: AsRef<[u8]>> Block<B> {
         let literal = pattern.longest_literal();
         let is_contains = pattern.is_contains();
         let is_suffix = pattern.suffix().is_some();
-        let (mut by_codes_ns, mut by_text_ns) = (0.0, 0.0);
+        let mut by_codes_ns = 0.0;
+        let mut by_text_ns = 0.0;
         let mut text = Vec::new();
         let mut before = 0;
         let num_rows = self.num_rows();
@@ -218,7 +219,8 @@ fn search(decoded: &DecodedRows, literal: &[u8], pattern: &Pattern, mask: &mut R
     let DecodedRows { text, offsets } = decoded;
     let finder = memmem::Finder::new(literal);
     let is_contains = pattern.is_contains();
-    let (mut at, mut row) = (0, 0);
+    let mut at = 0;
+    let mut row = 0;
     while let Some(found) = finder.find(&text[at..]) {
         let start = at + found;
         while offsets[row + 1] as usize <= start {

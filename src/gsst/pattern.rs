@@ -146,7 +146,8 @@ impl Pattern {
 
     /// Returns true if `text` matches the pattern. Time O(text x pattern) at worst.
     pub fn matches(&self, text: &[u8]) -> bool {
-        let (mut at, mut token) = (0, 0);
+        let mut at = 0;
+        let mut token = 0;
         // Place and token to resume from if the tokens behind the last `%` fail. The `%` then takes
         // one more byte.
         let mut retry: Option<(usize, usize)> = None;

@@ -618,7 +618,9 @@ fn streams_of_fsst_rs_decode_exactly() {
         let table = SymbolTable::new(CodeWidth::Eight, symbols).unwrap();
         let table = SymbolTable::from_bytes(CodeWidth::Eight, &table.to_bytes()).unwrap();
         let decoder = Decoder::new(&table);
-        let (mut all_codes, mut all_text, mut text) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all_codes = Vec::new();
+        let mut all_text = Vec::new();
+        let mut text = Vec::new();
         let decode = |codes: &[u8], text: &mut Vec<u8>| {
             decoder.decode(CodeRange { stored: codes, start: 0, end: codes.len() }, 0, text);
         };

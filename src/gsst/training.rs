@@ -460,7 +460,9 @@ impl Sample {
     fn add_pieces(&mut self, rows: &[Option<&[u8]>], text_len_bytes: usize, num_pieces: usize) {
         let part_bytes = text_len_bytes / num_pieces;
         let place_of = |piece: usize| piece * part_bytes + scramble(piece) % part_bytes.max(1);
-        let (mut piece, mut left_bytes, mut row_start) = (0, 0, 0);
+        let mut piece = 0;
+        let mut left_bytes = 0;
+        let mut row_start = 0;
         for row in rows.iter().flatten() {
             let row_end = row_start + row.len();
             if left_bytes > 0 && row.len() <= PIECE_BYTES {

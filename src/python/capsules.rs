@@ -89,7 +89,8 @@ fn stream_of(capsule: &Bound<'_, PyAny>) -> PyResult<Reader> {
 
 fn batch_of(capsules: &Bound<'_, PyAny>) -> PyResult<Reader> {
     let capsules = capsules.cast::<PyTuple>()?;
-    let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+    let schema = capsules.get_item(0)?;
+    let array = capsules.get_item(1)?;
     let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
     let array = array.cast::<PyCapsule>()?.pointer_checked(Some(ARRAY))?;
     // SAFETY: capsules of these names hold a valid schema and a valid array of it. Both are moved
@@ -115,7 +116,8 @@ fn batch_of(capsules: &Bound<'_, PyAny>) -> PyResult<Reader> {
 /// # Errors
 /// A struct is null, which no row can be, or a column without nulls has some.
 fn rows(mut array: ArrayData, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let (num_rows, num_nulls) = (array.len(), array.null_count());
+    let num_rows = array.len();
+    let num_nulls = array.null_count();
     if num_nulls > 0 {
         return Err(ArrowError::InvalidArgumentError(format!(
             "expected rows, and got an array of structs in which {num_nulls} of {num_rows} are null; leave \

@@ -266,7 +266,8 @@ impl ExecutionPlan for CrossingExec {
         if partition > 0 {
             return internal_err!("TadocCrossing has no partition {partition}");
         }
-        let (session, plan) = (Arc::clone(&self.session), self.plan.get().clone());
+        let session = Arc::clone(&self.session);
+        let plan = self.plan.get().clone();
         let schema = Arc::clone(&self.schema);
         // The statement starts when the first row is asked for.
         let rows = futures::stream::unfold(Rows::Waiting { session, plan, schema }, Rows::next);
@@ -447,7 +448,8 @@ impl std::fmt::Debug for CrossingFactory {
 #[async_trait]
 impl TableProviderFactory for CrossingFactory {
     async fn create(&self, _session: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
-        let (session, command) = (Arc::clone(&self.session), command.clone());
+        let session = Arc::clone(&self.session);
+        let command = command.clone();
         let file_type = self.file_type.clone();
         let create = async move {
             let state = session.context().state();

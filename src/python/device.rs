@@ -117,7 +117,8 @@ impl Column {
             (&mut *file).take(run.len_bytes()).read_to_end(&mut bytes)
         };
         read().map_err(|error| within(&error))?;
-        let (mut rest, mut blocks) = (bytes.as_slice(), Vec::new());
+        let mut rest = bytes.as_slice();
+        let mut blocks = Vec::new();
         for (stored, &num_rows) in run.blocks.iter().zip(&index.stretch_rows) {
             let Some((block, behind)) = rest.split_at_checked(stored.len_bytes) else {
                 return Err(within(&"the run of a GSST column is too short"));

@@ -168,7 +168,8 @@ fn documents_schema() -> SchemaRef {
 
 /// Takes the next batch of documents, or `None` at the end.
 fn next_documents(documents: &mut Bound<'_, PyIterator>, counter: Counter<'_, '_>) -> PyResult<Option<RecordBatch>> {
-    let (mut paths, mut texts) = (StringViewBuilder::new(), BinaryViewBuilder::new());
+    let mut paths = StringViewBuilder::new();
+    let mut texts = BinaryViewBuilder::new();
     let mut len_bytes = 0;
     while len_bytes < BATCH_BYTES
         && let Some(document) = documents.next()

@@ -123,7 +123,8 @@ fn without_made_names(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((at, len, meaning)) = first_name(rest) {
-        let (before, behind) = (&rest[..at], &rest[at + len..]);
+        let before = &rest[..at];
+        let behind = &rest[at + len..];
         shown.push_str(before.strip_suffix(SCHEMA).unwrap_or(before));
         match behind.strip_prefix('.').filter(|column| column.starts_with(is_of_name)) {
             // The name qualifies a column.

@@ -95,7 +95,8 @@ impl Statement {
     fn gather(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Gathered> {
         match &self.state {
             State::Query { session, interrupts, plan } => {
-                let (session, plan) = (Arc::clone(session), plan.get().clone());
+                let session = Arc::clone(session);
+                let plan = plan.get().clone();
                 wait(py, interrupts, async move { gather(&session, plan, limit).await })
             }
             State::Done(rows) => Ok(rows.clone()),
@@ -108,7 +109,8 @@ impl Statement {
     fn preview(&self, py: Python<'_>, limit: usize, max_width: Option<usize>) -> PyResult<Preview> {
         match &self.state {
             State::Query { session, interrupts, plan } => {
-                let (session, plan) = (Arc::clone(session), plan.get().clone());
+                let session = Arc::clone(session);
+                let plan = plan.get().clone();
                 wait(py, interrupts, async move { preview(&session, plan, limit, max_width).await })
             }
             State::Done(rows) => rows.preview(limit, max_width),

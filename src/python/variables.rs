@@ -311,7 +311,8 @@ fn typed(data_type: DataType, text: String) -> Expr {
 fn interval(span: &Bound<'_, PyDelta>) -> Expr {
     let seconds = i128::from(span.get_days()) * 86_400 + i128::from(span.get_seconds());
     let microseconds = seconds * 1_000_000 + i128::from(span.get_microseconds());
-    let (seconds, microseconds) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    let seconds = microseconds / 1_000_000;
+    let microseconds = microseconds % 1_000_000;
     let text = format!("{seconds} seconds {microseconds} microseconds");
     Expr::Interval(Interval {
         value: Box::new(plain(Value::SingleQuotedString(text))),

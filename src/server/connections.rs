@@ -112,7 +112,8 @@ impl Drop for Place {
 impl Connections {
     /// Creates places for `max_open` connections, each with `max_requests` at a time.
     pub fn new(max_open: usize, max_requests: u32, metrics: Arc<Metrics>) -> Arc<Self> {
-        let (clock, open) = (AtomicU64::new(0), Mutex::default());
+        let clock = AtomicU64::new(0);
+        let open = Mutex::default();
         Arc::new(Self { max_open, max_requests, metrics, clock, open })
     }
 
@@ -159,7 +160,8 @@ impl Connections {
                 Ok((stream, _)) => {
                     // Dropping the stream closes it.
                     let Some(place) = self.place() else { continue };
-                    let (tls, router) = (tls.clone(), router.clone());
+                    let tls = tls.clone();
+                    let router = router.clone();
                     tasks.spawn(serve_stream(stream, tls, router, place, stopped.clone()));
                 }
                 Err(_) => sleep(AFTER_REFUSAL).await,
@@ -207,7 +209,8 @@ async fn serve_requests(
     place: Place,
     stopped: watch::Receiver<bool>,
 ) {
-    let (connection, connections) = (Arc::clone(&place.connection), Arc::clone(&place.connections));
+    let connection = Arc::clone(&place.connection);
+    let connections = Arc::clone(&place.connections);
     let max_requests = connections.max_requests;
     // Each request marks its connection as used.
     let router = router.layer(axum::middleware::from_fn(move |mut request: Request, next: axum::middleware::Next| {

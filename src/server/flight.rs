@@ -122,7 +122,8 @@ impl Flight {
         let in_use = request.extensions().get::<InUse>().cloned();
         let in_use = in_use.ok_or_else(|| Status::internal("no connection"))?;
         let rows = self.statements.run(text, in_use).await?;
-        let (schema, notices) = (Arc::clone(&rows.schema), rows.notices.clone());
+        let schema = Arc::clone(&rows.schema);
+        let notices = rows.notices.clone();
         let batches = stream::unfold(rows, async |mut rows| Some((rows.next().await?, rows)));
         let response = Response::new(encoded(schema, batches.map_err(Status::from)));
         Ok(with_notices(response, &notices))

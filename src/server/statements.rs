@@ -279,8 +279,11 @@ impl Statements {
         // In a task of its own: an operator may compute for long without a pause, and time goes on meanwhile.
         let stop = Stop::default();
         let mut work = self.threads.spawn({
-            let (this, text, sender) = (Arc::clone(self), text.clone(), sender.clone());
-            let (tell, stop) = (Arc::clone(&tell), stop.clone());
+            let this = Arc::clone(self);
+            let text = text.clone();
+            let sender = sender.clone();
+            let tell = Arc::clone(&tell);
+            let stop = stop.clone();
             async move {
                 let rows = this.produce(&text, &sender, &tell, &stop);
                 contain_panics_of("the statement", rows).await
@@ -322,7 +325,8 @@ impl Statements {
         stop: &Stop,
     ) -> Result<(), Refusal> {
         let _turn = self.turn().await;
-        let (planner, of_planner) = (Arc::clone(self), text.clone());
+        let planner = Arc::clone(self);
+        let of_planner = text.clone();
         let plan = move || planner.threads.block_on(planner.plan(&of_planner));
         let planned = self.threads.spawn_blocking(plan);
         let broken = |_| Refusal::new(Kind::Broken, "planning broke down");

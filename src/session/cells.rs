@@ -278,7 +278,8 @@ struct Cell {
 
 impl Cell {
     fn new(max_width: MaxWidth) -> Self {
-        let (room, keeps_lines) = (max_width.num_chars(), max_width == MaxWidth::Lines);
+        let room = max_width.num_chars();
+        let keeps_lines = max_width == MaxWidth::Lines;
         Self { text: String::new(), room, keeps_lines, cut_bytes: 0, is_given_up: false }
     }
 

@@ -207,7 +207,8 @@ impl StoredFile {
     /// The file cannot be read, or it is not a corpus.
     pub fn open(self) -> Outcome<CorpusFile> {
         let footer = self.resolver.wait(self.file.footer(&OpenLimits::default()))?;
-        let (name, len_bytes) = (self.file.name().to_owned(), self.file.len_bytes());
+        let name = self.file.name().to_owned();
+        let len_bytes = self.file.len_bytes();
         Ok(CorpusFile { name, len_bytes, footer, stored: self })
     }
 }
@@ -239,7 +240,8 @@ async fn start(
     let asked = Instant::now();
     let mut rest = file.stream().await?;
     answered(asked.elapsed());
-    let (mut ahead, mut len_bytes) = (Vec::new(), 0);
+    let mut ahead = Vec::new();
+    let mut len_bytes = 0;
     // Up to the end of a file of that length, so that its connection is free for another.
     while len_bytes <= ahead_bytes {
         let Some(chunk) = rest.try_next().await? else { break };

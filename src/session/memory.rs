@@ -239,7 +239,8 @@ impl Resident {
         let len_bytes = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
         let text = std::str::from_utf8(text.get(..len_bytes)?).ok()?;
         let mut pages = text.split(' ').skip(1).map_while(|number| number.parse::<usize>().ok());
-        let (all, of_files) = (pages.next()?, pages.next()?);
+        let all = pages.next()?;
+        let of_files = pages.next()?;
         Some(all.saturating_sub(of_files).saturating_mul(page_bytes()))
     }
 

@@ -86,7 +86,8 @@ impl Parameters {
 /// Returns the names of the parameters of `statement`, in the order in which values are bound: by
 /// number if all are numbers, else by place. The nth `?` has the name `n`.
 pub fn parameter_names(statement: &mut Statement) -> Vec<String> {
-    let (mut names, mut num_anonymous) = (Vec::new(), 0);
+    let mut names = Vec::new();
+    let mut num_anonymous = 0;
     // Collecting cannot fail.
     let _ = visit_placeholders(statement, &mut |placeholder| {
         let name = match placeholder {

@@ -104,7 +104,8 @@ impl Session {
         }
         let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        let (context, prepared) = (context.enable_url_table(), Prepared::default());
+        let context = context.enable_url_table();
+        let prepared = Prepared::default();
         Ok(Self { context, memory, sandbox, prepared, engine: None, procedures: &[] })
     }
 

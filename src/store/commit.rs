@@ -218,7 +218,8 @@ impl Change {
             next.edits_since += 1;
         }
         if self.docs_added_by_edits > 0 {
-            let (version, num_docs) = (next.number, self.docs_added_by_edits);
+            let version = next.number;
+            let num_docs = self.docs_added_by_edits;
             next.parts.push(Part::Edits { version, num_docs });
         }
         match next.contradiction() {

@@ -352,7 +352,8 @@ impl<D: Disk> Storage for LocalFolder<D> {
     }
 
     async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
-        let (folder, names) = (folder.to_string(), names.to_vec());
+        let folder = folder.to_string();
+        let names = names.to_vec();
         self.with_disk(move |disk, root| {
             for name in &names {
                 match disk.remove(&root.join(name)) {

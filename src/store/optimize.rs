@@ -178,7 +178,8 @@ impl LivingStore {
     async fn optimize_as(&self, plan: OptimizePlan, options: &OptimizeOptions) -> Result<Version> {
         let (base, runs, edits) = plan.into_parts();
         let mut edits = plan::by_run(&base, &runs, edits);
-        let (mut parts, mut dropped) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
+        let mut dropped = Vec::new();
         for (run, edits) in runs.iter().zip(&mut edits) {
             let restricted = plan::restricted(&base, run, std::mem::take(edits));
             let gone = if run.is_rebuilt {

@@ -151,7 +151,8 @@ impl LivingStore {
                 // The file must not become visible. If the storage has ended, it shows no file.
                 let _told = writer.send(Err(Error::Cancelled));
             }
-            let (len_bytes, crc32c) = (writer.len_bytes, writer.crc32c);
+            let len_bytes = writer.len_bytes;
+            let crc32c = writer.crc32c;
             (written.map(|footer| (footer, len_bytes, crc32c)), writer.is_refused)
         });
         let hold = if commits_here { self.storage().hold(&name).await } else { None };
@@ -197,7 +198,8 @@ impl LivingStore {
         })?;
         let file = self.name_for(&name);
         part.check_bytes(&file, &bytes)?;
-        let (limits, profile) = (limits.clone(), self.profile());
+        let limits = limits.clone();
+        let profile = self.profile();
         on_computing_thread(move || {
             let (footer, corpus) = Corpus::from_bytes(&file, &bytes, &limits)?;
             check_profile(&footer, profile)?;
@@ -225,7 +227,8 @@ impl Part {
             return Err(fault(file, format!("expected {len_bytes} bytes, got {got}")));
         }
         let got = crc32c::crc32c(bytes);
-        let (file, section) = (file.into(), "file");
+        let file = file.into();
+        let section = "file";
         if got == expected { Ok(()) } else { Err(Error::Checksum { file, section, offset: 0, expected, got }) }
     }
 }

@@ -133,7 +133,9 @@ struct EditBytes {
 impl LivingStore {
     /// Creates a handle of the corpus in `storage`, before anything is read or written.
     pub(super) fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
-        let (last_seen, edit_bytes, abandoned) = (Arc::default(), Arc::default(), Arc::default());
+        let last_seen = Arc::default();
+        let edit_bytes = Arc::default();
+        let abandoned = Arc::default();
         Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes, abandoned }
     }
 

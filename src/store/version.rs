@@ -440,7 +440,8 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
     place.verify(body, Cursor::new(place, crc32c).u32()?)?;
     let mut cursor = Cursor::new(place, body);
     cursor.take(MAGIC.len())?;
-    let (major, _minor) = (cursor.u16()?, cursor.u16()?);
+    let major = cursor.u16()?;
+    let _minor = cursor.u16()?;
     let reserved = cursor.u32()?;
     let features = cursor.u64()?;
     check_version(file, "version format", (MAJOR, KNOWN_FEATURES), (major, features))?;
@@ -465,7 +466,8 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
     }
     if features & HAS_BOOKMARKS != 0 {
         for _ in 0..count(&mut cursor, 2, "bookmarks")? {
-            let (source, place) = (text(&mut cursor)?, text(&mut cursor)?);
+            let source = text(&mut cursor)?;
+            let place = text(&mut cursor)?;
             version.bookmarks.push(Bookmark { source, place });
         }
     }
@@ -477,8 +479,10 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
 
 fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
     let number = cursor.u64()?;
-    let (commit_id, parent_id) = (id(cursor)?, id(cursor)?);
-    let (time_us, edits_since) = (cursor.u64()?, cursor.u64()?);
+    let commit_id = id(cursor)?;
+    let parent_id = id(cursor)?;
+    let time_us = cursor.u64()?;
+    let edits_since = cursor.u64()?;
     if time_us > MAX_TIME_US {
         return Err(cursor.fault(format!("expected a time before year 10,000, got {time_us} µs")));
     }
@@ -493,7 +497,8 @@ fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
         edits: cursor.varint()?,
         text_bytes: cursor.varint()?,
     };
-    let (parts, dropped) = (Vec::new(), Vec::new());
+    let parts = Vec::new();
+    let dropped = Vec::new();
     Ok(Version {
         number,
         commit_id,

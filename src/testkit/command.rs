@@ -121,12 +121,14 @@ impl Folder {
     /// KiB.
     #[cfg(target_os = "linux")]
     fn run_watched(&self, arguments: &[&str]) -> (Ran, u64, u64) {
-        let (stdout, stderr) = (self.join(".stdout"), self.join(".stderr"));
+        let stdout = self.join(".stdout");
+        let stderr = self.join(".stderr");
         let mut command = self.command(arguments);
         command.stdout(fs::File::create(&stdout).unwrap());
         let mut child = command.stderr(fs::File::create(&stderr).unwrap()).spawn().unwrap();
         let status = format!("/proc/{}/status", child.id());
-        let (mut peak_kib, mut code_kib) = (0, 0);
+        let mut peak_kib = 0;
+        let mut code_kib = 0;
         let exit = loop {
             // The file is gone once the process has ended. The values grow until then.
             let text = fs::read_to_string(&status).unwrap_or_default();
@@ -478,7 +480,8 @@ fn answer_http(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let mut response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     response += "etag: \"1\"\r\nlast-modified: Fri, 20 Nov 2026 10:00:00 GMT\r\n";
     if let Some(range) = range {
-        let (last, len) = (range.end - 1, bytes.len());
+        let last = range.end - 1;
+        let len = bytes.len();
         response += &format!("content-range: bytes {}-{last}/{len}\r\n", range.start);
     }
     response += "\r\n";

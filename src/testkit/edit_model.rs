@@ -83,7 +83,8 @@ impl Model {
         mode: EditMode,
     ) -> (Vec<Operation>, Vec<Answer>) {
         let before = self.docs.clone();
-        let (changes, whole) = (BTreeMap::new(), BTreeSet::new());
+        let changes = BTreeMap::new();
+        let whole = BTreeSet::new();
         let mut batch = Batch { mode, profile, before, changes, whole };
         let mut run = (Vec::new(), Vec::new());
         for _ in 0..random.below(MAX_OPERATIONS) {

@@ -99,7 +99,8 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
     match step {
         Step::Append(added) => texts.extend(added.iter().map(|text| Some(text.as_bytes().into()))),
         Step::Edit(edits) => {
-            let (next_id, num_added) = (texts.len(), edits.iter().filter(|edit| edit.doc_id().is_none()).count());
+            let next_id = texts.len();
+            let num_added = edits.iter().filter(|edit| edit.doc_id().is_none()).count();
             texts.resize(next_id + num_added, None);
             apply(&mut texts, edits, next_id);
         }

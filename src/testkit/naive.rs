@@ -135,7 +135,8 @@ fn hits_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Hit> {
     let windows = words.windows(item.len());
     let indexed = windows.enumerate().filter(|(_, window)| matches(window));
     let hit = |(word_index, window): (usize, &[Word<'_>])| {
-        let (first, last) = (window[0], window[window.len() - 1]);
+        let first = window[0];
+        let last = window[window.len() - 1];
         let end = last.byte_offset + last.text.len();
         Hit {
             doc_id,
@@ -351,7 +352,8 @@ fn hits_of_item(plain: &Plain, item: Vec<Fits>) -> Vec<Hit> {
     for (doc_id, placed) in (0..).zip(&plain.words) {
         for (word_index, window) in (0..).zip(placed.windows(item.len())) {
             if window.iter().zip(&item).all(|(word, fits)| fits(&word.text)) {
-                let (first, last) = (&window[0], &window[window.len() - 1]);
+                let first = &window[0];
+                let last = &window[window.len() - 1];
                 let byte_len = last.byte_offset + last.byte_len - first.byte_offset;
                 hits.push(Hit { doc_id, byte_offset: first.byte_offset, byte_len, word_index });
             }
@@ -362,8 +364,10 @@ fn hits_of_item(plain: &Plain, item: Vec<Fits>) -> Vec<Hit> {
 
 /// Returns the text of `hit` and the text of `width` words before and after it: left, match, right.
 pub fn context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
-    let (doc, words) = (&plain.docs[hit.doc_id as usize], &plain.words[hit.doc_id as usize]);
-    let (start, end) = (hit.byte_offset as usize, (hit.byte_offset + hit.byte_len) as usize);
+    let doc = &plain.docs[hit.doc_id as usize];
+    let words = &plain.words[hit.doc_id as usize];
+    let start = hit.byte_offset as usize;
+    let end = (hit.byte_offset + hit.byte_len) as usize;
     let first = hit.word_index as usize;
     let behind = words.partition_point(|word| (word.byte_offset as usize) < end);
     let left = words[first.saturating_sub(width)].byte_offset as usize;

@@ -89,7 +89,8 @@ impl Recipe {
     pub fn cook(&self) -> Case {
         let docs: Vec<Vec<u8>> =
             self.docs.iter().map(|pieces| pieces.iter().flat_map(|&piece| PIECES[piece].to_vec()).collect()).collect();
-        let (mut segments, mut words) = (Vec::new(), Vec::new());
+        let mut segments = Vec::new();
+        let mut words = Vec::new();
         let mut open: Vec<Vec<u8>> = Vec::new();
         let mut continues = false;
         let mut seed = self.seed;
@@ -100,7 +101,8 @@ impl Recipe {
         };
         for (doc_idx, doc) in docs.iter().enumerate() {
             let ends = token_ends(self.profile, doc);
-            let (mut start, mut placed) = (0, Vec::new());
+            let mut start = 0;
+            let mut placed = Vec::new();
             for &(_, share) in self.cuts.iter().filter(|&&(cut_doc, _)| cut_doc == doc_idx) {
                 let end = ends.get(ends.len() * share as usize / 256).copied().unwrap_or(0);
                 // A cut at the start or end of a document is a border between documents and is
@@ -146,7 +148,8 @@ pub fn case_of(profile: TokenizerProfile, docs: Vec<Vec<u8>>, seed: u64) -> Case
 
 /// Returns the end of each token of `text`.
 fn token_ends(profile: TokenizerProfile, text: &[u8]) -> Vec<usize> {
-    let (mut at, mut ends) = (0, Vec::new());
+    let mut at = 0;
+    let mut ends = Vec::new();
     for_each_token(profile, text, |token| {
         at += token.bytes.len();
         ends.push(at);
@@ -244,7 +247,9 @@ fn pick(random: &mut Random, bodies: &[Vec<u32>], fits: impl Fn(&Vec<u32>) -> bo
 
 /// Replaces uses of `run` from left to right: the first one always, others unless `is_kept`.
 fn replace(body: &mut Vec<u32>, run: &[u32], id: u32, is_kept: impl Fn(usize) -> bool) {
-    let (mut replaced, mut at, mut seen) = (Vec::new(), 0, 0);
+    let mut replaced = Vec::new();
+    let mut at = 0;
+    let mut seen = 0;
     while at < body.len() {
         if body[at..].starts_with(run) {
             seen += 1;

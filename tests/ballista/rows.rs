@@ -10,7 +10,8 @@ use super::scene::{Scene, rows, session, sorted};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_function_has_the_rows_of_one_process() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(), Cluster::start(2, &[]));
+    let alone = session();
+    let cluster = Cluster::start(2, &[]);
     let together = cluster.session();
     for call in CALLS {
         let sql = format!("SELECT * FROM {}", scene.call(call));
@@ -32,7 +33,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(120);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_statements_have_the_rows_of_one_process() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(), Cluster::start(3, &[]));
+    let alone = session();
+    let cluster = Cluster::start(3, &[]);
     let together = cluster.session();
     for seed in seeds(NUM_STATEMENTS) {
         let sql = scene.call(&statement(seed));
@@ -48,7 +50,8 @@ async fn random_statements_have_the_rows_of_one_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_have_the_rows_of_one_process() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(), Cluster::start(2, &[]));
+    let alone = session();
+    let cluster = Cluster::start(2, &[]);
     let together = cluster.session();
     for ctx in [&alone, &together] {
         scene.tables(ctx).await;
@@ -105,7 +108,8 @@ async fn statements_have_the_rows_of_one_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_stay_and_their_queries_run_on_the_cluster() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(), Cluster::start(2, &[]));
+    let alone = session();
+    let cluster = Cluster::start(2, &[]);
     let together = cluster.session();
     for (name, ctx) in [("alone", &alone), ("together", &together)] {
         for statement in [

@@ -82,7 +82,8 @@ fn an_export_that_was_killed_goes_on() {
     let whole = files(&folder, "whole");
     assert_eq!(whole.len(), 1 + NUM_DOCS / 10);
     let mut random = Random(7);
-    let (mut num_killed, mut num_parts) = (0, Vec::new());
+    let mut num_killed = 0;
+    let mut num_parts = Vec::new();
     for attempt in 0..60 {
         let mut child = folder.command(&export("parts")).stderr(Stdio::null()).spawn().unwrap();
         sleep(Duration::from_millis(random.below(120 + 60 * attempt) as u64));

@@ -95,7 +95,8 @@ fn a_first_append_that_fails_leaves_nothing() {
     folder.write("docs/a.txt", "text");
     folder.write("bad.jsonl", "{\"t\":\"one\"}\nno json\n");
     folder.write("none.txt", "");
-    let (jsonl, lines) = (["--documents", "jsonl:t"], ["--documents", "lines"]);
+    let jsonl = ["--documents", "jsonl:t"];
+    let lines = ["--documents", "lines"];
     let failing: [(&[&str], &[&str]); 7] = [
         (&["nowhere"], &[]),
         (&["docs/*.md"], &[]),

@@ -117,7 +117,8 @@ fn every_line_is_stored_once() {
     wait_for(&folder, &writer.lines);
     // Files that are rotated within one tick of the clock have no order, so the follower catches up in between.
     let mut is_rotated = false;
-    let (mut num_kills, mut num_truncations) = (0, 0);
+    let mut num_kills = 0;
+    let mut num_truncations = 0;
     for _ in 0..NUM_STEPS {
         match writer.random.below(8) {
             0..3 => writer.write_lines(),

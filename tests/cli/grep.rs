@@ -130,7 +130,8 @@ fn json_has_every_match() {
     // The keys are those of ripgrep 15.1.
     let keys =
         |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<String>>().join(" ");
-    let (end, summary) = (&lines[3]["data"], &lines[8]["data"]);
+    let end = &lines[3]["data"];
+    let summary = &lines[8]["data"];
     assert_eq!(keys(end), "binary_offset path stats");
     assert_eq!(keys(summary), "elapsed_total stats");
     assert_eq!(keys(&summary["elapsed_total"]), "human nanos secs");
@@ -245,7 +246,8 @@ fn text(random: &mut Random, num_lines: usize) -> String {
     let mut text = String::new();
     for _ in 0..num_lines {
         for _ in 0..random.below(6) {
-            let (word, separator) = (random.pick::<&str>(&words), random.pick::<&str>(&separators));
+            let word = random.pick::<&str>(&words);
+            let separator = random.pick::<&str>(&separators);
             text.extend([*word, *separator]);
         }
         text.push('\n');

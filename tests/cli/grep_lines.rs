@@ -77,7 +77,8 @@ fn model(path: &str, text: &str, pattern: &str, flags: &Flags) -> String {
     if flags.is_list {
         return format!("{path}\n");
     }
-    let (before, after) = (flags.before.unwrap_or(0), flags.after.unwrap_or(0));
+    let before = flags.before.unwrap_or(0);
+    let after = flags.after.unwrap_or(0);
     let is_full = flags.max_count == Some(selected.len());
     // Lines around the last one that match are lines, too.
     let counted = |line: usize| is_selected[line] && (line <= last || is_full && line <= last + after);
@@ -242,7 +243,8 @@ fn lines_are_those_of_ripgrep() {
         let files = files(&mut random, has_records);
         let corpus = corpus(&folder, &mut random, &files, has_records);
         for _ in 0..20 {
-            let (flags, pattern) = (Flags::random(&mut random), *random.pick::<&str>(&PATTERNS));
+            let flags = Flags::random(&mut random);
+            let pattern = *random.pick::<&str>(&PATTERNS);
             let expected = expected(&files, pattern, &flags);
             assert_eq!(found(&folder, corpus, pattern, &flags), expected, "{corpus} {flags:?} {pattern}");
             let own = flags.arguments();

@@ -30,7 +30,8 @@ fn long_text(seed: usize) -> String {
 #[test]
 fn long_files_and_lines_come_back() {
     let folder = new_folder();
-    let (one, two) = (long_text(7), long_text(13));
+    let one = long_text(7);
+    let two = long_text(13);
     folder.write("in/one.txt", &one);
     folder.write("in/two.gz", gzip(two.as_bytes()));
     folder.write("in/three.txt", "short");
@@ -193,7 +194,8 @@ fn memory_does_not_grow_with_a_document() {
         let more = ["--max-expansion", "1000000", "--device", "cpu", "--quiet"];
         folder.peak_kib(&[&ingest[..], &more, &BLOCK].concat())
     };
-    let (small, large) = (peak_of("small.txt"), peak_of("large.zst"));
+    let small = peak_of("small.txt");
+    let large = peak_of("large.zst");
     println!("{large} KiB, {small} KiB for a small file");
     assert!(large < small + MAX_MORE_KIB, "{large} KiB, {small} KiB for a small file");
     let sum = folder.rows("SELECT count(*), sum(bytes) FROM documents('c.tadoc')");

@@ -36,7 +36,8 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
     let mut after = texts.clone();
     let there: Vec<usize> = (0..texts.len()).filter(|&id| texts[id].is_some()).collect();
     let mut pick = || there[random.below(there.len())];
-    let (one, other) = (pick(), pick());
+    let one = pick();
+    let other = pick();
     let mark = format!(" mark {run_idx}");
     let layout = if random.one_in(2) { "indexed" } else { "small" };
     let arguments: Vec<String> = match random.below(10) {
@@ -52,14 +53,16 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
             for id in [one, other] {
                 after[id].as_mut().unwrap().extend(mark.as_bytes());
             }
-            let (one, other) = (one.to_string(), other.to_string());
+            let one = one.to_string();
+            let other = other.to_string();
             ["edit", "notes", "--append", &one, &mark, "--append", &other, &mark].map(str::to_owned).into()
         }
         7 if one != other && there.len() > 4 => {
             after[one] = None;
             after[other] = Some(mark.clone().into_bytes());
             folder.write("replacement", &mark);
-            let (one, other) = (one.to_string(), other.to_string());
+            let one = one.to_string();
+            let other = other.to_string();
             ["edit", "notes", "--drop", &one, "--replace", &other, "replacement"].map(str::to_owned).into()
         }
         8 => ["optimize", "notes", "--clean-up", "0"].map(str::to_owned).into(),
@@ -93,7 +96,9 @@ fn two_hundred_kills_lose_nothing() {
     let whole_run = started.elapsed();
     let mut random = Random(2026);
     let (mut texts, _) = reopened(&folder);
-    let (mut num_done, mut num_killed, mut slowest) = (0, 0, Duration::ZERO);
+    let mut num_done = 0;
+    let mut num_killed = 0;
+    let mut slowest = Duration::ZERO;
     for run_idx in 0..NUM_RUNS {
         let run = next_run(&folder, &mut random, run_idx, &texts);
         let arguments: Vec<&str> = run.arguments.iter().map(String::as_str).collect();

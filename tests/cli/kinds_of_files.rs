@@ -238,7 +238,8 @@ fn sql_reads_files_of_any_name() {
 fn a_column_that_is_nested_too_deep_names_the_way_out() {
     let folder = new_folder();
     let nested = |depth: usize| {
-        let (open, close) = (r#"{"a":"#.repeat(depth - 1), "}".repeat(depth - 1));
+        let open = r#"{"a":"#.repeat(depth - 1);
+        let close = "}".repeat(depth - 1);
         format!("{{\"text\":\"t\",\"deep\":{open}1{close}}}\n")
     };
     let ingest = ["ingest", "deep.jsonl", "--documents", "jsonl:text", "-o", "c.tadoc", "--force"];

@@ -169,7 +169,8 @@ fn rows_that_are_copied_are_one_version() {
         names.sort();
         names
     };
-    let (folders, segments) = (files("notes"), files("notes/segments"));
+    let folders = files("notes");
+    let segments = files("notes/segments");
     // Text that is larger than edits may be, with and without a column of its own.
     let rows = "SELECT 'copy/' || i AS path, repeat('to be ' || i || ' ', 500) AS text";
     let copy = |columns: &str, place: &str| {
@@ -421,7 +422,8 @@ fn layouts_change_both_ways_and_the_text_stays() {
     folder.ok(&["ingest", "in", "-o", "indexed.tadoc", "--layout", "indexed", "--quiet"]);
     folder.ok(&["ingest", "in", "-o", "small.tadoc", "--layout", "small", "--quiet"]);
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
-    let (indexed, small) = (read("indexed.tadoc"), read("small.tadoc"));
+    let indexed = read("indexed.tadoc");
+    let small = read("small.tadoc");
     assert_ne!(indexed, small);
     let planned = folder.ok(&["optimize", "indexed.tadoc", "--layout", "small", "--dry-run"]);
     assert_eq!(planned, "indexed.tadoc: would be written with layout small\n");

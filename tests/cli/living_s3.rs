@@ -145,7 +145,8 @@ fn any_mix_of_bad_days_is_ridden_out() {
 #[test]
 fn an_outage_is_reported_and_loses_nothing() {
     let Some(proxy) = ride_out("calm", Plan::Calm, PATIENT) else { return };
-    let (server, num_requests) = (s3_server().unwrap().address, proxy.num_requests());
+    let server = s3_server().unwrap().address;
+    let num_requests = proxy.num_requests();
     let mut num_unknown = 0;
     // The first of the lost answers belongs to the commit that creates the corpus.
     let faults = [Fault::SlowDown, Fault::LostAnswer, Fault::Conflict, Fault::Denied, Fault::Expired];

@@ -332,7 +332,8 @@ fn corpora_are_written_to_object_stores() {
 #[test]
 fn documents_come_from_urls() {
     let scene = Scene::new();
-    let (folder, here) = (&scene.folder, scene.folder.path().canonicalize().unwrap());
+    let folder = &scene.folder;
+    let here = scene.folder.path().canonicalize().unwrap();
     let here = here.display();
     let paths = |corpus: &str, arguments: &[&str]| {
         let all = [&["ingest", "-q", "--force", "-o", corpus], arguments].concat();

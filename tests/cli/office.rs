@@ -69,7 +69,8 @@ fn runs_of_a_paragraph_are_one_line() {
         "<w:footnotes><w:footnote w:type='separator'><w:p><w:r><w:t>no</w:t></w:r></w:p></w:footnote>{}</w:footnotes>",
         note("footnote", "foot")
     );
-    let (header, comments) = (note("hdr", "head"), format!("<w:comments>{}</w:comments>", note("comment", "said")));
+    let header = note("hdr", "head");
+    let comments = format!("<w:comments>{}</w:comments>", note("comment", "said"));
     let parts = related(&[
         ("rId1", "comments", "comments.xml"),
         ("rId2", "footnotes", "/word/footnotes.xml"),
@@ -121,7 +122,8 @@ fn slides_have_their_notes_behind_them() {
     let shape = |text: &str| format!("<p:sp><p:txBody><a:p><a:pPr/>{text}</a:p></p:txBody></p:sp>");
     let run = |text: &str| format!("<a:r><a:rPr lang='en'/><a:t>{text}</a:t></a:r>");
     let slide = |show: &str, text: &str| format!("<p:sld show='{show}'>{}{}</p:sld>", shape(text), shape(&run("x")));
-    let (one, two) = (slide("1", &(run("fir") + &run("st"))), slide("0", &(run("hid") + "<a:br/>" + &run("den"))));
+    let one = slide("1", &(run("fir") + &run("st")));
+    let two = slide("0", &(run("hid") + "<a:br/>" + &run("den")));
     let number = "<a:fld type='slidenum'><a:t>1</a:t></a:fld>";
     let notes = format!("<p:notes>{}</p:notes>", shape(&(run("note") + number)));
     let comments = "<p:cmLst><p:cm><p:text>a comment</p:text></p:cm></p:cmLst>";

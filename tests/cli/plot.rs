@@ -17,7 +17,8 @@ fn num_texts(svg: &str, text: &str) -> usize {
 /// Returns the number of lines and dots of a colour, the number of steps of the lines, and the
 /// number of dots.
 fn curve(svg: &str, color: &str) -> (usize, usize, usize) {
-    let (stroke, fill) = (format!(r#"stroke="{color}" stroke-width="5""#), format!(r#"fill="{color}""#));
+    let stroke = format!(r#"stroke="{color}" stroke-width="5""#);
+    let fill = format!(r#"fill="{color}""#);
     let lines: Vec<&str> = svg.lines().filter(|line| line.contains(&stroke)).collect();
     let num_dots = svg.lines().filter(|line| line.starts_with("<circle") && line.contains(&fill));
     // Each point contains one comma.

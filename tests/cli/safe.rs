@@ -488,7 +488,8 @@ fn endpoints_of_stores_are_checked_too() {
 fn no_credential_is_shown() {
     let folder = scene();
     let port = http_server(&folder, &["inside/c.tadoc", "inside/t.csv"]);
-    let (host, secret) = (format!("127.0.0.1:{port}"), "T0pS3cret");
+    let host = format!("127.0.0.1:{port}");
+    let secret = "T0pS3cret";
     let allowed = format!("http://{host}/");
     let urls = [
         format!("http://ann:{secret}@{host}/inside/c.tadoc"),

@@ -95,7 +95,8 @@ fn tar(name: &str, text: &str, seconds: u64) -> Vec<u8> {
 #[test]
 fn members_have_the_years_of_their_own() {
     // 10 January 2019 and 2 March 2021.
-    let (january, march) = (1_547_078_400, 1_614_643_200);
+    let january = 1_547_078_400;
+    let march = 1_614_643_200;
     let line = "Mar  1 10:00:00 host app: x\n";
     let folder = new_folder();
     let years = |name: &str| {
@@ -264,7 +265,8 @@ fn dates_with_the_year_last_are_read_in_the_order_of_their_lines() {
         folder.write("a.log", lines.concat());
         starts(&folder, "a.log", &[])
     };
-    let (may, june) = ("2024-05-06T07:08:09Z", "2024-06-05T07:08:09Z");
+    let may = "2024-05-06T07:08:09Z";
+    let june = "2024-06-05T07:08:09Z";
     assert_eq!(times(&["06.05.2024 07:08:09", "13.05.2024 07:08:09"]), [may, "2024-05-13T07:08:09Z"]);
     assert_eq!(times(&["05/06/2024 07:08:09", "13/06/2024 07:08:09"]), [june, "2024-06-13T07:08:09Z"]);
     assert_eq!(times(&["05/06/2024 07:08:09", "05/13/2024 07:08:09"]), [may, "2024-05-13T07:08:09Z"]);
@@ -344,7 +346,8 @@ fn rows_have_the_times_of_a_column() {
 fn conditions_on_times_skip_segments() {
     let folder = new_folder();
     let line = |n: usize| {
-        let (hour, minute) = (n / 60 % 24, n % 60);
+        let hour = n / 60 % 24;
+        let minute = n % 60;
         format!("2024-05-06 {hour:02}:{minute:02}:00 request {n} {}\n", "word ".repeat(200))
     };
     folder.write("a.log", (0..1000).map(line).collect::<String>());

@@ -98,13 +98,18 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 
 /// Returns a zip file of a form, and the places of its fields of sizes, places and numbers, each with its width.
 fn zip_with_form(form: Form, files: &[(&str, &[u8])]) -> (Vec<u8>, Vec<(usize, usize)>) {
-    let (mut out, mut list, mut fields, mut listed) = (Bytes::default(), Bytes::default(), Vec::new(), Vec::new());
+    let mut out = Bytes::default();
+    let mut list = Bytes::default();
+    let mut fields = Vec::new();
+    let mut listed = Vec::new();
     let method = if form.is_packed { 8 } else { 0 };
     for (name, text) in files {
         let data = if form.is_packed { deflated(text) } else { text.to_vec() };
         let mut sum = Crc::new();
         sum.update(text);
-        let (sum, size, packed) = (u64::from(sum.sum()), text.len() as u64, data.len() as u64);
+        let sum = u64::from(sum.sum());
+        let size = text.len() as u64;
+        let packed = data.len() as u64;
         let at = out.0.len() as u64;
         let is_told = form.descriptor == Descriptor::None;
         let known = |number: u64| if is_told { number } else { 0 };
@@ -168,7 +173,9 @@ fn zip_with_form(form: Form, files: &[(&str, &[u8])]) -> (Vec<u8>, Vec<(usize, u
             }
         }
     }
-    let (list_at, list_bytes, num) = (out.0.len() as u64, list.0.len() as u64, files.len() as u64);
+    let list_at = out.0.len() as u64;
+    let list_bytes = list.0.len() as u64;
+    let num = files.len() as u64;
     fields.extend(listed.into_iter().map(|(at, width)| (out.0.len() + at, width)));
     out.raw(&list.0);
     if form.is_wide_end {

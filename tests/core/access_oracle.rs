@@ -24,7 +24,8 @@ fn read_item(plain: &Plain, words: &[WordPattern]) -> Vec<Hit> {
     for (doc_id, placed) in plain.words.iter().enumerate() {
         for (word_index, window) in placed.windows(words.len()).enumerate() {
             if window.iter().zip(&words).all(|(word, spellings)| spellings.contains(&word.text)) {
-                let (first, last) = (&window[0], &window[words.len() - 1]);
+                let first = &window[0];
+                let last = &window[words.len() - 1];
                 hits.push(Hit {
                     doc_id: doc_id as u64,
                     byte_offset: first.byte_offset,

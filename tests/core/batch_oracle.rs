@@ -53,7 +53,8 @@ fn check_single_words(case: &Case, queries: &[WordQuery<'_>]) {
         let expected = read(&case.plain, doc_id, word);
         assert_eq!(living.count(doc_id, word).unwrap(), expected.len() as u64);
         assert_eq!(living.search(doc_id, word).unwrap(), expected);
-        let (query, options) = (Query::for_word(word), SearchOptions { doc_id: Some(doc_id), ..Default::default() });
+        let query = Query::for_word(word);
+        let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
         assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64);
         let hits = search(&case.corpus, &query, Some(doc_id)).unwrap();
         assert!(hits.iter().map(|hit| hit.byte_offset).eq(expected));

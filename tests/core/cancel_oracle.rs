@@ -120,7 +120,8 @@ fn by_document(counter: &DocumentSequences<'_>, num_docs: u64) -> Result<Vec<(u6
 fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, String, Run<'_>)> {
     let vocabulary = Arc::new(Vocabulary::new(corpus).unwrap());
     let words = move || vocabulary.clone();
-    let (num_docs, all) = (corpus.num_docs(), DocSelection::all(corpus));
+    let num_docs = corpus.num_docs();
+    let all = DocSelection::all(corpus);
     let mut tasks: Vec<(String, String, Run<'_>)> = Vec::new();
     for (way, bytes) in WAYS.into_iter().flat_map(|way| [(way, AMPLE), (way, little)]) {
         for n in [1, 2, 3, 7, 40] {
@@ -173,7 +174,8 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
             Ok(format!("{:?}", listed(&index)))
         };
         tasks.push((format!("inverted index, {way}"), expected, Box::new(run)));
-        let (vectors, docs) = (TermVectors::new(words(), way), all.clone());
+        let vectors = TermVectors::new(words(), way);
+        let docs = all.clone();
         let expected = shown(vectors.collect(&docs, Some(3)));
         let shared = vectors.clone();
         let run = move |ask: Ask<'_>| Ok(format!("{:?}", shared.collect_until(&docs, Some(3), ask)?));
@@ -254,7 +256,8 @@ fn joins(corpus: &Corpus, words: Arc<Vocabulary>) -> Vec<(String, String, Run<'_
         .iter()
         .map(|part| SegmentSequences { keys: part.keys.clone(), counts: num_pairs(part), word_bits: part.word_bits })
         .collect();
-    let (all, of) = (DocSelection::all(corpus), words.clone());
+    let all = DocSelection::all(corpus);
+    let of = words.clone();
     let join = move |limits: TaskLimits<'_>| {
         let parts = parts.clone();
         RankedInvertedIndex::from_segments(of.clone(), &all, 2, parts, limits).map(|i| ranked(&i))
@@ -263,7 +266,8 @@ fn joins(corpus: &Corpus, words: Arc<Vocabulary>) -> Vec<(String, String, Run<'_
     let run: Run<'_> = Box::new(move |ask| Ok(format!("{:?}", join(limits(AMPLE, ask))?)));
     let join_ranks = ("joined ranks".to_owned(), expected, run);
     let join = move |limits: TaskLimits<'_>| {
-        let (words, pairs) = (words.clone(), pairs.clone());
+        let words = words.clone();
+        let pairs = pairs.clone();
         SequenceCounts::from_segments(words, 2, pairs, limits).map(|c| counted(&c))
     };
     let expected = shown(join(0.into()));

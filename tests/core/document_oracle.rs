@@ -97,7 +97,8 @@ proptest! {
                     expected = best(&expected, top, |row| Reverse(score(row).to_bits()));
                 }
                 let mut cursor = tfidf.cursor(&docs, top);
-                let (mut rows, mut scores) = (Vec::new(), Vec::new());
+                let mut rows = Vec::new();
+                let mut scores = Vec::new();
                 while let Some(chunk) = cursor.next_chunk().unwrap() {
                     rows.extend(rows_of(&vocabulary, chunk.terms()));
                     scores.extend_from_slice(chunk.scores());
@@ -234,7 +235,8 @@ fn documents_of_any_size_are_counted() {
     rules.push(vec![0, 1]);
     let mut rule_offsets = vec![0];
     rules.iter().for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
-    let (symbols, doc_offsets) = (rules.concat(), vec![0, 2, 5]);
+    let symbols = rules.concat();
+    let doc_offsets = vec![0, 2, 5];
     let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
     let num_words = block.dictionary.num_words();
     let dag = Dag::new(grammar, num_words, block.dictionary.lengths()).unwrap();

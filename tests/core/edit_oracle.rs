@@ -34,7 +34,8 @@ fn any_operations_agree_with_a_list_of_texts() {
     let num_cases = wanted.div_ceil(BATCHES_PER_CASE * edit_model::MAX_OPERATIONS / 2) as u64;
     // The test has its own threads, because a corpus builder that waits for its encoder must not
     // hold a thread of the pool.
-    let (next_seed, num_run) = (AtomicU64::new(0), AtomicUsize::new(0));
+    let next_seed = AtomicU64::new(0);
+    let num_run = AtomicUsize::new(0);
     let work = || loop {
         let seed = next_seed.fetch_add(1, Ordering::Relaxed);
         if seed >= num_cases {
@@ -242,7 +243,8 @@ fn clones_do_not_see_later_edits_and_share_segments() {
     assert_eq!(answers, [Answer::Count(1), Answer::Edited, Answer::Count(2)]);
     assert_eq!(before.count(3, "two").unwrap(), 1);
     assert_eq!(before.extract(3, 0, 99).unwrap(), b"doc 3 of many\none two");
-    let (base, snapshot) = (living.base(), living.snapshot().unwrap());
+    let base = living.base();
+    let snapshot = living.snapshot().unwrap();
     let same = base.segments().iter().zip(snapshot.segments()).filter(|(a, b)| Arc::ptr_eq(a, b));
     assert!(base.segments().len() > 2 && same.count() == base.segments().len() - 1);
 }

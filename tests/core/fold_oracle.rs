@@ -103,7 +103,8 @@ proptest! {
         agree(&both, |words| {
             let docs = DocSelection::all(words.corpus());
             let tfidf = Tfidf::new(TermVectors::new(words, Traversal::Auto)).unwrap();
-            let (mut cursor, mut scores) = (tfidf.cursor(&docs, Some(3)), Vec::new());
+            let mut cursor = tfidf.cursor(&docs, Some(3));
+            let mut scores = Vec::new();
             while let Some(chunk) = cursor.next_chunk().unwrap() {
                 scores.extend(chunk.terms().rows().iter().copied().zip(chunk.scores().to_vec()));
             }

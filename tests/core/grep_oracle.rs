@@ -71,7 +71,9 @@ fn slow(docs: &[Vec<u8>], expression: &LineExpression<'_>, options: &GrepOptions
     let regex = regex_of(expression);
     let mut rows = Vec::new();
     for (doc_id, text) in docs.iter().enumerate() {
-        let (lines, mut line_offset, mut num_rows) = (lines(text), 0, 0);
+        let lines = lines(text);
+        let mut line_offset = 0;
+        let mut num_rows = 0;
         for (idx, &whole) in lines.iter().enumerate() {
             let line = whole.strip_suffix(b"\n").unwrap_or(whole);
             let matched = if expression.is_inverted {

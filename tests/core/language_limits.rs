@@ -54,7 +54,8 @@ fn many(joiner: &str) -> String {
 
 #[test]
 fn a_hundred_thousand_words_are_answered() {
-    let (corpus, options) = (&*CORPUS, SearchOptions::default());
+    let corpus = &*CORPUS;
+    let options = SearchOptions::default();
     for (text, num_docs) in [(many(" OR "), NUM_DOCS), (many(" "), 0), (many(" NOT "), 1)] {
         // With NOT between them they are longer than a query may be by default.
         let query = parse_within(&text, 2 << 20).unwrap();

@@ -220,13 +220,16 @@ fn expected(plain: &Plain, node: &Node, fold: &Fold) -> Vec<Row> {
 }
 
 fn row_of(doc_id: u64, placed: &[PlainWord], stretch: &Range<usize>) -> Row {
-    let (first, last) = (&placed[stretch.start], &placed[stretch.end - 1]);
+    let first = &placed[stretch.start];
+    let last = &placed[stretch.end - 1];
     let byte_len = last.byte_offset + last.byte_len - first.byte_offset;
     (doc_id, first.byte_offset, byte_len, stretch.start as u64)
 }
 
 fn check(case: &Case, node: &Node, seed: u64, fold: &Fold, docs: &BTreeSet<u64>) {
-    let (plain, corpus, text) = (&case.plain, &case.corpus, text_of(node, seed));
+    let plain = &case.plain;
+    let corpus = &case.corpus;
+    let text = text_of(node, seed);
     let query = Query::parse(plain.profile, &text).unwrap().folded(fold).unwrap();
     let expected = expected(plain, node, fold);
     let row = |hit: &tadoc::query::Hit| (hit.doc_id, hit.byte_offset, hit.byte_len, hit.word_index);
@@ -376,7 +379,8 @@ fn expected_ranks(plain: &Plain, node: &Node, k1: f64, b: f64) -> Vec<(u64, f64)
     });
     let score = |(words, hits): (&Vec<&str>, &BTreeMap<String, Vec<Range<usize>>>)| {
         let part = |(name, hits): (&String, &Vec<Range<usize>>)| {
-            let (tf, df) = (hits.len() as f64, with[name]);
+            let tf = hits.len() as f64;
+            let df = with[name];
             let idf = (1.0 + (num_docs - df + 0.5) / (df + 0.5)).ln();
             idf * tf * (k1 + 1.0) / (tf + k1 * (1.0 - b + b * words.len() as f64 / mean))
         };
@@ -413,7 +417,8 @@ fn counts_by_lists(case: &Case, lists: &LeafLists, query: &Query) -> Vec<Documen
 
 fn check_ranks(case: &Case, ranker: &Ranker, node: &Node, top: usize, k1: f64, b: f64) {
     let query = Query::parse(case.plain.profile, &text_of(node, 0)).unwrap();
-    let (options, search) = (RankOptions { top, k1, b }, SearchOptions::default());
+    let options = RankOptions { top, k1, b };
+    let search = SearchOptions::default();
     let found = ranker.rank(&case.corpus, &LeafLists::default(), &query, &options, &search).unwrap();
     let expected = expected_ranks(&case.plain, node, k1, b);
     assert_eq!(found.len(), expected.len().min(top), "{query}");
@@ -516,7 +521,8 @@ proptest! {
         queries in prop::collection::vec((nodes(), any::<u64>()), 1..6),
         fold in prop::sample::select(vec!["case", "accents", "case,accents"]),
     ) {
-        let (case, fold) = (recipe.cook(), fold.parse().unwrap());
+        let case = recipe.cook();
+        let fold = fold.parse().unwrap();
         for (node, seed) in &queries {
             check(&case, node, *seed, &fold, &BTreeSet::new());
         }
@@ -530,9 +536,11 @@ proptest! {
         seed in any::<u64>(),
         fold in prop::sample::select(vec!["none", "case"]),
     ) {
-        let (profile, fold) = (first.profile, fold.parse().unwrap());
+        let profile = first.profile;
+        let fold = fold.parse().unwrap();
         let whole = |recipe: Recipe| Recipe { profile, cuts: Vec::new(), ..recipe }.cook();
-        let (first, second) = (whole(first), whole(second));
+        let first = whole(first);
+        let second = whole(second);
         let mut living = LivingCorpus::new(first.corpus);
         living.append_base(&second.corpus).unwrap();
         let mut model = Model::new([first.plain.docs, second.plain.docs].concat());

@@ -34,7 +34,8 @@ fn slow(docs: &[Vec<String>], threshold: f64, num_words: usize) -> Vec<SimilarPa
             }
             let similarity = a.intersection(b).count() as f64 / a.union(b).count() as f64;
             if similarity >= threshold {
-                let (doc_id_a, doc_id_b) = (*doc_id_a, *doc_id_b);
+                let doc_id_a = *doc_id_a;
+                let doc_id_b = *doc_id_b;
                 pairs.push(SimilarPair { doc_id_a, doc_id_b, similarity });
             }
         }
@@ -124,7 +125,8 @@ proptest! {
         }
         let expected = slow(&docs, threshold, num_words);
         prop_assert_eq!(&fast(&case.corpus, threshold, num_words, &fold), &expected);
-        let (parts, how) = (Parts::of(&case.corpus), (threshold, num_words));
+        let parts = Parts::of(&case.corpus);
+        let how = (threshold, num_words);
         prop_assert_eq!(&try_fast(&parts, how, &fold, AMPLE).unwrap(), &expected);
         match try_fast(&parts, how, &fold, memory) {
             Ok(pairs) => prop_assert_eq!(pairs, expected),
@@ -171,7 +173,8 @@ proptest! {
         let docs: Vec<Vec<String>> = docs.iter().map(words).collect();
         let texts: Vec<String> = docs.iter().map(|words| words.join(" ")).collect();
         let corpus = corpus_of_texts(block_bytes, &texts);
-        let (how, parts) = ((threshold, num_words), Parts::of(&corpus));
+        let how = (threshold, num_words);
+        let parts = Parts::of(&corpus);
         let expected = slow_clusters(&docs, threshold, num_words);
         prop_assert_eq!(&fast_clusters(&OnePart(&corpus), how, AMPLE).unwrap(), &expected);
         prop_assert_eq!(&fast_clusters(&parts, how, AMPLE).unwrap(), &expected);

@@ -145,7 +145,8 @@ fn long_words_are_repeated() {
         let expected = read_phrases(&docs, min_words, 2);
         assert!(!expected.is_empty() && rows(&phrases) == expected, "{min_words}");
         for (row, (words, _)) in expected.iter().enumerate() {
-            let (mut text, mut cut) = (String::new(), String::new());
+            let mut text = String::new();
+            let mut cut = String::new();
             phrases.append_text(row, usize::MAX, usize::MAX, &mut text);
             assert!(text == words.join(" "), "{min_words}, {row}");
             phrases.append_text(row, usize::MAX, 1 << 16, &mut cut);

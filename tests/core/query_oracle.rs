@@ -133,7 +133,8 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
     let counted = count_by_document(&case.corpus, &query, &options).unwrap();
     assert_eq!(pairs(&counted), naive::counts_by_document(&expected), "{text}");
-    let (mut hits, mut in_context) = (Vec::new(), Vec::new());
+    let mut hits = Vec::new();
+    let mut in_context = Vec::new();
     search_with(&case.corpus, &query, &options, &mut |batch| {
         hits.extend_from_slice(batch);
         ControlFlow::Continue(())

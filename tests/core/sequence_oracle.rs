@@ -247,7 +247,8 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
         assert!(rows(some.pairs(), some.counts()) == rows(all.pairs(), all.counts()), "{way}");
         let all = RankedInvertedIndex::with_vocabulary(words.clone(), 3, way, AMPLE).unwrap();
         let mut num_rows = 0;
-        let (docs, mut num_ranges) = (DocSelection::all(&case.corpus), 0);
+        let docs = DocSelection::all(&case.corpus);
+        let mut num_ranges = 0;
         RankedInvertedIndex::in_ranges(words.clone(), &docs, 3, way, 1 << 18, |some| {
             let expected = all.entries_of(num_rows).start..all.entries_of(num_rows + some.len() - 1).end;
             assert_eq!(some.doc_ids(), &all.doc_ids()[expected.clone()], "{way}");

@@ -97,11 +97,13 @@ impl Opened {
     fn some(&self, is_needed: &[bool]) -> Corpus {
         assert_eq!(is_needed.len(), self.footer.segments.len());
         let open = |(idx, &is_needed): (usize, &bool)| {
-            let (meta, dictionary) = (&self.footer.segments[idx], self.dictionaries[idx].clone());
+            let meta = &self.footer.segments[idx];
+            let dictionary = self.dictionaries[idx].clone();
             let range = meta.rest_range();
             let bytes = &self.file[range.start as usize..range.end as usize];
             Arc::new(if is_needed {
-                let (footer, limits) = (&self.footer, OpenLimits::default());
+                let footer = &self.footer;
+                let limits = OpenLimits::default();
                 read_segment_with("some", footer, idx, bytes, dictionary, &limits).unwrap()
             } else {
                 Segment::absent(meta.num_docs as usize, meta.continues).unwrap()
@@ -224,7 +226,8 @@ fn a_dictionary_of_another_segment_is_refused() {
     let opened = Opened::new(TokenizerProfile::Word, &texts, 5);
     let range = opened.footer.segments[0].rest_range();
     let bytes = &opened.file[range.start as usize..range.end as usize];
-    let (footer, limits) = (&opened.footer, OpenLimits::default());
+    let footer = &opened.footer;
+    let limits = OpenLimits::default();
     let other = opened.dictionaries[1].clone();
     let refused = read_segment_with("some", footer, 0, bytes, other, &limits);
     assert!(refused.unwrap_err().to_string().contains("terminals"));

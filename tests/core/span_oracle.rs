@@ -65,7 +65,8 @@ fn slow_spans(plain: &Plain, min_words: usize) -> Vec<RepeatedSpan> {
     rows.sort_by_key(|(words, ..)| words.start);
     let row = |(words, span, copy): (Range<usize>, u64, u64)| {
         let ((doc_id, byte_offset, _), (_, _, end)) = (places[words.start], places[words.end - 1]);
-        let (byte_len, num_words) = (end - byte_offset, words.len() as u64);
+        let byte_len = end - byte_offset;
+        let num_words = words.len() as u64;
         RepeatedSpan { doc_id, byte_offset, byte_len, num_words, span, copy }
     };
     rows.into_iter().map(row).collect()
@@ -107,7 +108,8 @@ fn check_cuts(plain: &Plain, rows: &[RepeatedSpan], min_words: usize) {
         copies.iter().any(covers)
     };
     let (mut place, mut firsts) = (0, BTreeMap::<Vec<&str>, usize>::new());
-    let (mut words, mut words_left) = (BTreeSet::new(), BTreeSet::new());
+    let mut words = BTreeSet::new();
+    let mut words_left = BTreeSet::new();
     for (doc_id, all) in (0..).zip(&plain.words) {
         words.extend(all.iter().map(|word| &word.text));
         let pieces = all.split_inclusive(|word| is_cut(doc_id, word));

@@ -292,7 +292,8 @@ proptest! {
     ) {
         let rules = TemplateOptions::default();
         let corpus = corpus_of(&numbered(docs.clone()), &options(profile, builder, block_bytes));
-        let (templates, expected) = (templates_of(&corpus, &rules), slow(&docs, &rules).0);
+        let templates = templates_of(&corpus, &rules);
+        let expected = slow(&docs, &rules).0;
         prop_assert_eq!(templates.rows(), &expected[..]);
     }
 }
@@ -309,7 +310,8 @@ fn large_texts_are_read_in_parts() {
     for doc in 0..6 {
         let mut text = String::new();
         for line in 0..20_000_u64 {
-            let (a, b) = (below(1000), below(40));
+            let a = below(1000);
+            let b = below(40);
             match below(5) {
                 0 => text += &format!("[{line:6}.{a}] usb {b}-1: new device {}\n", ["x", "y"][b as usize % 2]),
                 1 => text += &format!("user u{} logged in from 10.0.{a}.{b}\n", below(9)),

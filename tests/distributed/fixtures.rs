@@ -142,7 +142,8 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start(num_workers: usize) -> Self {
-        let (mut urls, mut tasks) = (Vec::new(), Vec::new());
+        let mut urls = Vec::new();
+        let mut tasks = Vec::new();
         for _ in 0..num_workers {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             urls.push(format!("http://{}", listener.local_addr().unwrap()));

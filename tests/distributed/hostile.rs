@@ -86,7 +86,8 @@ fn damage_is_found_and_forgery_is_no_panic() {
 
 /// Returns the messages and the numbers of inputs of the operators of a plan.
 fn operators(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<(String, Vec<u8>, usize)>) {
-    let (mut bytes, converter) = (Vec::new(), DefaultPhysicalProtoConverter {});
+    let mut bytes = Vec::new();
+    let converter = DefaultPhysicalProtoConverter {};
     let num_inputs = plan.children().len();
     if num_inputs > 0 && TadocCodec.try_encode(plan.clone(), &mut bytes, &converter).is_ok() {
         found.push((plan.name().to_owned(), bytes, num_inputs));
@@ -97,7 +98,8 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<(String, Vec<u8>, us
 #[tokio::test]
 async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     let scene = Scene::new().await;
-    let (small, ctx) = (session(1), session(1));
+    let small = session(1);
+    let ctx = session(1);
     // Portions are read one after another where memory is short.
     rows(&small, "SET tadoc.max_memory_bytes = '100KiB'").await.unwrap();
     let mut found = Vec::new();
@@ -132,7 +134,8 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
     ] {
         let input = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         for (name, bytes, num_inputs) in &found {
-            let (inputs, converter) = (vec![input.clone(); *num_inputs], DefaultPhysicalProtoConverter {});
+            let inputs = vec![input.clone(); *num_inputs];
+            let converter = DefaultPhysicalProtoConverter {};
             match TadocCodec.try_decode(bytes, &inputs, &ctx.task_ctx(), &converter) {
                 Ok(plan) => drop(rows_of(plan, &ctx).await),
                 Err(error) if name == "TadocJoinedLists" => {

@@ -64,7 +64,8 @@ async fn arrives(from: &SessionContext, to: &[SessionContext], sql: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_every_function_travel() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), [arrival(), planning()]);
+    let from = session(2);
+    let to = [arrival(), planning()];
     for call in CALLS {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         arrives(&from, &to, &sql).await;
@@ -75,7 +76,8 @@ async fn tables_of_every_function_travel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_joins_and_names_travel() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), [arrival(), planning()]);
+    let from = session(2);
+    let to = [arrival(), planning()];
     let folder = scene.dir.path().join("living").display().to_string();
     let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{folder}'");
     rows(&from, &create).await.unwrap();
@@ -100,7 +102,8 @@ async fn filters_joins_and_names_travel() {
 #[tokio::test]
 async fn user_columns_settings_and_synonyms_travel() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), [arrival(), planning()]);
+    let from = session(2);
+    let to = [arrival(), planning()];
     let file = scene.dir.path().join("with_columns.tadoc").display().to_string();
     for statement in [
         format!(
@@ -131,7 +134,8 @@ async fn user_columns_settings_and_synonyms_travel() {
 #[tokio::test]
 async fn files_of_columns_travel() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), [arrival(), planning()]);
+    let from = session(2);
+    let to = [arrival(), planning()];
     scene.columns(&from).await;
     let folder = scene.dir.path().join("parts");
     fs::create_dir(&folder).unwrap();
@@ -158,7 +162,8 @@ async fn files_of_columns_travel() {
 #[tokio::test]
 async fn a_version_is_fixed_when_the_statement_leaves() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), planning());
+    let from = session(2);
+    let to = planning();
     let sql = scene.call("SELECT path FROM documents(#)");
     let expected = rows(&from, &sql).await.unwrap();
     let bytes = departs(&from, &sql).await.unwrap();
@@ -236,7 +241,8 @@ fn tables(plan: &LogicalPlan) -> Vec<(Vec<u8>, Arc<dyn TableProvider>)> {
     let mut found = Vec::new();
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            let (table, mut bytes) = (source_as_provider(&scan.source)?, Vec::new());
+            let table = source_as_provider(&scan.source)?;
+            let mut bytes = Vec::new();
             let name = &scan.table_name;
             TadocLogicalCodec.try_encode_table_provider(name, Arc::clone(&table), &mut bytes)?;
             assert!(is_message(&bytes));
@@ -259,7 +265,8 @@ fn damaged_and_forged_tables_are_no_panic() {
     let runtime = Runtime::new().unwrap();
     let ctx = planning();
     let (_scene, messages) = runtime.block_on(async {
-        let (scene, from) = (Scene::new().await, session(1));
+        let scene = Scene::new().await;
+        let from = session(1);
         scene.columns(&from).await;
         let mut messages = Vec::new();
         for sql in [

@@ -64,7 +64,8 @@ async fn random_statements_have_the_same_rows_at_any_number_of_partitions() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let alone = session(1);
+    let cluster = Cluster::start(2).await;
     let together = cluster.session(2);
     for sql in [
         "SELECT doc_id, count(*) FROM search(@, 'scan') GROUP BY 1 ORDER BY 1 LIMIT 3",
@@ -97,7 +98,8 @@ async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn expressions_and_nodes_arrive_whole() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let alone = session(1);
+    let cluster = Cluster::start(2).await;
     let others = [cluster.session(2), cluster.session(4)];
     let mut statements = Vec::new();
     let functions = ["lag(x)", "lead(x)", "lag(x, 2, 7)", "first_value(x)", "last_value(x)", "nth_value(x, 2)"];

@@ -52,7 +52,8 @@ async fn packed_rows_are_merged_to_those_of_one_machine() {
     let scene = Scene::new().await;
     for (num_workers, num_partitions) in [(1, 2), (2, 1), (2, 2), (3, 3), (5, 1)] {
         let cluster = Cluster::start(num_workers).await;
-        let (alone, together) = (session(2), cluster.session(num_partitions));
+        let alone = session(2);
+        let together = cluster.session(num_partitions);
         for call in &ADDED_UP[..NUM_PACKED] {
             let plan = explained(&together, &scene, call).await;
             // An only worker has no other to send rows to.
@@ -79,7 +80,8 @@ async fn packed_rows_are_merged_to_those_of_one_machine() {
             for sql in statements {
                 // An order that both promise is the same.
                 let is_ordered = ADDED_UP[..NUM_PACKED].contains(&call);
-                let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+                let expected = rows(&alone, &sql).await.unwrap();
+                let got = rows(&together, &sql).await;
                 let got = got.unwrap_or_else(|error| panic!("{num_workers} workers: {sql}\n{error}"));
                 if is_ordered {
                     assert_eq!(got, expected, "{num_workers} workers: {sql}");
@@ -107,7 +109,8 @@ async fn scans_that_are_told_numbers_have_the_rows_of_one_machine() {
     let scene = Scene::new().await;
     for (num_workers, num_partitions) in [(1, 2), (2, 1), (2, 3), (3, 2), (5, 1)] {
         let cluster = Cluster::start(num_workers).await;
-        let (alone, together) = (session(2), cluster.session(num_partitions));
+        let alone = session(2);
+        let together = cluster.session(num_partitions);
         for call in NUMBERED {
             let plan = explained(&together, &scene, call).await;
             assert!(plan.contains("TadocWordNumbersExec") && plan.contains("TadocMergedRowsExec"), "{plan}");
@@ -120,7 +123,8 @@ async fn scans_that_are_told_numbers_have_the_rows_of_one_machine() {
                     format!("SELECT * FROM {of_call}"),
                     format!("SELECT doc_id, word_ids[2], counts FROM {of_call} WHERE doc_id % 3 = 1"),
                 ] {
-                    let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await.unwrap());
+                    let expected = rows(&alone, &sql).await.unwrap();
+                    let got = rows(&together, &sql).await.unwrap();
                     assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
                 }
                 continue;
@@ -138,7 +142,8 @@ async fn scans_that_are_told_numbers_have_the_rows_of_one_machine() {
                 ),
                 format!("SELECT max({number}) FROM {call} UNION ALL SELECT min({number}) FROM {call}"),
             ] {
-                let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+                let expected = rows(&alone, &sql).await.unwrap();
+                let got = rows(&together, &sql).await;
                 let got = got.unwrap_or_else(|error| panic!("{num_workers} workers: {sql}\n{error}"));
                 assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
             }
@@ -149,7 +154,8 @@ async fn scans_that_are_told_numbers_have_the_rows_of_one_machine() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn documents_of_sequences_stay_where_they_are_unless_they_are_ranked() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(3).await);
+    let alone = session(2);
+    let cluster = Cluster::start(3).await;
     let together = cluster.session(2);
     let call = scene.call("ranked_inverted_index(@, 2)");
     for (sql, is_merged) in [
@@ -163,7 +169,8 @@ async fn documents_of_sequences_stay_where_they_are_unless_they_are_ranked() {
         let plan = rows(&together, &format!("EXPLAIN {sql}")).await.unwrap().join("\n");
         assert_eq!(plan.contains("TadocMergedRowsExec"), is_merged, "{plan}");
         assert!(plan.contains("Stage 1"), "{plan}");
-        let (expected, got) = (rows(&alone, &sql).await.unwrap(), rows(&together, &sql).await);
+        let expected = rows(&alone, &sql).await.unwrap();
+        let got = rows(&together, &sql).await;
         let got = got.unwrap_or_else(|error| panic!("{sql}\n{error}"));
         assert_eq!(sorted(got), sorted(expected), "{sql}");
     }
@@ -173,7 +180,8 @@ async fn documents_of_sequences_stay_where_they_are_unless_they_are_ranked() {
 async fn small_corpora_stay_in_one_process() {
     let scene = Scene::new().await;
     let cluster = Cluster::start(2).await;
-    let (alone, choosing) = (session(2), cluster.choosing_session(2));
+    let alone = session(2);
+    let choosing = cluster.choosing_session(2);
     for call in ADDED_UP.into_iter().chain(NUMBERED) {
         let plan = explained(&choosing, &scene, call).await;
         assert!(plan.contains("workers=none") && plan.contains("one task on this machine"), "{plan}");
@@ -187,7 +195,8 @@ async fn small_corpora_stay_in_one_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn corpora_larger_than_memory_are_added_up_as_texts() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let alone = session(2);
+    let cluster = Cluster::start(2).await;
     let small = cluster.choosing_session(2);
     let mut has_runs = false;
     for limit in ["4MiB", "2MiB", "1MiB", "512KiB", "256KiB", "128KiB"] {
@@ -209,7 +218,8 @@ async fn corpora_larger_than_memory_are_added_up_as_texts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn statements_have_the_rows_of_one_machine() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(3).await);
+    let alone = session(2);
+    let cluster = Cluster::start(3).await;
     let together = cluster.session(2);
     for sql in [
         "SELECT path, words FROM documents(@) WHERE doc_id BETWEEN 3 AND 7 AND bytes > 100",
@@ -245,7 +255,8 @@ async fn statements_have_the_rows_of_one_machine() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn documents_keep_their_order() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let alone = session(1);
+    let cluster = Cluster::start(2).await;
     let together = cluster.session(2);
     for call in ["search(@, 'scan')", "documents(@)", "grep(@, 'fn ')", "term_vector(@)"] {
         let sql = format!("SELECT * FROM {}", scene.call(call));
@@ -309,7 +320,8 @@ async fn workers_refuse_a_file_that_was_replaced_after_planning() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let alone = session(2);
+    let cluster = Cluster::start(2).await;
     let together = cluster.session(2);
     // Files of any length are divided.
     let divide = "SET distributed.file_scan_config_bytes_per_partition = '1'";
@@ -347,7 +359,8 @@ async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn workers_write_the_segments_of_a_copy() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let alone = session(2);
+    let cluster = Cluster::start(2).await;
     let together = cluster.session(2);
     let living = scene.dir.path().join("written").display().to_string();
     let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')");
@@ -392,11 +405,13 @@ async fn workers_write_the_segments_of_a_copy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_of_divided_queries_are_whole() {
     let scene = Scene::new().await;
-    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let alone = session(2);
+    let cluster = Cluster::start(2).await;
     let together = cluster.session(2);
     for (name, ctx) in [("alone", &alone), ("together", &together)] {
         let path = |what: &str| scene.dir.path().join(format!("{name}_{what}")).display().to_string();
-        let (living, copy) = (path("living"), path("copy.tadoc"));
+        let living = path("living");
+        let copy = path("copy.tadoc");
         for statement in [
             format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"),
             "INSERT INTO d (path, text) SELECT path, text FROM documents(@) ORDER BY doc_id".to_owned(),

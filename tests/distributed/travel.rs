@@ -41,7 +41,8 @@ async fn every_function_travels() {
     let mut known: Vec<&str> = datafusion_tadoc::signatures().map(|one| one.name).collect();
     known.sort_unstable();
     assert_eq!(names, known);
-    let (whole, runs) = (session(2), spreading_session(3));
+    let whole = session(2);
+    let runs = spreading_session(3);
     for call in CALLS {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         arrives(&whole, &sql).await;
@@ -52,7 +53,8 @@ async fn every_function_travels() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_columns_limits_and_joins_travel() {
     let scene = Scene::new().await;
-    let (whole, runs) = (session(2), spreading_session(2));
+    let whole = session(2);
+    let runs = spreading_session(2);
     for sql in [
         "SELECT path, words FROM documents(@) WHERE doc_id BETWEEN 3 AND 7 AND bytes > 100",
         "SELECT path FROM documents(@) WHERE text LIKE '%dynamic%' AND text NOT LIKE '%fold%'",
@@ -84,7 +86,9 @@ async fn user_columns_travel() {
     rows(&session(1), &copy).await.unwrap();
     let create = format!("CREATE EXTERNAL TABLE columns STORED AS TADOC LOCATION '{file}'");
     let sql = "SELECT doc_id, path, doc_ids, size FROM columns WHERE size > 1";
-    let (whole, runs, to) = (session(1), spreading_session(2), arrival());
+    let whole = session(1);
+    let runs = spreading_session(2);
+    let to = arrival();
     for ctx in [&whole, &runs] {
         rows(ctx, &create).await.unwrap();
     }
@@ -103,7 +107,8 @@ async fn synonyms_travel() {
     let scene = Scene::new().await;
     let table = "CREATE TABLE alike AS VALUES ('scan', 'file'), ('files', 'file')";
     let sql = scene.call("SELECT path, count FROM term_count(@, 'file', fold => 'case,synonyms:alike')");
-    let (from, to) = (spreading_session(2), arrival());
+    let from = spreading_session(2);
+    let to = arrival();
     rows(&from, table).await.unwrap();
     let expected = rows(&from, &sql).await.unwrap();
     let plain = rows(&to, &sql.replace(",synonyms:alike", "")).await.unwrap();
@@ -115,7 +120,8 @@ async fn synonyms_travel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gsst_columns_travel() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), arrival());
+    let from = session(2);
+    let to = arrival();
     scene.columns(&from).await;
     for sql in [
         "SELECT * FROM columns",
@@ -131,7 +137,8 @@ async fn gsst_columns_travel() {
 #[tokio::test]
 async fn a_file_of_columns_that_was_replaced_is_refused() {
     let scene = Scene::new().await;
-    let (from, to) = (session(2), arrival());
+    let from = session(2);
+    let to = arrival();
     let file = scene.columns(&from).await;
     let sql = "SELECT count(*), max(text) FROM columns WHERE text LIKE '%of%'";
     let planned = travelled(&from, &to, sql).await.unwrap();
@@ -151,7 +158,8 @@ async fn a_file_of_columns_that_was_replaced_is_refused() {
 #[tokio::test]
 async fn a_file_that_was_replaced_is_refused() {
     let scene = Scene::new().await;
-    let (from, to) = (spreading_session(2), arrival());
+    let from = spreading_session(2);
+    let to = arrival();
     for call in ["word_count(@)", "read_lines('~/notes/*.md')", "corpus_verify(@)"] {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let plan = travelled(&from, &to, &sql).await.unwrap();
@@ -179,7 +187,8 @@ async fn a_file_that_was_replaced_is_refused() {
 #[tokio::test]
 async fn a_living_corpus_that_was_replaced_is_refused() {
     let scene = Scene::new().await;
-    let (from, to) = (session(1), arrival());
+    let from = session(1);
+    let to = arrival();
     let sql = scene.call("SELECT * FROM documents(#)");
     let plan = travelled(&from, &to, &sql).await.unwrap();
     let living = scene.dir.path().join("living");
@@ -191,7 +200,8 @@ async fn a_living_corpus_that_was_replaced_is_refused() {
 #[tokio::test]
 async fn writes_stay() {
     let scene = Scene::new().await;
-    let (from, to) = (session(1), arrival());
+    let from = session(1);
+    let to = arrival();
     let file = scene.dir.path().join("copy.tadoc").display().to_string();
     let sql = format!("COPY (SELECT 'a' AS path, 'b' AS text) TO '{file}' STORED AS TADOC");
     assert!(travelled(&from, &to, &sql).await.is_err());

@@ -230,7 +230,8 @@ impl Scene {
     /// Makes one change and returns the documents after it.
     async fn write(&self, mut model: Model, random: &mut Random) -> Model {
         let before = model.clone();
-        let (num_docs, mark) = (model.documents.len(), text(random));
+        let num_docs = model.documents.len();
+        let mark = text(random);
         if num_docs < 4 || num_docs < NUM_DOCS && random.one_in(3) {
             let documents = [(); 3].map(|()| (format!("{}.txt", random.number()), text(random)));
             let values = documents.each_ref().map(|(path, text)| format!("('{path}', '{text}')"));

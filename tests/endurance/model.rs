@@ -188,7 +188,8 @@ fn index(model: &Model) -> BTreeMap<&str, Vec<u64>> {
 }
 
 fn places(id: u64, words: &[&str], wanted: &str) -> Vec<String> {
-    let (mut rows, mut byte_offset) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut byte_offset = 0;
     for (word_index, word) in words.iter().enumerate() {
         if *word == wanted {
             rows.push(format!("{id},{byte_offset},{word_index}"));

@@ -66,10 +66,12 @@ impl Usage {
             let is_in = |s: &&Sample| s.after * 3 >= run * number && s.after * 3 <= run * (number + 1);
             samples.iter().filter(is_in).copied().collect::<Vec<_>>()
         };
-        let (before, after) = (third(1), third(2));
+        let before = third(1);
+        let after = third(2);
         let grown_kib = median_kib(&after) - median_kib(&before);
         let files = |of: &[Sample]| of.iter().map(|sample| sample.num_files).min().unwrap();
-        let (files_before, files_after) = (files(&before), files(&after));
+        let files_before = files(&before);
+        let files_after = files(&after);
         let tenths = samples.chunks(samples.len().div_ceil(10)).map(median_kib);
         let tenths: Vec<String> = tenths.map(|kib| format!("{:.1}", kib / 1024.0)).collect();
         println!("MiB resident, by tenths of the run: {}", tenths.join(" "));

@@ -117,7 +117,8 @@ fn check_sealed(block: &Block<&[u8]>, sealed: &SealedBlock<&[u8]>) {
 /// Checks that rows decoded in other ways are the same, and that rows out of range are refused.
 fn check_ranges(block: &Block<&[u8]>, all: &DecodedRows) {
     let num_rows = block.num_rows();
-    let (start, end) = (num_rows / 3, num_rows - num_rows / 4);
+    let start = num_rows / 3;
+    let end = num_rows - num_rows / 4;
     let slice = |rows: Range<usize>| DecodedRows {
         text: all.text[all.offsets[rows.start] as usize..all.offsets[rows.end] as usize].to_vec(),
         offsets: all.offsets[rows.clone()]

@@ -105,7 +105,8 @@ pub fn file(input: &Input<'_>) -> Verdict {
     let (whole, (file, damaged)) = match *input {
         Input::Part { pick, bytes } => (&wholes[pick % wholes.len()], (bytes.to_vec(), None)),
         Input::Number(_) => {
-            let (whole, other) = (random.pick(wholes), random.pick(wholes));
+            let whole = random.pick(wholes);
+            let other = random.pick(wholes);
             (whole, mutant(&mut random, whole, other))
         }
     };

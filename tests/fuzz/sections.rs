@@ -71,7 +71,8 @@ pub fn footer(input: &Input<'_>) -> Verdict {
         Input::Number(number) => mutant_of_footer(number, corpora()),
         Input::Part { pick, bytes } => {
             let sample = &corpora()[pick % corpora().len()].file;
-            let (body, postscript) = (&sample[..footer_start(sample)], &sample[sample.len() - POSTSCRIPT_BYTES..]);
+            let body = &sample[..footer_start(sample)];
+            let postscript = &sample[sample.len() - POSTSCRIPT_BYTES..];
             let mut file = [body, bytes, postscript].concat();
             let len_at = file.len() - POSTSCRIPT_BYTES + 8;
             file[len_at..len_at + 4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());

@@ -291,7 +291,8 @@ fn check_documents(batches: &[RecordBatch], content: &Content) {
     for batch in batches {
         batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
         let column = |name: &str| batch.column_by_name(name).unwrap().as_string_view();
-        let (paths, texts) = (column("path"), column("text"));
+        let paths = column("path");
+        let texts = column("text");
         for (path, text) in paths.iter().zip(texts) {
             let (expected_path, expected_text) = documents.next().unwrap();
             assert_eq!(path, Some(expected_path.as_str()));

@@ -85,7 +85,8 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     let mut all = Vec::new();
     for seed in 1..=24 {
         let num_rules = [1, 3, 40, 400, 5000][seed as usize % 5];
-        let (num_words, span) = ([1, 5, 300][seed as usize % 3], [2, 30][seed as usize % 2]);
+        let num_words = [1, 5, 300][seed as usize % 3];
+        let span = [2, 30][seed as usize % 2];
         let made = random_segment(seed, num_words, num_rules, span);
         all.push((format!("random {seed}"), made));
     }
@@ -214,7 +215,8 @@ fn weights_are_the_cpus() {
 fn lengths_and_starts_are_the_cpus() {
     let Some(device) = open_device() else { return };
     for (name, segment) in segments() {
-        let (corpus, dag) = (upload(&device, &segment), &segment.dag);
+        let corpus = upload(&device, &segment);
+        let dag = &segment.dag;
         let mut index = corpus.index().unwrap();
         // The second run must not depend on results of the first.
         for _ in POISONS {
@@ -283,7 +285,8 @@ fn passages_are_the_cpus() {
 #[test]
 fn passages_that_are_not_there_are_refused() {
     let Some(device) = open_device() else { return };
-    let (one, other) = (built(1, 10), built(2, 10));
+    let one = built(1, 10);
+    let other = built(2, 10);
     let corpus = upload(&device, &one);
     let reader = corpus.passages().unwrap();
     let len = one.doc_length_or_derive(3.into()).len_bytes;
@@ -338,7 +341,8 @@ fn cooccurrences_are_the_cpus() {
         let weights = corpus.weights().unwrap();
         let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
         for window in [2, 5] {
-            let (way, rows) = (Traversal::TopDown, vocabulary.clone());
+            let way = Traversal::TopDown;
+            let rows = vocabulary.clone();
             let cpu = Cooccurrences::with_vocabulary(rows, window, 1, way, AMPLE).unwrap();
             let mut pairs = corpus.cooccurrences(window).unwrap();
             for _ in POISONS {
@@ -363,7 +367,8 @@ fn ranked_documents_are_the_cpus() {
         }
         let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
         for n in [1, 2, 4] {
-            let (way, rows) = (Traversal::TokenScan, vocabulary.clone());
+            let way = Traversal::TokenScan;
+            let rows = vocabulary.clone();
             let cpu = RankedInvertedIndex::with_vocabulary(rows, n, way, AMPLE).unwrap();
             let mut ranked = corpus.ranked(n).unwrap();
             for _ in POISONS {

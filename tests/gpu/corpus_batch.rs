@@ -192,7 +192,8 @@ fn words_of_corpora_are_counted() {
     let Some(device) = open_device() else { return };
     for (name, segment) in segments() {
         let corpus = DeviceCorpus::upload(&device, &segment).unwrap();
-        let (words, weights) = (corpus.text().unwrap().words().unwrap(), corpus.weights().unwrap());
+        let words = corpus.text().unwrap().words().unwrap();
+        let weights = corpus.weights().unwrap();
         let expected = segment_word_counts(&segment);
         let all: Vec<u32> = (0..segment.dictionary.num_words()).rev().collect();
         let counts = words.corpus_counts(&weights, &all).unwrap().to_host().unwrap();
@@ -351,7 +352,8 @@ fn check_texts_after_edits(device: &Device, segments: impl Iterator<Item = (Stri
             let mut living = LivingCorpus::new(corpus_of(&segment));
             let mut text = words_of(device, &segment).0;
             for num_edits in [1, 200, 40] {
-                let (old_living, old_text) = (living.clone(), text.clone());
+                let old_living = living.clone();
+                let old_text = text.clone();
                 let batch = Edits::new(&mut random, mode, &living).batch(num_edits);
                 living.apply(&batch).unwrap();
                 text = text.with_edits(PROFILE, &batch).unwrap();

@@ -183,7 +183,8 @@ fn assert_runs_are_same(scanner: &GsstScanner, blocks: &[Block<Vec<u8>>], questi
         };
         let pending: Vec<_> = asked.iter().map(|asked| (submit(asked, true), submit(asked, false))).collect();
         for (asked, (with_text, without)) in asked.iter().zip(pending) {
-            let (with_text, without) = (with_text.wait().unwrap(), without.wait().unwrap());
+            let with_text = with_text.wait().unwrap();
+            let without = without.wait().unwrap();
             let expected = Answer::of_all(blocks, asked);
             let num_rows: Vec<_> = blocks.iter().map(|block| block.num_rows()).collect();
             assert_eq!(with_text.block_rows(), num_rows, "{case}");

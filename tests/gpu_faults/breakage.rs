@@ -39,7 +39,8 @@ pub fn break_device(ordinal: usize, fault: Fault) {
         Fault::IllegalAddress => "store",
         Fault::Trap => "give_up",
     });
-    let (kernel, stream) = (kernel.unwrap(), context.new_stream().unwrap());
+    let kernel = kernel.unwrap();
+    let stream = context.new_stream().unwrap();
     let nowhere = 16_u64;
     let mut launch = stream.launch_builder(&kernel);
     launch.arg(&nowhere);

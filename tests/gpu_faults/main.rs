@@ -32,7 +32,8 @@ const SCAN: &str = "SELECT number, text FROM t";
 #[test]
 fn without_a_device_the_cpu_answers_and_says_why() {
     alone("without_a_device_the_cpu_answers_and_says_why", &[NO_DEVICE], async {
-        let (scene, reason) = (Scene::new(1, usize::MAX).await, num_devices().unwrap_err());
+        let scene = Scene::new(1, usize::MAX).await;
+        let reason = num_devices().unwrap_err();
         let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
         assert!(plan.contains(&format!("device=cpu: {reason}; ")), "{plan}");
         assert_eq!(scene.scan(SCAN).await, (0, 0));

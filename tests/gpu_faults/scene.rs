@@ -105,7 +105,8 @@ impl Scene {
         let writer = session(num_partitions, usize::MAX).0;
         for file in 0..NUM_FILES {
             let rows = NUM_ROWS / NUM_FILES;
-            let (first, end) = (file * rows, (file + 1) * rows);
+            let first = file * rows;
+            let end = (file + 1) * rows;
             let text = "'line ' || lpad(value::VARCHAR, 5, '0') || \
                         ' of a text that goes on and on, and repeats'";
             let copy = format!(

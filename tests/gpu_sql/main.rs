@@ -134,7 +134,8 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
     let ample = scene.check(sql).await;
     assert_eq!((ample.fallbacks, scene.check(sql).await.upload_bytes), (0, 0), "{sql}");
-    let (mut is_swapped, mut is_refused) = (false, false);
+    let mut is_swapped = false;
+    let mut is_refused = false;
     for kib in (2..=16).rev().map(|bits| 1 << bits) {
         scene.run(&format!("SET tadoc.gpu_memory_bytes = '{kib}KiB'")).await;
         scene.check(sql).await;

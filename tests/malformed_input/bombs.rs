@@ -36,7 +36,8 @@ fn fibonacci_words_are_counted_and_read_in_part() {
     let counts = word_count(&corpus).unwrap();
     println!("{} bytes opened and counted in {:?}", file.len(), started.elapsed());
     // Counts of the words (a, b) in a rule, from the last rule up.
-    let (mut first, mut second) = ((1u64, 0u64), (0u64, 1u64));
+    let mut first = (1u64, 0u64);
+    let mut second = (0u64, 1u64);
     for _ in 0..NUM_RULES {
         (second, first) = (first, (first.0 + second.0, first.1 + second.1));
     }

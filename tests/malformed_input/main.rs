@@ -82,7 +82,8 @@ fn check_tail(bytes: &[u8], footer: &FileFooter) {
 /// Tries mutant `seed`. Returns its kind and true if it opened, or a description of the failure.
 fn try_case(seed: u64, samples: &[Sample]) -> Result<(&'static str, bool), String> {
     let mutant = mutant(seed, samples);
-    let (kind, sample) = (mutant.kind, mutant.sample);
+    let kind = mutant.kind;
+    let sample = mutant.sample;
     let failed = |what: &str| format!("TADOC_FIRST_MUTATION={seed} TADOC_MUTATIONS=1: {what} ({kind} of {sample})");
     let before = busy_time();
     let outcome = catch_unwind(AssertUnwindSafe(|| try_mutant(seed, &mutant)));
@@ -257,7 +258,8 @@ fn file_of(dictionary: Dictionary, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -
 
 /// Returns a dictionary of words, then separators.
 fn dictionary(words: &[&str], separators: &[&str]) -> Dictionary {
-    let (mut offsets, mut bytes) = (vec![0], String::new());
+    let mut offsets = vec![0];
+    let mut bytes = String::new();
     for token in words.iter().chain(separators) {
         bytes.push_str(token);
         offsets.push(bytes.len() as u32);

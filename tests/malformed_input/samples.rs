@@ -9,7 +9,8 @@ use testkit::malformed::samples::{content_of, samples};
 
 #[test]
 fn samples_hold_what_was_put_in() {
-    let (mut path_codecs, mut dictionary_codecs) = (BTreeSet::new(), BTreeSet::new());
+    let mut path_codecs = BTreeSet::new();
+    let mut dictionary_codecs = BTreeSet::new();
     let mut grammar_codecs = BTreeSet::new();
     let mut num_continued = 0;
     for sample in samples() {

@@ -118,7 +118,8 @@ fn file_of_lengths(nums_words: [usize; 2]) -> Anatomy {
 
 #[test]
 fn lengths_of_documents_are_compared_with_the_grammar() {
-    let (one, other) = (file_of_lengths([3, 9]), file_of_lengths([5, 7]));
+    let one = file_of_lengths([3, 9]);
+    let other = file_of_lengths([5, 7]);
     assert_eq!(one.segments[0].record, other.segments[0].record, "their sums are the same");
     let lengths = |file: &Anatomy| {
         let mut sections = file.segments[0].sections.iter();

@@ -230,7 +230,8 @@ fn started() -> Server {
         folder.write(&format!("long/{name}.txt"), word.repeat(750_000));
     }
     folder.ok(&["ingest", "long", "-o", "long.tadoc"]);
-    let (limit, timeout) = (format!("{LIMIT_MIB}MiB"), format!("{}s", TIMEOUT.as_secs()));
+    let limit = format!("{LIMIT_MIB}MiB");
+    let timeout = format!("{}s", TIMEOUT.as_secs());
     let arguments = ["long.tadoc", "--memory-limit", &limit, "--timeout", &timeout];
     Server::start_in(folder, &arguments, &[])
 }
@@ -312,7 +313,8 @@ fn statements_of_the_command_keep_their_limit() {
         let script = written(sql);
         let arguments = ["sql", "--quiet", "--format", "csv", "--memory-limit", &limit, "-c", LAMBDAS, "-c", &script];
         let (ran, peak_kib) = folder.run_measured(&arguments);
-        let (answer, peak_mib) = (String::from_utf8(ran.stdout).unwrap(), peak_kib >> 10);
+        let answer = String::from_utf8(ran.stdout).unwrap();
+        let peak_mib = peak_kib >> 10;
         let is_right = match ran.status {
             0 => answer.lines().last() == Some(right),
             _ => names_limit(&ran.stderr),

@@ -111,7 +111,8 @@ async fn huge_statements_are_refused_or_answered() {
     let wide = format!("SELECT {}", vec!["a.doc_id + 1"; 20_000].join(", ") + " FROM notes a");
     let planning: Vec<_> = (0..8)
         .map(|_| {
-            let (mut client, wide) = (client.clone(), wide.clone());
+            let mut client = client.clone();
+            let wide = wide.clone();
             tokio::spawn(async move { drop(client.execute(wide, None).await) })
         })
         .collect();

@@ -57,7 +57,8 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn load_of_many_clients() {
-    let (num_clients, seconds) = (number("SERVE_CLIENTS", 16), number("SERVE_SECONDS", 2));
+    let num_clients = number("SERVE_CLIENTS", 16);
+    let seconds = number("SERVE_SECONDS", 2);
     let limit_mib = number("SERVE_MEMORY_MIB", 512);
     let server = Server::start(&["--memory-limit", &format!("{limit_mib}MiB")]);
     let server = Arc::new(server);
@@ -78,7 +79,8 @@ async fn load_of_many_clients() {
     let end = Instant::now() + length;
     let clients: Vec<_> = (0..num_clients)
         .map(|n| {
-            let (server, answers) = (Arc::clone(&server), Arc::clone(&answers));
+            let server = Arc::clone(&server);
+            let answers = Arc::clone(&answers);
             tokio::spawn(async move { ask(&server, &answers, 100 + n as u64, end).await })
         })
         .collect();
@@ -86,7 +88,9 @@ async fn load_of_many_clients() {
     for client in clients {
         times.extend(client.await.unwrap());
     }
-    let (num, p50, p99) = (times.len(), percentile(&mut times, 50), percentile(&mut times, 99));
+    let num = times.len();
+    let p50 = percentile(&mut times, 50);
+    let p99 = percentile(&mut times, 99);
     let max = percentile(&mut times, 100);
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

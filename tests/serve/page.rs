@@ -22,7 +22,8 @@ const NUM_LOG_LINES: u64 = 600;
 fn server_with_log() -> Server {
     let folder = corpora();
     let line = |n: u64| {
-        let (hour, minute) = (n / 60, n % 60);
+        let hour = n / 60;
+        let minute = n % 60;
         let level = if n.is_multiple_of(10) || hour == 5 { "ERROR lost" } else { "INFO kept" };
         format!("2026-11-28T{hour:02}:{minute:02}:00Z {level} connection {n} <b>x</b>\n")
     };

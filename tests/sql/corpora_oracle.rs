@@ -100,7 +100,8 @@ fn assert_same<Row: PartialEq + std::fmt::Debug>(
     expected: impl IntoIterator<Item = Row>,
     what: &str,
 ) {
-    let (mut rows, mut expected) = (rows.into_iter(), expected.into_iter());
+    let mut rows = rows.into_iter();
+    let mut expected = expected.into_iter();
     for at in 0.. {
         match (rows.next(), expected.next()) {
             (None, None) => return,

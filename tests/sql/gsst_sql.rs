@@ -88,7 +88,8 @@ async fn write_both(ctx: &SessionContext, dir: &TempDir, num_files: usize, parti
 
 async fn check_alike(ctx: &SessionContext, query: &str) {
     let ask = |table: &str| query.replace("TABLE", table);
-    let (plain, gsst) = (answer(ctx, &ask("plain")).await, answer(ctx, &ask("gsst")).await);
+    let plain = answer(ctx, &ask("plain")).await;
+    let gsst = answer(ctx, &ask("gsst")).await;
     assert_eq!(gsst, plain, "{query}");
 }
 
@@ -176,7 +177,8 @@ proptest! {
         target_partitions in 1usize..4,
     ) {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
-            let (dir, ctx) = (tempfile::tempdir().unwrap(), session(target_partitions));
+            let dir = tempfile::tempdir().unwrap();
+            let ctx = session(target_partitions);
             register_rows(&ctx, &rows);
             let partitioned = if is_partitioned { "PARTITIONED BY (kind)" } else { "" };
             write_both(&ctx, &dir, num_files, partitioned).await;
@@ -199,7 +201,8 @@ fn answers_of_a_device_are_the_same() {
     for case in 0..12 {
         let rows = rows().new_tree(&mut runner).unwrap().current();
         runtime.block_on(async {
-            let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1 + case % 3));
+            let dir = tempfile::tempdir().unwrap();
+            let ctx = session(1 + case % 3);
             register_rows(&ctx, &rows);
             write_both(&ctx, &dir, 1 + case % 2, "").await;
             answer(&ctx, "SET tadoc.device = 'gpu'").await;
@@ -218,7 +221,8 @@ async fn a_device_decodes_and_says_so() {
     if testkit::device::open_device().is_none() {
         return;
     }
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(2));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(2);
     register_rows(&ctx, &many_rows(20_000));
     let file = dir.path().join("x.parquet").display().to_string();
     answer(&ctx, &format!("COPY source TO '{file}' STORED AS GSST")).await;
@@ -261,7 +265,8 @@ async fn a_device_that_is_not_there_is_named() {
     if tadoc_cuda::num_devices().is_ok() {
         return;
     }
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
     register_rows(&ctx, &many_rows(9));
     write_both(&ctx, &dir, 1, "").await;
     let plan = answer(&ctx, "EXPLAIN SELECT text FROM gsst").await;
@@ -281,7 +286,8 @@ fn many_rows(num_rows: i64) -> Vec<Row> {
 
 #[tokio::test]
 async fn row_groups_that_cannot_match_are_not_read() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
     register_rows(&ctx, &many_rows(400));
     write_both(&ctx, &dir, 1, "").await;
     for (filter, pruned) in [
@@ -301,7 +307,8 @@ async fn row_groups_that_cannot_match_are_not_read() {
 
 #[tokio::test]
 async fn statistics_answer_what_needs_no_scan() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(2));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(2);
     register_rows(&ctx, &many_rows(90));
     write_both(&ctx, &dir, 2, "").await;
     let sql = "SELECT count(*), min(text) AS a, max(word) AS b, count(text) AS c FROM gsst";
@@ -329,7 +336,8 @@ async fn files_live_in_any_object_store_and_grow_by_insert() {
 
 #[tokio::test]
 async fn files_of_other_columns_and_other_formats_are_one_table() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(2));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(2);
     let folder = dir.path().display().to_string();
     for (file, query, format) in [
         ("a", "SELECT 1 AS n, 'one' AS text", "gsst"),
@@ -374,7 +382,8 @@ fn session_of(memory_bytes: usize, rows: &[Row], num_batches: usize) -> SessionC
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory_bytes, 1.0).build_arc();
     let builder = SessionStateBuilder::new().with_runtime_env(runtime.unwrap());
     let state = builder.with_default_features().with_tadoc().build();
-    let (ctx, batch) = (SessionContext::new_with_state(state), batch_of(rows));
+    let ctx = SessionContext::new_with_state(state);
+    let batch = batch_of(rows);
     let table = MemTable::try_new(batch.schema(), vec![vec![batch; num_batches]]).unwrap();
     ctx.register_table("source", Arc::new(table)).unwrap();
     ctx
@@ -395,7 +404,8 @@ async fn a_writer_without_memory_says_so() {
 
 #[tokio::test]
 async fn row_groups_are_short_where_memory_is() {
-    let (dir, num_batches) = (tempfile::tempdir().unwrap(), 30);
+    let dir = tempfile::tempdir().unwrap();
+    let num_batches = 30;
     let rows = many_rows(20_000);
     let mut sizes = Vec::new();
     for memory_bytes in [33 << 20, 1 << 30] {
@@ -408,8 +418,8 @@ async fn row_groups_are_short_where_memory_is() {
         let plenty = session(1);
         answer(&plenty, &create).await;
         let sql = "SELECT count(*) AS n, count(text) AS t, sum(length(text)) AS b, sum(number) AS s FROM";
-        let (expected, got) =
-            (answer(&ctx, &format!("{sql} source")).await, answer(&plenty, &format!("{sql} t")).await);
+        let expected = answer(&ctx, &format!("{sql} source")).await;
+        let got = answer(&plenty, &format!("{sql} t")).await;
         assert_eq!(got, expected);
     }
     assert!(sizes[0] > 1 && sizes[1] == 1, "{sizes:?}");
@@ -417,7 +427,8 @@ async fn row_groups_are_short_where_memory_is() {
 
 #[tokio::test]
 async fn a_query_that_fails_writes_no_file() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
     register_rows(&ctx, &many_rows(500));
     let file = dir.path().join("x.parquet").display().to_string();
     let copy = format!("COPY (SELECT text, 1 / (number - 400) AS n FROM source) TO '{file}' STORED AS GSST");
@@ -428,7 +439,8 @@ async fn a_query_that_fails_writes_no_file() {
 
 #[tokio::test]
 async fn a_reader_that_leaves_stops_the_scan() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
     register_rows(&ctx, &many_rows(20_000));
     let file = dir.path().join("x.parquet").display().to_string();
     let copy = format!("COPY source TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '500')");
@@ -445,7 +457,8 @@ async fn a_reader_that_leaves_stops_the_scan() {
 
 #[tokio::test]
 async fn a_damaged_file_names_itself() {
-    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
     register_rows(&ctx, &many_rows(500));
     let file = dir.path().join("x.parquet");
     let name = file.display().to_string();

@@ -609,7 +609,8 @@ async fn rows_of_edits_are_one_batch_in_either_mode() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let (mut num_made, mut num_refused) = (0, 0);
+    let mut num_made = 0;
+    let mut num_refused = 0;
     for round in 0..60 {
         let mode = if round % 2 == 0 { EditMode::InSequence } else { EditMode::InBatch };
         notes.context.sql(&format!("SET tadoc.edit_mode = '{mode}'")).await.unwrap();

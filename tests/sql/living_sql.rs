@@ -140,7 +140,8 @@ fn optimize(store: &LivingStore, texts: &Texts) {
 
 fn random_edit(random: &mut Random, texts: &mut Texts, there: &[usize]) -> Option<Edit> {
     if random.one_in(4) {
-        let (path, content) = (format!("p{}", texts.len()), words(random));
+        let path = format!("p{}", texts.len());
+        let content = words(random);
         texts.push(Some((path.clone(), content.clone())));
         return Some(Edit::AddDocument { path, content });
     }
@@ -178,7 +179,8 @@ fn random_edit(random: &mut Random, texts: &mut Texts, there: &[usize]) -> Optio
 async fn compare(ctx: &SessionContext, living: &str, version: &str, rebuilt: &str) {
     for query in QUERIES {
         let of = |location: &str, version: &str| query.replace('@', &format!("'{location}'")).replace('#', version);
-        let (expected, got) = (of(rebuilt, ""), of(living, version));
+        let expected = of(rebuilt, "");
+        let got = of(living, version);
         assert_eq!(rows(ctx, &got).await, rows(ctx, &expected).await, "{got}");
     }
 }
@@ -189,7 +191,8 @@ async fn every_function_answers_as_on_a_corpus_built_anew() {
         let dir = tempfile::tempdir().unwrap();
         let living = dir.path().join("living");
         let store = create(&living);
-        let (mut random, mut texts) = (Random(seed), Texts::new());
+        let mut random = Random(seed);
+        let mut texts = Texts::new();
         let mut by_version = vec![texts.clone()];
         for _ in 0..8 {
             random_commit(&store, &mut random, &mut texts);
@@ -240,8 +243,8 @@ async fn files_are_read_once_and_versions_made_once() {
     let dir = tempfile::tempdir().unwrap();
     let (store, path) = notes(dir.path());
     let ctx = session();
-    let (count, search) =
-        (format!("SELECT * FROM word_count('{path}')"), format!("SELECT * FROM search('{path}', 'to')"));
+    let count = format!("SELECT * FROM word_count('{path}')");
+    let search = format!("SELECT * FROM search('{path}', 'to')");
     let first = work(&ctx, &count).await;
     assert!(first.0 > 0 && first.1 == 1, "{first:?}");
     assert_eq!(work(&ctx, &search).await, (0, 0));
@@ -284,7 +287,8 @@ async fn files_are_skipped_as_long_as_no_text_is_changed() {
 async fn little_is_read_for_ids_paths_and_few_documents() {
     let dir = tempfile::tempdir().unwrap();
     let (_, path) = notes(dir.path());
-    let (made, most) = (1, usize::MAX);
+    let made = 1;
+    let most = usize::MAX;
     for (query, least_bytes, most_bytes, num_made) in [
         ("SELECT doc_id FROM documents('@') WHERE doc_id % 2 = 0", 0, 0, 0),
         ("SELECT path FROM documents('@')", 1, most, 0),
@@ -311,7 +315,8 @@ async fn little_is_read_for_ids_paths_and_few_documents() {
 #[tokio::test]
 async fn facts_of_unedited_documents_are_those_of_their_files() {
     let dir = tempfile::tempdir().unwrap();
-    let (living, whole) = (dir.path().join("living"), dir.path().join("whole.tadoc"));
+    let living = dir.path().join("living");
+    let whole = dir.path().join("whole.tadoc");
     let store = create(&living);
     let text =
         |at: usize| -> String { (0..200 + at).map(|word| format!("{} ", (at * 7919 + word * word) % 509)).collect() };
@@ -353,9 +358,11 @@ async fn few_documents_are_as_among_all() {
         let dir = tempfile::tempdir().unwrap();
         let living = dir.path().join("living");
         let store = create(&living);
-        let (mut random, mut texts) = (Random(seed), Texts::new());
+        let mut random = Random(seed);
+        let mut texts = Texts::new();
         (0..12).for_each(|_| random_commit(&store, &mut random, &mut texts));
-        let (place, made) = (living.display().to_string(), session());
+        let place = living.display().to_string();
+        let made = session();
         for number in [6, block_on(store.latest()).unwrap().number] {
             let version = format!("'{place}', version => {number}");
             batches(&made, &format!("SELECT count(*) FROM word_count({version})")).await;
@@ -465,7 +472,8 @@ async fn all_that_a_statement_reads_is_of_one_version() {
     ];
     let tables: Vec<String> = (0..).zip(sources).map(|(idx, sql)| format!("writer w{idx}, ({sql}) t{idx}")).collect();
     let columns: Vec<String> = (0..sources.len()).map(|idx| format!("t{idx}.n")).collect();
-    let (columns, tables) = (columns.join(", "), tables.join(", "));
+    let columns = columns.join(", ");
+    let tables = tables.join(", ");
     let sql = format!("SELECT {columns} FROM {tables}, writer").replace('@', &place);
     let frame = ctx.sql(&sql).await.unwrap();
     let mut last_read = 0;

@@ -197,7 +197,8 @@ async fn answers_do_not_depend_on_partitions_and_batches() {
         let config = SessionConfig::new().with_target_partitions(partitions);
         session_with(config.with_batch_size(batch_size))
     };
-    let (one, four) = (session(1, 8192), session(4, 7));
+    let one = session(1, 8192);
+    let four = session(4, 7);
     let plan = four.sql(&queries[0]).await.unwrap().create_physical_plan().await.unwrap();
     let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
     assert!(plan.contains("SortPreservingMerge"), "{plan}");
@@ -385,7 +386,8 @@ async fn segments_are_searched_side_by_side() {
         format!("SELECT {} FROM {in_context}", sum("octet_length(\"left\" || \"right\")")),
     ];
     let session = |partitions| session_with(SessionConfig::new().with_target_partitions(partitions));
-    let (one, four) = (session(1), session(4));
+    let one = session(1);
+    let four = session(4);
     for sql in &sql {
         assert_eq!(table(&four, sql).await, table(&one, sql).await);
     }
@@ -493,7 +495,9 @@ fn quoted(text: &str) -> String {
 fn predicates(literal: &str, other: &str) -> Vec<String> {
     let escaped: String =
         literal.chars().flat_map(|c| matches!(c, '%' | '_' | '\\').then_some('\\').into_iter().chain([c])).collect();
-    let (l, o, regex) = (quoted(literal), quoted(other), quoted(&regex_escape(literal)));
+    let l = quoted(literal);
+    let o = quoted(other);
+    let regex = quoted(&regex_escape(literal));
     vec![
         format!("text = {l}"),
         format!("text IN ({l}, {o}, 'to be')"),
@@ -546,7 +550,8 @@ proptest! {
             ctx.sql("CREATE TABLE plain AS SELECT doc_id, text FROM c").await.unwrap();
             for predicate in predicates(&literal, &other) {
                 let rows = |name| format!("SELECT doc_id, text FROM {name} WHERE {predicate} ORDER BY doc_id");
-                let (expected, got) = (table(&ctx, &rows("plain")).await, table(&ctx, &rows("c")).await);
+                let expected = table(&ctx, &rows("plain")).await;
+                let got = table(&ctx, &rows("c")).await;
                 assert_eq!(got, expected, "{predicate}");
             }
         });

@@ -32,7 +32,8 @@ async fn sql_files() {
     fixtures::write_all(dir.path());
     std::env::set_current_dir(dir.path()).unwrap();
     let mut failures = Vec::new();
-    let (mut num_slt, mut num_examples) = (0, 0);
+    let mut num_slt = 0;
+    let mut num_examples = 0;
     for file in fixtures::files_below(&sql) {
         let name = file.strip_prefix(&sql).unwrap().display().to_string();
         let outcome = match file.extension().and_then(|e| e.to_str()) {

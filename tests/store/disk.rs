@@ -263,7 +263,8 @@ impl Disk for SimulatedDisk {
         self.step(|state| {
             let idx = state.files.len();
             state.give(path, idx)?;
-            let (bytes, synced) = (Vec::new(), Vec::new());
+            let bytes = Vec::new();
+            let synced = Vec::new();
             state.files.push(File { bytes, synced, written: SystemTime::now() });
             let file: Box<dyn DiskFile> = Box::new(OpenFile { disk: self.clone(), idx });
             Ok(file)

@@ -115,7 +115,8 @@ impl Storage for Shelf {
 
     async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>> {
         self.call().await?;
-        let (files, prefix) = (self.files.lock().unwrap(), format!("{folder}/"));
+        let files = self.files.lock().unwrap();
+        let prefix = format!("{folder}/");
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let listed = files.range::<str, _>((from, Bound::Unbounded));
         let listed = listed.filter(|(name, _)| name.starts_with(&prefix));

@@ -72,7 +72,8 @@ fn random_edits(random: &mut Random, texts: &Texts) -> EditBatch {
             continue;
         }
         let id = *random.pick(&there);
-        let (doc_id, len) = (id as u64, lens[id].unwrap());
+        let doc_id = id as u64;
+        let len = lens[id].unwrap();
         let offset_bytes = random.below(len as usize + 1) as u64;
         edits.push(match kind {
             2 => {
@@ -126,7 +127,8 @@ fn files_of(version: &Version) -> Vec<String> {
 
 #[test]
 fn random_corpora_are_what_they_were() {
-    let (mut num_optimized, mut num_kept) = (0, 0);
+    let mut num_optimized = 0;
+    let mut num_kept = 0;
     for seed in 0..10 {
         let mut random = Random(seed);
         block_on(async {
@@ -250,7 +252,8 @@ fn what_is_due_is_recompressed_and_nothing_else() {
 #[test]
 fn many_commits_that_add_documents_become_one_file() {
     block_on(async {
-        let (store, mut random) = (create().await, Random(1));
+        let store = create().await;
+        let mut random = Random(1);
         let large = (0..4 << 20).map(|_| random.number() as u8).collect();
         append_file(&store, vec![large, b"to be".to_vec()], 1 << 23).await;
         // The share of edits is always too small.

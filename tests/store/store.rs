@@ -95,7 +95,8 @@ fn a_small_commit_is_one_file_and_two_syncs() {
         let store = create(folder(&disk)).await;
         run(&store, &Step::Append(vec!["a", "b"])).await.unwrap();
         let base = store.latest().await.unwrap();
-        let (before, num_syncs) = (disk.names().len(), disk.num_syncs());
+        let before = disk.names().len();
+        let num_syncs = disk.num_syncs();
         let edits = (0..1000).map(|i| append(i % 2, "sixty-four bytes of text")).collect();
         store.commit(&base, &edit(batch(edits))).await.unwrap();
         assert_eq!((disk.names().len(), disk.num_syncs()), (before + 1, num_syncs + 2));
@@ -218,7 +219,8 @@ fn of_two_writers_one_wins_and_the_other_tries_again() {
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let racers: Vec<_> = (0..2)
                 .map(|_| {
-                    let (open, base) = (Arc::clone(&open), &base);
+                    let open = Arc::clone(&open);
+                    let base = &base;
                     scope.spawn(move || block_on(open().commit(base, &edit(batch(vec![append(0, "!")])))))
                 })
                 .collect();
@@ -499,7 +501,8 @@ fn manifests() -> Vec<Vec<u8>> {
 fn tampered_versions_are_errors_or_versions() {
     let samples = manifests();
     let mut random = Random(17);
-    let (mut num_versions, mut num_errors) = (0, 0);
+    let mut num_versions = 0;
+    let mut num_errors = 0;
     for case in 0..20_000 {
         let mut bytes = random.pick(&samples).clone();
         for _ in 0..1 + random.below(3) {

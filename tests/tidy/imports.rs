@@ -172,7 +172,8 @@ fn use_items(code: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Returns what `code` imports, and what it re-exports, with the paths as written.
 fn uses(code: &str) -> (Vec<Named>, Vec<Named>) {
-    let (mut imports, mut re_exports) = (Vec::new(), Vec::new());
+    let mut imports = Vec::new();
+    let mut re_exports = Vec::new();
     for item in use_items(code) {
         let before = code[..item.start].trim_end();
         let is_public = before.ends_with("pub") || before.ends_with(')');
@@ -196,7 +197,8 @@ fn add_tree(above: &[String], tree: &str, list: &mut Vec<Named>) {
     let head = head.split("::").map(|segment| segment.trim().to_owned());
     let above: Path = above.iter().cloned().chain(head.filter(|s| !s.is_empty())).collect();
     let group = group.rsplit_once('}').map_or(group, |(group, _)| group);
-    let (mut depth, mut start) = (0, 0);
+    let mut depth = 0;
+    let mut start = 0;
     for (at, c) in group.char_indices().chain([(group.len(), ',')]) {
         depth += i32::from(c == '{') - i32::from(c == '}');
         if c == ',' && depth == 0 {
@@ -256,7 +258,8 @@ fn shortest_circle<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, start: &'a 
 /// Returns the groups of files that reach each other, each with its shortest circle.
 fn circles<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(BTreeSet<&'a str>, Vec<&'a str>)> {
     let reached = |start: &'a str| {
-        let (mut reached, mut stack) = (BTreeSet::new(), vec![start]);
+        let mut reached = BTreeSet::new();
+        let mut stack = vec![start];
         while let Some(at) = stack.pop() {
             let next = edges.get(at).into_iter().flatten();
             stack.extend(next.filter(|next| reached.insert(**next)));

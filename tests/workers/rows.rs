@@ -182,7 +182,8 @@ fn a_divided_copy_to_a_living_corpus_is_one_version() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let names = |below: &str| std::fs::read_dir(folder.join(below)).unwrap().count();
-    let (num_names, num_segments) = (names("living"), names("living/segments"));
+    let num_names = names("living");
+    let num_segments = names("living/segments");
     let copy = "COPY (SELECT path, text FROM documents('many.tadoc')) TO 'living/' STORED AS TADOC";
     sql(&folder, &list(&workers), copy).ok();
     assert_eq!((names("living"), names("living/segments")), (num_names, num_segments + 1));

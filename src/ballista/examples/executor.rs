@@ -23,7 +23,8 @@ async fn main() -> Result<()> {
     let scheduler = arguments.next().and_then(|text| Url::parse(&text).ok()).ok_or_else(usage)?;
     let (host, port) = scheduler.host_str().zip(scheduler.port()).ok_or_else(usage)?;
     let mut next = || arguments.next().and_then(|text| text.parse().ok()).ok_or_else(usage);
-    let (rows, tasks) = (next()?, next()?);
+    let rows = next()?;
+    let tasks = next()?;
     let mut builder = ExecutorBuilder::new(host, port)?
         .with_ports(rows, tasks)
         .with_silence(process::silence())

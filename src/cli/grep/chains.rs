@@ -395,7 +395,8 @@ impl Wanted<'_> {
     /// The file cannot be read or is damaged.
     pub fn chosen_in(&self, file: &CorpusFile, meta: Meta<'_>) -> Outcome<Option<Vec<u32>>> {
         let Some(selection) = self.selection else { return Ok(None) };
-        let (mut docs, mut next) = (Vec::new(), 0u32);
+        let mut docs = Vec::new();
+        let mut next = 0u32;
         for (path, num_docs) in paths_of(file, meta)?.iter() {
             let end = next.saturating_add(u32::try_from(num_docs).unwrap_or(u32::MAX));
             if selection.chooses(path) {

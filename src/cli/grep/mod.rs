@@ -159,7 +159,9 @@ impl<'a> Command<'a> {
         output: &mut Output,
         statistics: &mut Statistics,
     ) -> Outcome<ControlFlow<()>> {
-        let (arguments, style, selection) = (self.arguments, self.style, self.selection);
+        let arguments = self.arguments;
+        let style = self.style;
+        let selection = self.selection;
         let version = arguments.version;
         let found = arguments.shows_others().then(HashMap::new);
         let (flow, found) = match way {
@@ -322,7 +324,8 @@ pub struct Output {
 
 impl Output {
     pub fn new(style: &Style, is_quiet: bool) -> Self {
-        let (out, separator) = (io::BufWriter::new(io::stdout().lock()), style.separator());
+        let out = io::BufWriter::new(io::stdout().lock());
+        let separator = style.separator();
         Self { out, separator, is_empty: true, has_line: false, is_quiet }
     }
 

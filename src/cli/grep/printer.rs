@@ -174,7 +174,8 @@ impl Statistics {
 }
 
 fn json_of(time: Duration) -> Value {
-    let (secs, nanos) = (time.as_secs(), time.subsec_nanos());
+    let secs = time.as_secs();
+    let nanos = time.subsec_nanos();
     json!({"secs": secs, "nanos": nanos, "human": format!("{:.6}s", time.as_secs_f64())})
 }
 
@@ -382,12 +383,14 @@ impl<'a> Printer<'a> {
             let number = line.line_number - num_before;
             let offset = line.line_offset.wrapping_sub(line.before.len() as u64);
             if self.is_part && self.progress.num_lines == 1 {
-                let (lines, first_number) = (line.before.to_vec(), line.line_number);
+                let lines = line.before.to_vec();
+                let first_number = line.line_number;
                 self.before = Before { number, offset, lines, first_number };
             } else {
                 self.push_before(number, offset, line.before, line.line_number);
             }
-            let (number, offset) = (line.line_number, line.line_offset);
+            let number = line.line_number;
+            let offset = line.line_offset;
             self.push(&Written { number, offset, text: line.line, is_selected: true });
             self.progress.next_number = number + 1;
             self.progress.next_offset = offset.wrapping_add(line.line.len() as u64 + 1);
@@ -482,7 +485,8 @@ impl<'a> Printer<'a> {
             if self.progress.next_number >= number {
                 break;
             }
-            let (number, offset) = (self.progress.next_number, self.progress.next_offset);
+            let number = self.progress.next_number;
+            let offset = self.progress.next_offset;
             let is_selected = is_last && self.pattern.selects(without_end(text));
             self.push(&Written { number, offset, text, is_selected });
             self.progress.next_number += 1;
@@ -491,7 +495,9 @@ impl<'a> Printer<'a> {
     }
 
     fn push(&mut self, line: &Written<'_>) {
-        let (text, pattern, style) = (without_end(line.text), self.pattern, self.style);
+        let text = without_end(line.text);
+        let pattern = self.pattern;
+        let style = self.style;
         if style.format == Format::Json {
             let has_matches = line.is_selected && !style.is_inverted;
             let matches = if has_matches { pattern.matches(text).collect() } else { vec![] };
@@ -575,7 +581,8 @@ impl<'a> Printer<'a> {
 
     fn push_json_line(&mut self, line: &Written<'_>, text: &[u8], matches: &[Range<usize>]) {
         let submatches = matches.iter().map(|found| {
-            let (start, end) = (found.start, found.end);
+            let start = found.start;
+            let end = found.end;
             json!({"match": bytes_of(&text[found.clone()]), "start": start, "end": end})
         });
         let kind = if line.is_selected { "match" } else { "context" };

@@ -97,7 +97,8 @@ impl CorpusSearch for Search<'_> {
     fn file(&mut self, file: &CorpusFile) -> Outcome<ControlFlow<()>> {
         let metas = metas_of(file);
         let chains: Vec<&[Meta<'_>]> = metas.chunk_by(|_, (_, next)| next.continues).collect();
-        let (wanted, shows_only_lines) = (self.asked.wanted(), self.shows_only_lines());
+        let wanted = self.asked.wanted();
+        let shows_only_lines = self.shows_only_lines();
         let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, wanted, shows_only_lines));
         let mut in_file = InFile { file, chains: chains.clone(), joins: None, leads: Leads::default() };
         let mut chain = 0;

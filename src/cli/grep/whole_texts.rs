@@ -344,8 +344,10 @@ impl CorpusSearch for WholeSearch<'_> {
             let whole = Whole::open(file, &chains, wanted, needs)?;
             return self.whole_corpus(&whole.corpus, whole.texts);
         }
-        let (engine, selection) = (self.engine, self.selection);
-        let (joins, chains) = (&joins, &chains);
+        let engine = self.engine;
+        let selection = self.selection;
+        let joins = &joins;
+        let chains = &chains;
         let open = chains.iter().enumerate().map(|(number, &chain)| {
             move || {
                 let texts = joins.texts_of_paths(number, file, chains)?;
@@ -378,14 +380,16 @@ impl WholeSearch<'_> {
         numbers.dedup();
         let mut rest = numbers.as_slice();
         while !rest.is_empty() {
-            let (mut num_texts, mut len_bytes) = (0, 0);
+            let mut num_texts = 0;
+            let mut len_bytes = 0;
             while num_texts < rest.len() && len_bytes < TASK_BYTES * num_at_once() as u64 {
                 len_bytes += texts.len_bytes(corpus, rest[num_texts])?;
                 num_texts += 1;
             }
             let (now, behind) = rest.split_at(num_texts);
             rest = behind;
-            let (engine, prefix) = (self.engine, self.prefix);
+            let engine = self.engine;
+            let prefix = self.prefix;
             let search = |(worker, matcher): &mut (Worker, RegexMatcher), &text: &usize| {
                 let path = engine.path(prefix, corpus, texts, text);
                 worker.search(matcher, path, TextReader::new(corpus, texts, text))

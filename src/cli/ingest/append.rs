@@ -53,10 +53,12 @@ pub fn append(mut job: Job, living: &Living, found: Found, how: &Appending<'_>) 
     let Found { inputs, files, .. } = found;
     let name = living.store.location();
     job.options.profile = living.store.profile();
-    let (base, ingest) = (living.version(None)?, job.options);
+    let base = living.version(None)?;
+    let ingest = job.options;
     let origins = Origins::new(&inputs, &files, &job.division.documents);
     if !how.may_duplicate {
-        let (documents, leaving) = (&job.division.documents, HashSet::new());
+        let documents = &job.division.documents;
+        let leaving = HashSet::new();
         let mut taken = TakenPaths::read(living, how.location, &base, documents, &leaving)?;
         taken.check(&inputs, &files, &origins)?;
         job.taken = Some(Arc::new(taken));

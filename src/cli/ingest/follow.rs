@@ -219,7 +219,8 @@ impl Appender<'_> {
         let len_bytes = text.len() as u64;
         let source = Source::Text { bytes: Bytes::from(text), lines_before };
         let input = Input::new(source, self.path.clone(), len_bytes);
-        let (living, job) = (self.living, self.job.clone());
+        let living = self.living;
+        let job = self.job.clone();
         let ingest = job.options;
         let place = bookmark.as_ref().map(|bookmark| bookmark.place.clone());
         let moved = bookmark.map(|after| Moved { before: self.place.clone(), after });
@@ -564,7 +565,8 @@ mod tests {
 
     #[test]
     fn the_last_record_waits_until_it_is_quiet() {
-        let (text, age) = ("A\n b\nA\n c\n", Duration::from_secs(3600));
+        let text = "A\n b\nA\n c\n";
+        let age = Duration::from_secs(3600);
         let mut records = waiting(text, Some("^A"));
         assert_eq!(records.take_due(Limits { len_bytes: 1, age }).unwrap(), b"A\n b\n");
         assert_eq!(records.take_due(Limits { len_bytes: 1, age }), None);

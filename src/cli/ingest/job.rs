@@ -96,7 +96,9 @@ impl Job {
             builder = builder.with_remote(Arc::clone(remote));
         }
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
-        let (inputs, division, read) = (inputs.to_vec(), self.division.clone(), self.read);
+        let inputs = inputs.to_vec();
+        let division = self.division.clone();
+        let read = self.read;
         let archives = self.archives.clone();
         let filter = self.filter.clone();
         // If the builder fails, the reader is not joined, as it may wait for input that never
@@ -137,7 +139,8 @@ impl Job {
             })
             .unzip();
         let (out, report) = built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
-        let (read_bytes, waited) = (built.read_bytes, built.waited);
+        let read_bytes = built.read_bytes;
+        let waited = built.waited;
         Ok((out, Done { report, schema, notes, start, read_bytes, waited }))
     }
 
@@ -282,7 +285,8 @@ impl Done {
     /// Ratio and rate refer to all bytes read. For rows, these are more than the bytes of the text.
     pub fn sizes(&self, name: &str) -> String {
         let footer = &self.report.footer;
-        let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
+        let text_bytes = footer.len_bytes();
+        let file_bytes = self.report.file_len_bytes;
         let read = if self.read_bytes == text_bytes {
             String::new()
         } else {

@@ -187,7 +187,8 @@ impl Building {
 impl Forms {
     /// Returns `read` with these forms.
     pub fn with(&self, read: ReadOptions) -> ReadOptions {
-        let (html_to_text, office_to_text) = (self.html == Html::Text, self.office == Office::Text);
+        let html_to_text = self.html == Html::Text;
+        let office_to_text = self.office == Office::Text;
         ReadOptions { html_to_text, office_to_text, charset: self.charset, ..read }
     }
 }

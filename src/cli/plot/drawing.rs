@@ -129,10 +129,12 @@ impl Axis {
         let (low, high) = values.into_iter().fold(start, widen);
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
         // The limits keep the difference of both ends finite.
-        let (low, high) = (low.max(f64::MIN / 8.0), high.min(f64::MAX / 8.0));
+        let low = low.max(f64::MIN / 8.0);
+        let high = high.min(f64::MAX / 8.0);
         let high = if low < high { high } else { low + low.abs().max(1.0) };
         let step = round_step(((high - low) / 8.0).max(least_step));
-        let (first, last) = ((low / step).floor(), (high / step).ceil());
+        let first = (low / step).floor();
+        let last = (high / step).ceil();
         let tick = |i: u32| (first + f64::from(i)) * step;
         let ticks = (0..=(last - first) as u32).map(|i| (tick(i), named(tick(i), step)));
         Self { min: first * step, max: last * step, ticks: ticks.collect() }
@@ -321,12 +323,16 @@ impl Bars {
     pub fn draw<X: Scale>(&self, area: &Area<'_>, (x_name, x): (&str, X)) -> Drawn {
         let (legend, area) = area.split_vertically(self.legend_height());
         for (i, (name, color)) in self.legend().enumerate() {
-            let (row, column) = ((i / LEGEND_COLUMNS) as i32, (i % LEGEND_COLUMNS) as i32);
-            let (x, y) = (LEFT + 480 * column, LINE * row);
+            let row = (i / LEGEND_COLUMNS) as i32;
+            let column = (i % LEGEND_COLUMNS) as i32;
+            let x = LEFT + 480 * column;
+            let y = LINE * row;
             legend.draw(&Rectangle::new([(x, y), (x + 26, y + 26)], color.filled()))?;
             legend.draw_text(name, &text(25.0, INK, HPos::Left), (x + 38, y + 13))?;
         }
-        let (mut ticks, mut bars, mut y) = (Vec::new(), Vec::new(), GAP);
+        let mut ticks = Vec::new();
+        let mut bars = Vec::new();
+        let mut y = GAP;
         for group in &self.groups {
             ticks.push((y + group.num_bars() as f64 / 2.0, group.label.clone()));
             for (value, (_, color)) in group.values.iter().zip(&self.series) {
@@ -336,7 +342,8 @@ impl Bars {
             }
             y += GAP;
         }
-        let (from, y) = (x.range().start, Axis { min: y, max: 0.0, ticks });
+        let from = x.range().start;
+        let y = Axis { min: y, max: 0.0, ticks };
         let mut builder = ChartBuilder::on(&area);
         builder.margin_left(LEFT).margin_right(200).x_label_area_size(FOOT).y_label_area_size(460);
         let mut plot = builder.build_cartesian_2d(x, y)?;

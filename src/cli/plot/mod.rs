@@ -127,7 +127,8 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
     if !OTHER_PICTURES.contains(&ending.to_ascii_lowercase().as_str()) {
         return Ok(());
     }
-    let (shown, svg) = (display::path(path), display::path(&path.with_extension("svg")));
+    let shown = display::path(path);
+    let svg = display::path(&path.with_extension("svg"));
     Err(Failure::usage(format!(
         "{shown}: a plot is an SVG; write -o {svg}, which browsers show, and turn it into {ending} with \
          rsvg-convert, Inkscape or ImageMagick, such as rsvg-convert {svg} -f {ending} -o {shown}"
@@ -153,7 +154,8 @@ async fn draw(arguments: &Arguments) -> Outcome<String> {
 }
 
 async fn rows_of(mut stream: SendableRecordBatchStream) -> Outcome<RecordBatch> {
-    let (mut batches, mut num_rows) = (Vec::new(), 0);
+    let mut batches = Vec::new();
+    let mut num_rows = 0;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         num_rows += batch.num_rows();
@@ -234,9 +236,11 @@ impl Words {
 
     /// Returns the label of a query and the places of its marks.
     async fn row_of(&self, console: &Console, corpus: &str, query: &str) -> Outcome<(String, Vec<f64>)> {
-        let (corpus, text) = (quoted(corpus), quoted(query));
+        let corpus = quoted(corpus);
+        let text = quoted(query);
         let sql = format!("SELECT doc_id, word_index FROM search({corpus}, {text})");
-        let (mut marks, mut num_hits) = (BTreeSet::new(), 0);
+        let mut marks = BTreeSet::new();
+        let mut num_hits = 0;
         let (mut batches, _) = console.rows_of(&sql).await?;
         while let Some(batch) = batches.next().await {
             let batch = batch?;
@@ -386,7 +390,8 @@ fn runs_of(series: &Series, positions: &[Option<f64>], step: Option<f64>) -> Vec
     let placed = |&(row, value): &(usize, Option<f64>)| Some((positions[row]?, value));
     let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut runs, mut run) = (Vec::new(), Vec::<(f64, f64)>::new());
+    let mut runs = Vec::new();
+    let mut run = Vec::<(f64, f64)>::new();
     for (position, value) in placed {
         let is_far = |&(last, _): &(f64, f64)| step.is_some_and(|step| position - last > step);
         if value.is_none() || run.last().is_some_and(is_far) {

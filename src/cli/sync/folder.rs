@@ -167,7 +167,8 @@ impl Folder {
         let wanted = Wanted { hidden: false, links: self.follow_links };
         let skipped: Skipped = walk(folder, wanted, None, &mut |file, path, metadata| {
             if self.takes(path) && !is_corpus(file, path) {
-                let (len_bytes, modified) = (metadata.len(), metadata.modified().ok());
+                let len_bytes = metadata.len();
+                let modified = metadata.modified().ok();
                 let stamp = Stamp::new(len_bytes, modified, now);
                 let input = Input::new(Source::File(file.to_owned()), path.to_owned(), len_bytes);
                 files.push(Listed { input, stamp });
@@ -191,7 +192,8 @@ impl Folder {
             if !self.takes(path) || is_corpus {
                 continue;
             }
-            let (path, len_bytes) = (path.to_owned(), stored.file.len_bytes());
+            let path = path.to_owned();
+            let len_bytes = stored.file.len_bytes();
             let stamp = Stamp::new(len_bytes, Some(stored.file.modified()), now);
             let input = Input::new(Source::Stored(Arc::new(stored)), path, len_bytes);
             files.push(Listed { input, stamp });
@@ -269,7 +271,8 @@ pub struct Known {
 impl Known {
     /// Creates what is known of `version`.
     pub fn new(version: &Version, folder: String, options: String, files: BTreeMap<String, KnownFile>) -> Self {
-        let (commit_id, num_ids) = (version.commit_id, version.num_doc_ids());
+        let commit_id = version.commit_id;
+        let num_ids = version.num_doc_ids();
         Self { version: version.number, commit_id, num_ids, folder, options, files }
     }
 
@@ -327,7 +330,8 @@ impl Known {
         commit_id.copy_from_slice(cursor.take(16)?);
         let commit_id = CommitId::from_bytes(commit_id);
         let num_ids = cursor.varint()?;
-        let (folder, options) = (text(&mut cursor)?, text(&mut cursor)?);
+        let folder = text(&mut cursor)?;
+        let options = text(&mut cursor)?;
         let mut files = BTreeMap::new();
         let mut path = Vec::new();
         for _ in 0..cursor.varint()? {

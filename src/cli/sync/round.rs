@@ -133,7 +133,8 @@ impl Round<'_> {
                 Err(failure) => return Err(failure),
             }
         }
-        let (corpus, folder) = (self.location.display(), self.folder.shown());
+        let corpus = self.location.display();
+        let folder = self.folder.shown();
         Err(Failure::new(format!(
             "{corpus}: others commit all the time, or files of {folder} come and go; nothing was changed, try again later"
         )))
@@ -180,7 +181,8 @@ impl Round<'_> {
     /// Returns what the last sync of this folder knew, and the documents that were changed since.
     fn known(&self, living: &Living, version: &Version) -> Outcome<Option<(Known, HashSet<u64>)>> {
         let Some(bytes) = living.wait(living.store.known())? else { return Ok(None) };
-        let (folder, options) = (self.folder.identity()?, self.options());
+        let folder = self.folder.identity()?;
+        let options = self.options();
         // What is damaged or was written by another build is not known.
         let known = Known::decode(&bytes).ok();
         let known = known.filter(|known| known.folder == folder && known.options == options);
@@ -334,7 +336,8 @@ impl Round<'_> {
         if self.may_drop_all || num_docs == 0 || num_dropped < num_docs {
             return Ok(());
         }
-        let (folder, corpus) = (self.folder.shown(), self.location.display());
+        let folder = self.folder.shown();
+        let corpus = self.location.display();
         Err(Failure::new(format!(
             "{folder} has no file of {}, so {corpus} would lose all of them; nothing was changed: is it the right \
              folder, and is it mounted? --drop-all drops them",

@@ -252,7 +252,9 @@ impl CorpusEdits {
     ) -> Result<CorpusText, GpuError> {
         let device = self.text.device();
         let old = &self.text;
-        let (num_docs, num_root, num_rules) = (self.splices.docs.len(), runs.num_root, old.num_rules());
+        let num_docs = self.splices.docs.len();
+        let num_root = runs.num_root;
+        let num_rules = old.num_rules();
         let new = NewText {
             symbols: device.alloc("elements of rules", num_symbols)?,
             rule_offsets: device.alloc("offsets of rules", num_rules + 1)?,
@@ -358,7 +360,8 @@ impl CorpusText {
         let states = CorpusEdits::new(self, profile, &plan.states)?;
         let last = CorpusEdits::new(self, profile, &plan.last)?;
         let kinds = operations.iter().map(Kind::from_operation).collect();
-        let (mut passages, mut words) = (Vec::new(), Vec::new());
+        let mut passages = Vec::new();
+        let mut words = Vec::new();
         let new_words = states.new_words();
         for &StateRead { state: doc, read } in &plan.reads {
             match read {
@@ -419,8 +422,10 @@ impl MixedResults {
     ///
     /// [`GpuError::Driver`], also for faults of the work.
     pub fn to_host(&self) -> Result<Vec<Answer>, GpuError> {
-        let (passages, words) = (self.passages.to_host()?, self.words.to_host()?);
-        let (mut passage, mut word) = (0.., 0..);
+        let passages = self.passages.to_host()?;
+        let words = self.words.to_host()?;
+        let mut passage = 0..;
+        let mut word = 0..;
         let mut next_words = || words.get(word.next().unwrap_or_default());
         let mut next_passage = || passages.get(passage.next().unwrap_or_default());
         let answer = |kind: &Kind| match kind {
@@ -435,7 +440,8 @@ impl MixedResults {
 
 /// Checks that `word` is exactly one word. Anything else would never be found.
 fn check_word(profile: TokenizerProfile, word: &str) -> Result<(), GpuError> {
-    let (mut num_tokens, mut is_word) = (0, false);
+    let mut num_tokens = 0;
+    let mut is_word = false;
     for_each_token(profile, word.as_bytes(), |token| {
         num_tokens += 1;
         is_word = token.is_word;

@@ -241,7 +241,8 @@ impl<'a, T: BaseText> Writer<'a, T> {
             self.bytes.clear();
             self.bytes.extend_from_slice(&before[before.len() - own.num_before as usize..]);
             self.bytes.extend_from_slice(&change.text);
-            let (mut last, mut own) = (change, own);
+            let mut last = change;
+            let mut own = own;
             at += 1;
             // Joins changes whose cuts are too close.
             while let Some(next) = document.changes.get(at)
@@ -273,7 +274,8 @@ impl<'a, T: BaseText> Writer<'a, T> {
     /// not at the ends of the text.
     fn add_tokens(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        let (mut after_word, mut has_blank) = (false, false);
+        let mut after_word = false;
+        let mut has_blank = false;
         for_each_token(self.profile, &bytes, |token| {
             if token.bytes == b" " && !token.is_word && !has_blank {
                 has_blank = true;
@@ -382,7 +384,8 @@ pub(super) mod tests {
         let mut at = 0;
         let range = splices.starts[doc] as usize..splices.starts[doc + 1] as usize;
         for splice in range.clone() {
-            let (from, to) = (splices.froms[splice] as usize, splices.tos[splice] as usize);
+            let from = splices.froms[splice] as usize;
+            let to = splices.tos[splice] as usize;
             assert!(from <= to && (splice == range.start || from >= at + 2));
             for border in [from, to] {
                 // Checks that splices remove whole tokens.

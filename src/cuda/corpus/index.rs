@@ -106,7 +106,8 @@ impl CorpusIndex {
     pub fn run(&mut self) -> Result<(), GpuError> {
         let device = &self.corpus.device;
         let dag = self.corpus.dag();
-        let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
+        let grammar = dag.grammar();
+        let num_terminals = dag.num_terminals();
         let num_positions = grammar.symbols.len();
         let num_rules = grammar.num_rules();
         // Marks all lengths as unknown.

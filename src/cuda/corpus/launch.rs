@@ -249,7 +249,8 @@ where
     let len_of = |chunk: usize| chunk_len.min(places.len() - chunk * chunk_len);
     let lens: Vec<usize> = (0..places.len().div_ceil(chunk_len)).map(len_of).collect();
     let [left, right] = staging;
-    let (mut filled, mut free) = (left, right);
+    let mut filled = left;
+    let mut free = right;
     let mut is_there = fetch::<T>(device, start_of(0), lens[0], filled)?;
     for (chunk, places) in places.chunks_mut(chunk_len).enumerate() {
         is_there.synchronize().map_err(device.fault(COPYING))?;

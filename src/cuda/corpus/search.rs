@@ -156,7 +156,8 @@ impl CorpusWords {
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn batch(&self, queries: &[DocWord]) -> Result<WordBatch, GpuError> {
         check_limit("queries of a batch", queries.len(), MAX_QUERIES - 1)?;
-        let (device, num_terminals) = (self.text.device(), self.text.num_terminals());
+        let device = self.text.device();
+        let num_terminals = self.text.num_terminals();
         // The number of terminals, as an id, marks words that no document contains.
         let word_bits = u32::BITS - num_terminals.leading_zeros();
         let num_docs = self.text.num_docs();
@@ -173,7 +174,8 @@ impl CorpusWords {
         }
         let mut docs = Vec::new();
         let mut chunk_starts = vec![0u64];
-        let (mut num_chunks, mut text_bytes) = (0, 0u64);
+        let mut num_chunks = 0;
+        let mut text_bytes = 0u64;
         for doc in DocId::range(0..num_docs).filter(|doc| is_asked[doc.index()]) {
             let len = self.text.doc_len_bytes(doc)?;
             text_bytes = text_bytes.saturating_add(len);

@@ -97,7 +97,8 @@ impl CorpusSequences {
             let reason = format!("a window of {window} words, it takes 2 to {MAX_PAIR_WINDOW}");
             return Err(unsupported(&corpus.device, SEQUENCES_KERNEL, reason));
         }
-        let (kernels, reach) = (["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"], window - 1);
+        let kernels = ["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"];
+        let reach = window - 1;
         let max_keys = reach * (reach + 1) / 2;
         Self::make(corpus, Counted { kernels, reach, num_words: 2, max_keys })
     }
@@ -169,8 +170,8 @@ impl CorpusSequences {
         ];
         let tickets = Tickets::new(device)?;
         let rules = [Argument::Rules(self.arrays()), Argument::Short(num_rules as u32), tickets.argument()];
-        let (of_terminals, of_rules) =
-            (module.kernel("corpus_sequences_terminals")?, module.kernel("corpus_sequences_edges")?);
+        let of_terminals = module.kernel("corpus_sequences_terminals")?;
+        let of_rules = module.kernel("corpus_sequences_edges")?;
         // SAFETY: the arguments match the kernels. The arrays belong to a validated grammar, so its
         // rules precede those that they contain. Edges have room for `reach` words of each rule.
         unsafe {

@@ -163,7 +163,8 @@ impl Sorter {
         let sorted = unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
         let [keys, values] = [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
         // The buffers that the last step read are free again.
-        let (sums, rows) = (&space.keys[1 - sorted], &space.values[1 - sorted]);
+        let sums = &space.keys[1 - sorted];
+        let rows = &space.values[1 - sorted];
         let [sums_at, rows_at] = [address(device, sums), address(device, rows)];
         let heads = [
             Argument::Long(keys),
@@ -313,7 +314,8 @@ impl Sorter {
             clear(device, progress.start(), progress.num_cleared_bytes())?;
             launch(device, &digits.counts, count_grid, THREADS, &counts)?;
         }
-        let (mut from, mut sorted) = (input, 1);
+        let mut from = input;
+        let mut sorted = 1;
         for step in steps.iter() {
             sorted = 1 - sorted;
             let to = space.pairs(device, sorted);

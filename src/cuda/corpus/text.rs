@@ -79,7 +79,8 @@ pub(super) struct NewText {
 
 impl CorpusText {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let (device, segment) = (&corpus.device, &corpus.segment);
+        let device = &corpus.device;
+        let segment = &corpus.segment;
         let dag = &segment.dag;
         let grammar = segment.dag.grammar();
         let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
@@ -138,7 +139,8 @@ impl CorpusText {
         let num_bytes = old.num_bytes + num_new_bytes;
         check_limit("bytes of the words of a text", num_bytes, u32::MAX as usize)?;
         let num_terminals = old.num_terminals as usize;
-        let (mut new_ids, mut new_classes) = (old.new_ids.clone(), old.new_classes.clone());
+        let mut new_ids = old.new_ids.clone();
+        let mut new_classes = old.new_classes.clone();
         new_classes.extend(new.iter().map(|&(is_word, _)| is_word));
         let mut ends = Vec::with_capacity(new.len());
         let mut new_bytes = Vec::new();

@@ -580,7 +580,8 @@ impl Plan {
     fn add_frames<B: AsRef<[u8]>>(&mut self, block: &Block<B>, sections: &PackedSections) {
         let bytes = block.as_bytes();
         let has_lengths = block.text_ends().is_some();
-        let (mut counts_at, mut lengths_at) = (sections.counts_at, sections.lengths_at);
+        let mut counts_at = sections.counts_at;
+        let mut lengths_at = sections.lengths_at;
         for first in (0..block.num_rows()).step_by(FRAME_ROWS) {
             let num_rows = FRAME_ROWS.min(block.num_rows() - first);
             let counts = read_frame(bytes, &mut counts_at, num_rows);

@@ -271,7 +271,8 @@ impl MatchLayout {
     ) -> Result<(), GpuError> {
         let (input, scratch) =
             (|part: &Range<usize>| at.input + part.start as u64, |part: &Range<usize>| at.scratch + part.start as u64);
-        let (blocks, frames) = (input(&self.run.blocks), input(&self.run.frames));
+        let blocks = input(&self.run.blocks);
+        let frames = input(&self.run.frames);
         let num_frames = self.run.num_frames as u32;
         let code_ends = scratch(&self.run.code_ends);
         let offsets = scratch(&self.run.scratch_offsets);
@@ -324,7 +325,10 @@ impl MatchLayout {
 
 /// Adds the blocks that have rows to the lists of their widths. Returns their number of units.
 fn add_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], lists: &mut [MatchList; 2]) -> u32 {
-    let (mut at, mut first_row, mut first_frame, mut first_slot) = (0, 0, 0, 0);
+    let mut at = 0;
+    let mut first_row = 0;
+    let mut first_frame = 0;
+    let mut first_slot = 0;
     for block in blocks {
         let num_frames = block.frames().code_counts.len();
         let has_codes = block.num_codes() > 0;

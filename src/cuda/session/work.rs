@@ -503,7 +503,8 @@ fn stretch_arrays(rows: ScannedRows, text_type: TextType, account: Box<dyn RowMe
     let held = Held { buffer: Arc::clone(rows.buffer()), _account: account };
     let all = Buffer::from(Bytes::from_owner(held));
     let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
-    let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
+    let text = part(rows.text_range());
+    let views = part(rows.rows_range());
     let views: ScalarBuffer<u128> = ScalarBuffer::new(views, 0, rows.num_rows());
     let validity = rows.validity().map(|bits| Buffer::from(bits.to_vec()));
     let mut start = 0;
@@ -540,7 +541,8 @@ fn block_matches(
         _ => None,
     };
     let mut rows = matched.rows().peekable();
-    let (mut first_row, mut start) = (0, 0);
+    let mut first_row = 0;
+    let mut start = 0;
     let block_matches = |num_rows: &usize| {
         let end = first_row + *num_rows as u32;
         let block_rows: Vec<u32> =

@@ -280,7 +280,9 @@ fn decode_columns(bytes: Bytes, num_docs: usize, wanted: &[FieldRef], limit_byte
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
     let reader = builder.with_projection(mask).with_batch_size(8192).build()?;
     let schema = reader.schema();
-    let (mut batches, mut num_rows, mut held) = (Vec::<RecordBatch>::new(), 0, 0u64);
+    let mut batches = Vec::<RecordBatch>::new();
+    let mut num_rows = 0;
+    let mut held = 0u64;
     for batch in reader {
         let batch = batch?;
         num_rows += batch.num_rows();

@@ -103,7 +103,8 @@ fn compiled(pattern: &str) -> Result<GlobMatcher> {
 
 /// Returns `pattern` with a class in place of each brace, which would otherwise group alternatives.
 fn with_literal_braces(pattern: &str) -> String {
-    let (mut escaped, mut is_in_class) = (String::with_capacity(pattern.len()), false);
+    let mut escaped = String::with_capacity(pattern.len());
+    let mut is_in_class = false;
     for c in pattern.chars() {
         match c {
             '{' | '}' if !is_in_class => escaped.extend(['[', c, ']']),

@@ -192,7 +192,8 @@ impl CorpusCache {
         let segments = decoded(make).await?;
         let held_bytes = text_memory(&segments) + positions_memory(&segments);
         let reservation = self.reserve(context, consumer_of(words.stored.open), held_bytes, keep)?;
-        let (devices, shared) = (Arc::clone(&context.devices), vec![Arc::clone(&words.file)]);
+        let devices = Arc::clone(&context.devices);
+        let shared = vec![Arc::clone(&words.file)];
         Ok(Arc::new(LoadedFile::new(segments, reservation, devices, shared)))
     }
 }
@@ -336,7 +337,8 @@ impl Counting<'_> {
         let docs = docs_with(&counts).filter(|docs| meta.has_few(3 * docs.len()));
         let Some(docs) = docs else {
             let bytes = self.stored.read(meta.grammar_range()).await?;
-            let (path, footer) = (self.stored.open.file.path.clone(), Arc::clone(&self.stored.open.footer));
+            let path = self.stored.open.file.path.clone();
+            let footer = Arc::clone(&self.stored.open.footer);
             let limits = self.context.options.open_limits();
             let count = move || -> tadoc::Result<_> {
                 let grammar = read_grammar(&path, &footer, place, &bytes, &limits)?;

@@ -159,7 +159,8 @@ impl LoadedFile {
         devices: Arc<DeviceSession>,
     ) -> Self {
         let held = Arc::new(HeldMemory::new(reservation));
-        let (segments, unopened) = (Vec::new(), BTreeMap::new());
+        let segments = Vec::new();
+        let unopened = BTreeMap::new();
         Self { segments, facts, unopened, held, devices, _shared: Vec::new() }
     }
 

@@ -302,7 +302,8 @@ pub(super) fn too_little(context: &LoadContext, source: &Source, error: DataFusi
     }
     // Half of the session's memory is for segments, as for portions.
     let enough = (2 * needed).div_ceil(1 << 20);
-    let (num_segments, first) = (needed_at_once(source), source.corpora().first());
+    let num_segments = needed_at_once(source);
+    let first = source.corpora().first();
     let path = first.map_or("", |open| open.file.path.as_str());
     DataFusionError::ResourcesExhausted(format!(
         "{path}: {num_segments} must be in memory at once and need {needed} bytes, the session has {limit} for these and \
@@ -327,7 +328,8 @@ async fn load_paths(
     let meta = &open.footer.segments[segment_idx];
     let bytes = read_range(store.as_ref(), &open.file, meta.paths_range()).await?;
     context.bytes_read.add(bytes.len());
-    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let path = open.file.path.clone();
+    let footer = Arc::clone(&open.footer);
     let limits = context.options.open_limits();
     let read = move || read_paths(&path, &footer, segment_idx, &bytes, &limits);
     Ok((meta.continues, decoded(read).await?))
@@ -353,7 +355,8 @@ async fn load_segment_facts(
     let range = Sections::Facts.range(&open.footer.segments[segment_idx]);
     let bytes = read_range(store.as_ref(), &open.file, range).await?;
     context.bytes_read.add(bytes.len());
-    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let path = open.file.path.clone();
+    let footer = Arc::clone(&open.footer);
     let limits = context.options.open_limits();
     let read = move || read_document_facts(&path, &footer, segment_idx, &bytes, &limits);
     decoded(read).await
@@ -369,7 +372,8 @@ async fn load_segment(
     let range = sections.range(&open.footer.segments[segment_idx]);
     let bytes = read_range(store.as_ref(), &open.file, range).await?;
     context.bytes_read.add(bytes.len());
-    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let path = open.file.path.clone();
+    let footer = Arc::clone(&open.footer);
     let limits = context.options.open_limits();
     let read = move || {
         if sections == Sections::Words {

@@ -218,7 +218,8 @@ pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let segment_bytes = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         let decoded = segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.kept_bytes();
-        let (grammar, num_ids) = (dag.grammar(), dag.num_elements() as u64);
+        let grammar = dag.grammar();
+        let num_ids = dag.num_elements() as u64;
         let sums = sums_bytes(grammar.symbols.len() as u64, num_ids, grammar.num_docs() as u64);
         let texts = segment.max_text_runs_bytes() + segment.max_element_texts_bytes();
         let copies = texts + segment.max_doc_words_bytes();

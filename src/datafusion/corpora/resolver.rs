@@ -246,7 +246,8 @@ impl FileAt {
 
     async fn segment(&self, footer: Arc<FileFooter>, segment_idx: usize, limits: &OpenLimits) -> Result<Arc<Segment>> {
         let bytes = self.read(footer.segments[segment_idx].byte_range()).await?;
-        let (name, limits) = (self.file.path.clone(), limits.clone());
+        let name = self.file.path.clone();
+        let limits = limits.clone();
         let decode = move || read_segment(&name, &footer, segment_idx, &bytes, &limits);
         decoded(decode).await.map(Arc::new)
     }
@@ -261,7 +262,8 @@ mod tests {
         let runtime = with_stores(RuntimeEnvBuilder::new()).build().unwrap();
         let url = Url::parse("memory:///").unwrap();
         let registry = &runtime.object_store_registry;
-        let (one, other) = (registry.get_store(&url).unwrap(), registry.get_store(&url).unwrap());
+        let one = registry.get_store(&url).unwrap();
+        let other = registry.get_store(&url).unwrap();
         assert!(Arc::ptr_eq(&one, &other));
         let unknown = registry.get_store(&Url::parse("ftp://host").unwrap()).unwrap_err();
         assert!(unknown.to_string().contains("no object store for ftp"), "{unknown}");

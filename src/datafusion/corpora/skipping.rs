@@ -252,7 +252,8 @@ impl CorpusCache {
         if !is_of_files || self.loaded(source).is_some() {
             return Ok((self.load(context, source).await?, 0));
         }
-        let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
+        let keys = Sections::All.keys(source);
+        let sought = Arc::new(sought);
         let at_once = segments_at_once(context, source);
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let mut first_doc_id = 0;
@@ -334,7 +335,8 @@ impl CorpusCache {
             let read = self.open_dictionaries(context, stored, &file, undecoded, keep, sought);
             file = Arc::new(read.await?);
         }
-        let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
+        let searched = Arc::clone(&file);
+        let footer = Arc::clone(&open.footer);
         let wanted = Arc::clone(sought);
         let search = move || wanted.missing(&footer, &searched, first_doc_id);
         let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
@@ -477,7 +479,8 @@ impl CorpusCache {
             segments.iter().for_each(|segment| segment.keep_no_copies());
             self.resize(reservation, needed(), keep)?;
         }
-        let (held, devices) = (Arc::clone(&file.held), Arc::clone(&context.devices));
+        let held = Arc::clone(&file.held);
+        let devices = Arc::clone(&context.devices);
         drop(places_bytes);
         let facts = DocumentFacts::default();
         Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
@@ -498,7 +501,8 @@ impl CorpusCache {
         let peak = peak_bytes(metas, parallel, Sections::All);
         let opening = file.held.reservation.new_empty();
         self.resize(&opening, peak as usize, keep)?;
-        let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
+        let mut segments = file.segments.clone();
+        let mut unopened = file.unopened.clone();
         let load = |&place: &usize| {
             let words = file.unopened.get(&place).map(|absent| absent.words.clone()).unwrap_or_default();
             open_segment(context, stored, place, words).boxed()
@@ -522,7 +526,8 @@ fn opening_bytes(open: &OpenFile, places: &[usize], parallel: usize, sought: &So
     let by_head = |place: &usize| sought.exact_words_in(&open.footer, *place).is_some();
     let (by_head, whole) = places.iter().copied().partition::<Vec<_>, _>(by_head);
     let metas = |places: &[usize]| places.iter().map(|&place| &open.footer.segments[place]).collect::<Vec<_>>();
-    let (by_head, whole) = (metas(&by_head), metas(&whole));
+    let by_head = metas(&by_head);
+    let whole = metas(&whole);
     let heads = by_head.iter().filter_map(|meta| meta.head_range()).map(|range| 2 * len(&range)).sum::<u64>();
     let tables = by_head.len().min(HEADS_AT_ONCE) as u64 * TABLES_BYTES;
     let stored_bytes: u64 = whole.iter().map(|meta| len(&meta.dictionary_range())).sum();
@@ -573,8 +578,10 @@ async fn open_dictionary(
     words: StoredWords,
     sought: &Arc<Sought>,
 ) -> Result<(usize, AbsentWords)> {
-    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
-    let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
+    let path = open.file.path.clone();
+    let footer = Arc::clone(&open.footer);
+    let limits = context.options.open_limits();
+    let sought = Arc::clone(sought);
     let open = move || -> tadoc::Result<(usize, AbsentWords)> {
         let dictionary = match words {
             StoredWords::Kept(stored) => stored,
@@ -600,11 +607,13 @@ async fn open_segment(
     place: usize,
     words: AbsentWords,
 ) -> Result<(usize, Segment)> {
-    let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
+    let open = stored.open;
+    let meta = &stored.open.footer.segments[place];
     let is_unread = matches!(words, AbsentWords::Unread | AbsentWords::Searched { .. });
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
     let bytes = stored.read(range).await?;
-    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let path = open.file.path.clone();
+    let footer = Arc::clone(&open.footer);
     let limits = context.options.open_limits();
     let read = move || -> tadoc::Result<Segment> {
         let dictionary = match words {

@@ -48,7 +48,8 @@ impl<'a> StoredFile<'a> {
     /// Reads all segments if they are small.
     pub(super) async fn read_if_small(&mut self) -> Result<()> {
         let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
-        let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
+        let start = ranges().map(|r| r.start).min();
+        let end = ranges().map(|r| r.end).max();
         let all = start.unwrap_or_default()..end.unwrap_or_default();
         if len(&all) <= SMALL_FILE_BYTES {
             let bytes = self.read(all.clone()).await?;
@@ -95,7 +96,8 @@ impl<'a> StoredFile<'a> {
         ids: &[u32],
     ) -> Result<(StoredLists, Vec<Bytes>)> {
         let directory = self.read(range).await?;
-        let (path, footer) = (&self.open.file.path, &self.open.footer);
+        let path = &self.open.file.path;
+        let footer = &self.open.footer;
         let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;
         let groups = self.read_each(lists.ranges(ids)).await?;
         Ok((lists, groups))

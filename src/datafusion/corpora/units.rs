@@ -87,7 +87,9 @@ impl CorpusCache {
         } else {
             self.keep_dictionaries(context, stored, dictionaries, keep).await?
         };
-        let (mut segments, mut own, mut num_units) = (kept.segments.clone(), Vec::new(), 0);
+        let mut segments = kept.segments.clone();
+        let mut own = Vec::new();
+        let mut num_units = 0;
         for (place, part) in places.into_iter().zip(parts) {
             if let Part::Units(segment, num_decoded, _) = part {
                 own.push(Arc::clone(&segment));
@@ -186,7 +188,8 @@ pub(super) async fn read_docs(
     // Dictionary and rest with one request.
     let range = if words.is_some() { meta.rest_range() } else { meta.byte_range() };
     let bytes = stored.read(range.clone()).await?;
-    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
+    let path = stored.open.file.path.clone();
+    let footer = Arc::clone(&stored.open.footer);
     let limits = context.options.open_limits();
     let decode = move || -> tadoc::Result<_> {
         let meta = &footer.segments[place];
@@ -229,14 +232,16 @@ async fn find_words(
     words: AbsentWords,
     sought: &Arc<Sought>,
 ) -> Result<(SomeWords, WordCondition)> {
-    let (path, footer) = (stored.open.file.path.clone(), Arc::clone(&stored.open.footer));
+    let path = stored.open.file.path.clone();
+    let footer = Arc::clone(&stored.open.footer);
     let bytes = match &words {
         AbsentWords::Unread | AbsentWords::Searched { .. } => {
             Some(stored.read(stored.open.footer.segments[place].dictionary_range()).await?)
         }
         AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
     };
-    let (limits, of_words) = (context.options.open_limits(), Arc::clone(sought));
+    let limits = context.options.open_limits();
+    let of_words = Arc::clone(sought);
     let find = move || -> tadoc::Result<(SomeWords, WordCondition)> {
         let words = match (words, bytes) {
             (AbsentWords::Decoded(dictionary), _) => SomeWords::Decoded(dictionary),

@@ -443,7 +443,8 @@ impl Source {
             if depth == MAX_DEPTH || self.regex.len() > MAX_SOURCE_BYTES {
                 return Err(fault("its patterns are too large".to_owned()));
             }
-            let (field, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or("text"));
+            let field = parts.next().unwrap_or_default();
+            let kind = parts.next().unwrap_or("text");
             let kind = match kind {
                 "int" | "long" => Kind::Int,
                 "float" | "double" => Kind::Float,

@@ -314,7 +314,8 @@ mod tests {
     use crate::planning::signature::Column;
 
     fn all(ctx: &SessionContext) -> Vec<Call> {
-        let (corpus, text) = ("c.tadoc", "word");
+        let corpus = "c.tadoc";
+        let text = "word";
         vec![
             documents(ctx, corpus),
             word_count(ctx, corpus),

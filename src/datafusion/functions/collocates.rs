@@ -175,7 +175,8 @@ impl Collocates {
         let by_row = vocabulary.sums_by_row(near.by_id()).into_iter();
         let rows = by_row.filter(|(_, count)| *count >= self.min_count).map(|(row, together)| {
             let word_count = counted.count(row);
-            let (hits, near) = (near.num_hits(), near.num_words());
+            let hits = near.num_hits();
+            let near = near.num_words();
             let score = asked.measure.score(&Company { together, hits, near, word_count, total });
             Collocate { row, count: together, corpus_count: word_count, score }
         });

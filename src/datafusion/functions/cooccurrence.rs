@@ -58,7 +58,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "which words stand near each other, and how often",
     },
     bind: |arguments, _| {
-        let (window, min_count) = (arguments.integer("window"), arguments.integer("min_count"));
+        let window = arguments.integer("window");
+        let min_count = arguments.integer("min_count");
         let word = Some(arguments.text("word")).filter(|word| !word.is_empty());
         Arc::new(Cooccurrence::new(window, min_count, arguments.fold("fold"), word))
     },
@@ -75,7 +76,8 @@ pub(crate) struct Cooccurrence {
 
 impl Cooccurrence {
     fn new(window: Option<u64>, min_count: Option<u64>, fold: Fold, word: Option<&str>) -> Self {
-        let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
+        let window = length(window, 5);
+        let min_count = min_count.unwrap_or(1);
         Self { window, min_count, fold, word: word.map(str::to_owned) }
     }
 
@@ -182,7 +184,8 @@ impl TableFunction for Cooccurrence {
 
 /// Returns true if `text` is one word of `profile`.
 fn is_one_word(profile: TokenizerProfile, text: &str) -> bool {
-    let (mut num_tokens, mut is_word) = (0, false);
+    let mut num_tokens = 0;
+    let mut is_word = false;
     for_each_token(profile, text.as_bytes(), |token| {
         num_tokens += 1;
         is_word = token.is_word;

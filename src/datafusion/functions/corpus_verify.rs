@@ -74,7 +74,8 @@ impl TableFunction for CorpusVerify {
             let reservation = run.reservation("Verify");
             for file in scan.files() {
                 let bytes = read_file(&run, file, &reservation).await?;
-                let (path, options) = (file.path.clone(), scan.options.clone());
+                let path = file.path.clone();
+                let options = scan.options.clone();
                 let verify = move || verify_file(&path, &bytes, &options);
                 let rows = tokio::task::spawn_blocking(verify).await.map_err(task_error)?;
                 if !send(&mut run, &file.path, &rows).await? {
@@ -192,7 +193,8 @@ fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> Vec<Row> {
 
 fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &SectionMeta) -> Row {
     // The checked footer guarantees that sections lie inside the file.
-    let (start, len) = (section.offset as usize, section.len as usize);
+    let start = section.offset as usize;
+    let len = section.len as usize;
     let stored = bytes.get(start..start.saturating_add(len)).unwrap_or_default();
     let got = crc32c::crc32c(stored);
     let outcome = if got == section.crc32c {
@@ -206,7 +208,8 @@ fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &Sect
             got,
         })
     };
-    let (offset, len_bytes) = (Some(section.offset), Some(section.len));
+    let offset = Some(section.offset);
+    let len_bytes = Some(section.len);
     Row { segment, section: section.kind.name(), offset, len_bytes, outcome }
 }
 
@@ -252,7 +255,8 @@ async fn verify_version(mut run: Execution, found: &FoundCorpus, version: &Versi
         // All files stay decoded, because edits are applied to all of them.
         let decoded = bytes.as_ref().map(|bytes| decoded_bytes(&file.path, bytes, &run.scan.options));
         reservation.try_grow(decoded.unwrap_or_default())?;
-        let (path, options) = (file.path.clone(), run.scan.options.clone());
+        let path = file.path.clone();
+        let options = run.scan.options.clone();
         let part = part.clone();
         let verify = move || verify_part(&path, bytes, &part, &options);
         let (rows, corpus) = tokio::task::spawn_blocking(verify).await.map_err(task_error)?;
@@ -284,7 +288,8 @@ async fn verify_version(mut run: Execution, found: &FoundCorpus, version: &Versi
         }
     }
     if is_well {
-        let (making, limit) = (version.clone(), run.scan.options.max_output_bytes);
+        let making = version.clone();
+        let limit = run.scan.options.max_output_bytes;
         let apply = move || apply(&making, files, &edits, limit);
         let row = tokio::task::spawn_blocking(apply).await.map_err(task_error)?;
         let file = format!("{} version {}", found.store.location(), version.number);
@@ -311,7 +316,8 @@ async fn read_part(run: &Execution, file: &SourceFile) -> Result<Result<Bytes, E
 }
 
 fn fault(file: &SourceFile, reason: &str) -> Error {
-    let (file, reason) = (file.path.clone(), reason.to_string());
+    let file = file.path.clone();
+    let reason = reason.to_string();
     Error::Format { file, section: "file", offset: 0, reason }
 }
 

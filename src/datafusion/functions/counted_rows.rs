@@ -181,7 +181,8 @@ fn send_texts<T: CountedTask>(
     if run.partition > 0 {
         return Ok(());
     }
-    let (memory_bytes, traversal) = (task_memory_bytes(&run), scan.options.traversal);
+    let memory_bytes = task_memory_bytes(&run);
+    let traversal = scan.options.traversal;
     let reservation = run.reservation(T::CONSUMER);
     let reader = run.output.canceller();
     let is_cancelled = || reader.is_closed();
@@ -216,7 +217,8 @@ fn send_packed<T: CountedTask>(
     table: Option<&SequenceTable>,
 ) -> Result<()> {
     let sender = ParcelSender::new(&run, &vocabulary)?;
-    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let memory_bytes = task_memory_bytes(&run);
+    let traversal = run.scan.options.traversal;
     let reader = run.output.canceller();
     let is_cancelled = || reader.is_closed();
     let mut send = |chunks: Vec<Packed>, held_bytes| sender.send(&mut run, &chunks, held_bytes).map_err(core_error);

@@ -225,7 +225,8 @@ pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the
 
 /// Adds the work of a traversal of all rules of `segments` to the metrics.
 pub(super) fn record_sweep<'a>(run: &Execution, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
-    let (mut num_rules, mut num_elements) = (0, 0);
+    let mut num_rules = 0;
+    let mut num_elements = 0;
     for segment in segments {
         num_rules += segment.dag.grammar().num_rules();
         num_elements += segment.dag.grammar().symbols.len();

@@ -155,7 +155,8 @@ impl DocumentSource {
         view: &Arc<LivingView>,
         user: &UserColumns,
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
-        let (scan, context) = (&run.scan, run.load_context());
+        let scan = &run.scan;
+        let context = run.load_context();
         let uses_texts = uses_texts(scan);
         let paths = if !scan.filters_only_on(|name| name != "path") {
             Some(PathTable::read(&run.cache, &context, view, None).await?)
@@ -234,7 +235,8 @@ impl DocumentSource {
         match self {
             Self::Made(loaded, _) => {
                 let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
-                let (corpus, limit) = (&loaded.corpus, max_output_bytes(scan));
+                let corpus = &loaded.corpus;
+                let limit = max_output_bytes(scan);
                 extract_into(corpus, doc_id, byte_offset, byte_len, limit, &mut passage)
             }
             Self::Few(few, _) => few.append_passage(query, &mut passage),
@@ -433,7 +435,8 @@ impl FewDocuments {
     ) -> Result<Self> {
         let places = view.files_with(ids);
         let files = run.cache.load_files(&run.load_context(), &run.scan.source, &places).await?;
-        let (view, ids) = (Arc::clone(view), BTreeSet::from_iter(ids.iter().copied()));
+        let view = Arc::clone(view);
+        let ids = BTreeSet::from_iter(ids.iter().copied());
         let read = move || {
             let corpora = files.iter().map(|file| file.corpus(view.version.profile)).collect();
             let corpus = assemble_documents(&view.version, corpora, &view.edits, &ids)?;
@@ -462,7 +465,8 @@ impl FewDocuments {
         let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
         let len_bytes = self.corpus.len_bytes(doc_id)?;
         if byte_offset > len_bytes {
-            let (what, path) = ("byte_offset", Some(self.path(doc_id).to_owned()));
+            let what = "byte_offset";
+            let path = Some(self.path(doc_id).to_owned());
             return Err(Error::PastEnd { what, got: byte_offset, doc_id, path, len_bytes });
         }
         self.corpus.extract_into(doc_id, byte_offset, byte_len, self.max_output_bytes, output)

@@ -265,7 +265,8 @@ impl Scanner {
     /// Decodes, filters and sends `ids`, at most [`batch_bytes`] at a time.
     fn send_decoded(&mut self, ids: &[u64]) -> Result<bool> {
         let scan = Arc::clone(&self.run.scan);
-        let (decoded, logical) = (self.run.counter("documents_decoded"), self.run.counter("logical_bytes"));
+        let decoded = self.run.counter("documents_decoded");
+        let logical = self.run.counter("logical_bytes");
         let mut rest = ids;
         while !rest.is_empty() {
             if self.run.output.is_done() {

@@ -71,7 +71,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every line that matches a regular expression",
     },
     bind: |arguments, _| {
-        let (context, is_any_case) = (arguments.integer("context"), arguments.boolean("fold"));
+        let context = arguments.integer("context");
+        let is_any_case = arguments.boolean("fold");
         Arc::new(Grep::new(arguments.text("pattern"), context, is_any_case))
     },
 };
@@ -85,7 +86,8 @@ pub(crate) struct Grep {
 
 impl Grep {
     pub(crate) fn new(pattern: &str, context: Option<u64>, is_any_case: bool) -> Self {
-        let (pattern, context) = (pattern.to_owned(), length(context, 0));
+        let pattern = pattern.to_owned();
+        let context = length(context, 0);
         Self { pattern, context, is_any_case }
     }
 
@@ -132,7 +134,8 @@ impl TableFunction for Grep {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let pattern = run.prepared::<LinePattern>()?;
-            let (demands, doc_ids) = (pattern.demands().to_vec(), sought_documents(&run).await?);
+            let demands = pattern.demands().to_vec();
+            let doc_ids = sought_documents(&run).await?;
             let loaded = if demands.is_empty() && doc_ids.is_none() {
                 run.load().await?
             } else {

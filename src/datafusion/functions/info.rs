@@ -112,7 +112,8 @@ impl Totals {
     fn from_corpus(corpus: &Corpus) -> Self {
         let mut totals = Self { segments: corpus.segments().len() as u64, ..Self::default() };
         for segment in corpus.segments() {
-            let (dag, dictionary) = (&segment.dag, &segment.dictionary);
+            let dag = &segment.dag;
+            let dictionary = &segment.dictionary;
             let terminals = &segment.weights_or_derive()[..dictionary.len() as usize];
             let num_tokens = |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
             let sums = segment.prefix_sums_or_derive();

@@ -240,7 +240,8 @@ impl LogTemplates {
         }
         let field = times_field(ColumnKind::Time.data_type());
         let limit = scan.options.max_memory_bytes;
-        let (sources, living) = (scan.row_sources(), scan.living());
+        let sources = scan.row_sources();
+        let living = scan.living();
         let columns = read_user_columns(&run.runtime, sources, living, vec![field], limit, reservation);
         match columns.await?.pop() {
             Some(times) if times.len() as u64 == scan.num_doc_ids() => Ok(Some(times)),
@@ -257,7 +258,8 @@ impl LogTemplates {
     ) -> Result<()> {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
-        let (corpus, memory_bytes) = (&loaded.corpus, task_memory_bytes(&run));
+        let corpus = &loaded.corpus;
+        let memory_bytes = task_memory_bytes(&run);
         let found = analytics::LogTemplates::new(corpus, &self.options, memory_bytes, &is_cancelled);
         let templates = match found {
             Err(tadoc::Error::Cancelled) => return Ok(()),
@@ -291,7 +293,8 @@ impl Spans {
             if doc < times.len() && times.is_valid(doc) {
                 let time = times.value(doc);
                 for &(row, _) in rows {
-                    let (first, last) = (&mut spans.first[row as usize], &mut spans.last[row as usize]);
+                    let first = &mut spans.first[row as usize];
+                    let last = &mut spans.last[row as usize];
                     *first = Some(first.map_or(time, |first| first.min(time)));
                     *last = Some(last.map_or(time, |last| last.max(time)));
                 }
@@ -360,7 +363,9 @@ fn batch_len(templates: &[LogTemplate], rows: &[usize], most_bytes: usize) -> us
 fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates, times: Option<&ArrayRef>) -> Result<()> {
     let docs: DocSelection = selected_documents(run)?;
     let names = StringViewArray::from_iter_values(templates.rows().iter().map(|row| row.text.as_str()));
-    let (mut doc_ids, mut rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut doc_ids = Vec::new();
+    let mut rows = Vec::new();
+    let mut counts = Vec::new();
     let max_rows = run.output.batch_size();
     let mut outcome = Ok(true);
     let mut send = |doc_ids: &mut Vec<u64>, rows: &mut Vec<u32>, counts: &mut Vec<u64>| {
@@ -441,7 +446,8 @@ fn joined_list(lines: &ArrayRef, counts: &ArrayRef, numbers: &[ArrayRef], row: u
         similarity: similarity.as_primitive::<Float64Type>().value(row),
         depth: length(Some(depth.as_primitive::<Int64Type>().value(row).unsigned_abs()), 0),
     };
-    let (lines, counts) = (lines.value(row), counts.value(row));
+    let lines = lines.value(row);
+    let counts = counts.value(row);
     let texts = lines.as_string_view().iter().map(Option::unwrap_or_default);
     let counts = counts.as_primitive::<Int64Type>().values().iter().map(|count| count.unsigned_abs());
     let lines: Vec<(&str, u64)> = texts.zip(counts).collect();

@@ -115,7 +115,8 @@ impl TableFunction for NearDuplicates {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let (threshold, n) = (self.threshold.to_string(), self.num_words.to_string());
+        let threshold = self.threshold.to_string();
+        let n = self.num_words.to_string();
         let mut arguments = vec![("threshold", threshold), ("n", n)];
         arguments.extend(shown_fold(&self.fold));
         arguments
@@ -218,7 +219,8 @@ impl Paths {
         paths.doc_ids.dedup();
         let mut start = 0;
         for index in 0..portions.num_parts() {
-            let (first, behind) = (documents.first_doc_id(index), documents.first_doc_id(index + 1));
+            let first = documents.first_doc_id(index);
+            let behind = documents.first_doc_id(index + 1);
             let end = paths.doc_ids.partition_point(|&doc_id| doc_id < behind);
             if start == end {
                 continue;

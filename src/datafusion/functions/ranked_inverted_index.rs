@@ -81,7 +81,8 @@ impl TableFunction for RankedInvertedIndex {
 
     fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
-        let (num_words, is_folded) = (self.num_words, self.fold != Fold::NONE);
+        let num_words = self.num_words;
+        let is_folded = self.fold != Fold::NONE;
         let ascend = do_texts_ascend(scan, num_words);
         Facts {
             ordering: if ascend { &["sequence", "rank"] } else { &[] },
@@ -150,7 +151,8 @@ fn send_parcels(
     let docs = DocSelection::all(&loaded.corpus);
     let sender = ParcelSender::new(&run, &vocabulary)?;
     let ids = ParcelIds::new(&run.scan, parcels);
-    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let memory_bytes = task_memory_bytes(&run);
+    let traversal = run.scan.options.traversal;
     let on_device = answers::ranked_inverted_index(&run, &vocabulary, &docs, asked.num_words)?;
     let reader = run.output.canceller();
     let mut send = |index: analytics::RankedInvertedIndex| {
@@ -186,8 +188,10 @@ fn packed_rows<'a>(
 }
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
-    let (num_words, fold) = (asked.num_words, &asked.fold);
-    let (vocabulary, words) = (loaded.vocabulary(fold)?, &loaded.words(fold)?);
+    let num_words = asked.num_words;
+    let fold = &asked.fold;
+    let vocabulary = loaded.vocabulary(fold)?;
+    let words = &loaded.words(fold)?;
     if *fold == Fold::NONE && run.plan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
@@ -211,7 +215,8 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
         }
     }
     let docs = documents(&run, loaded)?;
-    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let memory_bytes = task_memory_bytes(&run);
+    let traversal = run.scan.options.traversal;
     let on_device = match fold {
         &Fold::NONE => None,
         _ => answers::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,

@@ -46,7 +46,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "what the corpus repeats, as long as it can be, that which covers most words first",
     },
     bind: |arguments, _| {
-        let (min_words, min_count) = (arguments.integer("min_words"), arguments.integer("min_count"));
+        let min_words = arguments.integer("min_words");
+        let min_count = arguments.integer("min_count");
         let max_words = arguments.integer("max_words");
         Arc::new(RepeatedPhrases {
             min_words: length(min_words, 8),
@@ -71,7 +72,8 @@ impl TableFunction for RepeatedPhrases {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let (min_words, min_count) = (self.min_words.to_string(), self.min_count.to_string());
+        let min_words = self.min_words.to_string();
+        let min_count = self.min_count.to_string();
         let mut arguments = vec![("min_words", min_words), ("min_count", min_count)];
         arguments.extend(shown_fold(&self.fold));
         arguments.push(("max_words", self.max_words.to_string()));

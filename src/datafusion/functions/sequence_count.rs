@@ -60,7 +60,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "how often each sequence of n words occurs, ascending by word",
     },
     bind: |arguments, _| {
-        let (by_doc, fold) = (arguments.boolean("by_doc"), arguments.fold("fold"));
+        let by_doc = arguments.boolean("by_doc");
+        let fold = arguments.fold("fold");
         Arc::new(SequenceCount::new(arguments.integer("n"), by_doc, fold))
     },
 };
@@ -211,8 +212,10 @@ impl SequenceCount {
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
-        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let vocabulary = loaded.vocabulary(&self.fold)?;
+        let words = &loaded.words(&self.fold)?;
+        let scan = run.scan.clone();
+        let traversal = run.scan.options.traversal;
         let traversal = match traversal {
             Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,
             traversal => traversal,

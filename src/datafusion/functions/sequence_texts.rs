@@ -85,7 +85,8 @@ struct Head {
 impl<'a> SequenceTexts<'a> {
     /// Builds an empty array with room for `num_rows` sequences of `num_words` words.
     fn new(words: &'a StringViewArray, num_words: usize, num_rows: usize) -> Self {
-        let (views, blocks) = (Vec::with_capacity(num_rows), Vec::new());
+        let views = Vec::with_capacity(num_rows);
+        let blocks = Vec::new();
         // No row has these words.
         let unlike = vec![u32::MAX; num_words.saturating_sub(1)];
         let ends = vec![0; unlike.len()];
@@ -95,7 +96,8 @@ impl<'a> SequenceTexts<'a> {
 
     #[inline]
     fn push(&mut self, words: impl Iterator<Item = u32>) -> Result<()> {
-        let (mut last, mut first_other) = (0, usize::MAX);
+        let mut last = 0;
+        let mut first_other = usize::MAX;
         for (at, word) in words.enumerate() {
             match self.head.words.get_mut(at) {
                 Some(before) if *before == word => {}
@@ -110,7 +112,8 @@ impl<'a> SequenceTexts<'a> {
             self.head.write(self.words, first_other);
         }
         let view = self.words.views()[last as usize];
-        let (head_len, free) = (self.head.len, self.free);
+        let head_len = self.head.len;
+        let free = self.free;
         let len = head_len + len_of(view);
         if self.block.len() < free + len + 2 * CHUNK_BYTES {
             self.reserve(len);
@@ -166,7 +169,8 @@ impl<'a> SequenceTexts<'a> {
 
     fn finish(mut self) -> StringViewArray {
         self.close_block();
-        let (views, blocks) = (ScalarBuffer::from(self.views), self.blocks);
+        let views = ScalarBuffer::from(self.views);
+        let blocks = self.blocks;
         debug_assert!(StringViewArray::try_new(views.clone(), blocks.clone(), None).is_ok());
         // SAFETY: `push_view` makes each view of a text in its block, and a text consists of whole
         // strings of a `StringViewArray` with blanks between them: valid UTF-8.

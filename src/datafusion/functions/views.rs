@@ -132,7 +132,8 @@ fn plan_keyness(
         let table = with_condition(table, condition);
         let source = provider_as_source(Arc::new(table));
         // Scans of one name are taken for equal, so the name has the location, the fold and the condition.
-        let (location, fold) = (mask_secrets(&location), shown_fold(arguments));
+        let location = mask_secrets(&location);
+        let fold = shown_fold(arguments);
         let condition = if condition.is_empty() { String::new() } else { format!(", where => {condition:?}") };
         let shown = TableReference::bare(format!("word_count({location:?}{fold}{condition})"));
         let scan = LogicalPlanBuilder::scan(shown, source, None)?;
@@ -194,7 +195,8 @@ fn scored(name: &str, pick: fn((f64, f64)) -> f64) -> ScalarUDF {
         let number = |column: usize, row: usize| numbers[column].value(row).unsigned_abs();
         let num_rows = numbers.first().map_or(0, |column| column.len());
         let scores = (0..num_rows).map(|row| {
-            let (counts, sizes) = ([number(0, row), number(1, row)], [number(2, row), number(3, row)]);
+            let counts = [number(0, row), number(1, row)];
+            let sizes = [number(2, row), number(3, row)];
             pick(analytics::keyness(counts, sizes))
         });
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(scores)) as ArrayRef))
@@ -283,7 +285,8 @@ fn plan_dispersion(
 impl CalledCorpus<'_> {
     /// Returns a scan of the function `name` for the query of the call.
     fn scan_of_query(&self, name: &str) -> Result<LogicalPlanBuilder> {
-        let (query, condition) = (self.arguments.text("query"), self.arguments.text("where"));
+        let query = self.arguments.text("query");
+        let condition = self.arguments.text("where");
         self.scan(name, &format!(", {query:?}, {condition:?}"))
     }
 

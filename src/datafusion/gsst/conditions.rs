@@ -51,7 +51,8 @@ pub(super) struct Conditions {
 impl Conditions {
     /// Splits `predicate`. `footer` is that of the file, which is read with `schema`.
     pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>, footer: &GsstFooter, schema: &SchemaRef) -> Result<Self> {
-        let (mut row_filter, mut rest) = (Vec::new(), Vec::new());
+        let mut row_filter = Vec::new();
+        let mut rest = Vec::new();
         let mut code_predicates = Vec::new();
         let is_text = |field_idx: usize| footer.gsst().column_of_field(field_idx).is_some();
         for part in split_conjunction(predicate) {
@@ -116,7 +117,8 @@ fn code_predicate(expr: &Arc<dyn PhysicalExpr>) -> Option<CodePredicate> {
     }
     let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
     let [text, argument] = function.args() else { return None };
-    let (column, argument) = (column(text)?, literal(argument)?);
+    let column = column(text)?;
+    let argument = literal(argument)?;
     let pattern = match function.name() {
         "starts_with" => Pattern::starts_with(&argument),
         "contains" => Pattern::contains(&argument),
@@ -138,12 +140,14 @@ fn binary_predicate(binary: &BinaryExpr) -> Option<CodePredicate> {
         Operator::Eq => equality(false),
         Operator::NotEq => equality(true),
         Operator::Or => {
-            let (one, two) = (code_predicate(binary.left())?, code_predicate(binary.right())?);
+            let one = code_predicate(binary.left())?;
+            let two = code_predicate(binary.right())?;
             let is_same = one.field_idx == two.field_idx && !one.is_negated && !two.is_negated;
             match (one.test, two.test) {
                 (CodeTest::IsIn(mut texts), CodeTest::IsIn(others)) if is_same => {
                     texts.extend(others);
-                    let (field_idx, test) = (one.field_idx, CodeTest::IsIn(texts));
+                    let field_idx = one.field_idx;
+                    let test = CodeTest::IsIn(texts);
                     Some(CodePredicate { field_idx, test, is_negated: false })
                 }
                 _ => None,

@@ -128,7 +128,8 @@ impl FetchedRanges {
             ([], _) => Vec::new(),
             (ranges, Some(buffers)) => match local_file(&objects.store, location).await? {
                 Some(file) => {
-                    let (buffers, ranges) = (Arc::clone(buffers), ranges.to_vec());
+                    let buffers = Arc::clone(buffers);
+                    let ranges = ranges.to_vec();
                     let reading = move || read(&file, &buffers, &ranges);
                     SpawnedTask::spawn_blocking(reading).join().await.map_err(task_error)??
                 }
@@ -219,7 +220,8 @@ mod tests {
     fn a_buffer_comes_back_with_its_last_slice() {
         let buffers = Arc::new(ReadBuffers::default());
         let first = bytes(&buffers, 1000, 1);
-        let (slice, place) = (first.slice(10..20), first.as_ptr());
+        let slice = first.slice(10..20);
+        let place = first.as_ptr();
         drop(first);
         let second = bytes(&buffers, 500, 2);
         assert_ne!(second.as_ptr(), place);

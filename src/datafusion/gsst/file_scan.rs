@@ -227,7 +227,8 @@ impl FileScan {
                 let scan = self.clone();
                 next = Some(SpawnedTask::spawn(async move { scan.fetch(wanted).await }));
             }
-            let (scan, batches) = (self.clone(), batches.clone());
+            let scan = self.clone();
+            let batches = batches.clone();
             let decoding = SpawnedTask::spawn_blocking(move || {
                 let what = scan.object.location.to_string();
                 contain_panics(&what, || scan.decode(fetched, &batches)).map_err(datafusion_error)

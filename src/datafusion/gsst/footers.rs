@@ -244,7 +244,8 @@ impl FileFacts {
         for (column_idx, column) in footer.gsst().columns().iter().enumerate() {
             let name = footer.schema().field(column.field_idx).name();
             let Ok(place) = schema.index_of(name) else { continue };
-            let (facts, totals) = (&mut self.columns[place], footer.gsst().totals(column_idx));
+            let facts = &mut self.columns[place];
+            let totals = footer.gsst().totals(column_idx);
             let text_if = |is_so: bool| if is_so { totals.text_len_bytes } else { 0 };
             *facts = facts.plus(ColumnFacts {
                 text_len_bytes: Some(totals.text_len_bytes),

@@ -101,7 +101,8 @@ impl DisplayAs for GsstSink {
             "" => "text that repeats little",
             columns => columns,
         };
-        let (bits, parse) = (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
+        let bits = self.options.gsst_code_bits.bits();
+        let parse = shown_parse(self.options.gsst_parse);
         let url = mask_secrets(&self.config.original_url);
         write!(f, "GsstSink(file={url}{separator}columns={columns}{separator}")?;
         write!(f, "code_bits={bits}{separator}parse={parse})")
@@ -153,9 +154,12 @@ impl FileSink for GsstSink {
         let folders = NewFolders::default();
         let mut writers = JoinSet::new();
         while let Some((target, batches)) = file_stream_rx.recv().await {
-            let (store, schema) = (Arc::clone(&object_store), Arc::clone(&schema));
-            let (parquet, bytes_written) = (self.parquet.clone(), bytes_written.clone());
-            let (pool, folders) = (Arc::clone(context.memory_pool()), folders.clone());
+            let store = Arc::clone(&object_store);
+            let schema = Arc::clone(&schema);
+            let parquet = self.parquet.clone();
+            let bytes_written = bytes_written.clone();
+            let pool = Arc::clone(context.memory_pool());
+            let folders = folders.clone();
             writers.spawn(async move {
                 let (sender, input) = channel(1);
                 let feeding = feed(batches, sender);

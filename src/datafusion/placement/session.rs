@@ -313,7 +313,8 @@ impl ObservedStores {
     pub(crate) fn all(&self) -> Vec<ObservedStore> {
         let stores = self.lock();
         let one = |(url, store): (&String, &Sums)| {
-            let (url, gb_per_s) = (url.clone(), store.rate_gb_per_s()?);
+            let url = url.clone();
+            let gb_per_s = store.rate_gb_per_s()?;
             Some(ObservedStore { url, gb_per_s, eight: store.eight, twelve: store.twelve })
         };
         stores.iter().filter_map(one).collect()
@@ -384,7 +385,8 @@ pub(super) mod fake {
 
     impl FakeDevices {
         pub(crate) fn new(state: DeviceState) -> Arc<Self> {
-            let (problem, num_openings) = (Mutex::default(), AtomicUsize::new(0));
+            let problem = Mutex::default();
+            let num_openings = AtomicUsize::new(0);
             Arc::new(Self { state: Mutex::new(state), problem, num_openings })
         }
 

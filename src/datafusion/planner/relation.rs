@@ -132,7 +132,8 @@ fn positional(
             }
         };
         let Some(slot) = slots.get_mut(position) else {
-            let (got, most) = (arguments.len(), signature.arguments.len());
+            let got = arguments.len();
+            let most = signature.arguments.len();
             return Err(signature.error(format!("got {got} arguments, expected at most {most}")));
         };
         if slot.is_some() {
@@ -185,7 +186,8 @@ fn constant(
 /// limit: it would silently mean the default. Elsewhere NULL is the default.
 fn refuse_null(signature: &Signature, position: usize, value: &Expr) -> Result<()> {
     let argument = &signature.arguments[position];
-    let (name, kind) = (argument.name, argument.kind);
+    let name = argument.name;
+    let kind = argument.kind;
     let means_none =
         |other: &Signature| other.arguments.iter().any(|other| other.name == name && other.default == Some("NULL"));
     match (argument.default, value) {
@@ -208,7 +210,8 @@ fn fill(signature: &Signature, slots: Vec<Option<Expr>>) -> Result<Vec<Expr>> {
         None if signature.arguments[position].default.is_some() => Ok(Expr::Literal(ScalarValue::Null, None)),
         None => {
             let argument = &signature.arguments[position];
-            let (name, kind) = (argument.name, argument.kind);
+            let name = argument.name;
+            let kind = argument.kind;
             Err(signature.error(format!("argument {name} is missing, expected {kind}")))
         }
     };
@@ -279,7 +282,8 @@ fn parameters(name: &ObjectName, context: &dyn RelationPlannerContext) -> Result
     let schema = source.schema();
     let catalog = &context.context_provider().options().catalog;
     let row = |function: &str, at: u64, mode: &str, name: Expr, data_type: &str, default: Expr| {
-        let (database, schema) = (&catalog.default_catalog, &catalog.default_schema);
+        let database = &catalog.default_catalog;
+        let schema = &catalog.default_schema;
         let named = [database.as_str(), schema.as_str(), function].map(text);
         let described = [lit(at), text(mode), name, text(data_type), default, lit(false), lit(0u8)];
         named.into_iter().chain(described).collect::<Vec<Expr>>()
@@ -288,7 +292,8 @@ fn parameters(name: &ObjectName, context: &dyn RelationPlannerContext) -> Result
     for function in listed_functions() {
         for (parameter, at) in function.parameters.iter().zip(1..) {
             let default = parameter.default.map_or_else(no_text, text);
-            let (name, data_type) = (text(parameter.name), parameter.data_type);
+            let name = text(parameter.name);
+            let data_type = parameter.data_type;
             rows.push(row(function.name, at, "IN", name, data_type, default));
         }
         rows.push(row(function.name, 1, "OUT", no_text(), function.answer, no_text()));

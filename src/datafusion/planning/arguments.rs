@@ -44,7 +44,8 @@ impl Arguments {
     /// A plan error that names the argument, its value and the signature.
     pub(crate) fn parse(signature: &'static Signature, exprs: &[Expr]) -> Result<Self> {
         if exprs.len() > signature.arguments.len() {
-            let (got, most) = (exprs.len(), signature.arguments.len());
+            let got = exprs.len();
+            let most = signature.arguments.len();
             return Err(signature.error(format!("got {got} arguments, expected at most {most}")));
         }
         let value = |(i, argument): (usize, &Argument)| match exprs.get(i) {
@@ -186,7 +187,8 @@ fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Ex
         ArgumentKind::Number => value.parse().ok().map(|number: f64| ScalarValue::from(number)),
         ArgumentKind::Boolean | ArgumentKind::CaseFold => value.parse().ok().map(|flag: bool| ScalarValue::from(flag)),
     };
-    let (name, kind) = (argument.name, argument.kind);
+    let name = argument.name;
+    let kind = argument.kind;
     let scalar = scalar.ok_or_else(|| signature.error(format!("{name}: got {value}, expected {kind}")))?;
     Ok(Expr::Literal(scalar, None))
 }

@@ -75,7 +75,8 @@ impl TadocExec {
     /// # Errors
     /// An error if the scan returns a column that its function lacks.
     pub(crate) fn try_new(plan: ScanPlan, cache: Arc<CorpusCache>) -> Result<Self> {
-        let (spec, facts) = (&plan.spec, &plan.facts);
+        let spec = &plan.spec;
+        let facts = &plan.facts;
         let schema = spec.projected_schema()?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
         let ordering = facts.ordering.iter().map_while(|name| col(name, &schema).ok());
@@ -200,7 +201,8 @@ impl TadocExec {
     /// The errors of planning a scan.
     pub(crate) fn joined(scans: &[&Self]) -> Result<Option<Self>> {
         let Some(first) = scans.first() else { return Ok(None) };
-        let (mut files, mut first_doc_ids) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut first_doc_ids = Vec::new();
         for scan in scans {
             let Some(parcels) = &scan.spec().parcels else { return Ok(None) };
             first_doc_ids.extend_from_slice(&parcels.first_doc_ids);
@@ -209,7 +211,8 @@ impl TadocExec {
         let Some(of_first) = first.spec().parcels.as_deref() else { return Ok(None) };
         let parcels = Parcels { first_doc_ids, ..of_first.clone() };
         let spec = ScanSpec { parcels: Some(Arc::new(parcels)), ..first.spec().with_source(Source::Corpora(files)) };
-        let (prepared, devices) = (first.plan.prepared.clone(), Arc::clone(&first.plan.devices));
+        let prepared = first.plan.prepared.clone();
+        let devices = Arc::clone(&first.plan.devices);
         let facts = spec.function.facts(&spec, &prepared);
         let plan = ScanPlan::new(spec, prepared, facts, devices, None, 1);
         Self::try_new(plan, Arc::clone(&first.cache)).map(Some)

@@ -122,7 +122,8 @@ impl<'a> WantedColumns<'a> {
 /// Returns the call that finds the file of the document `id`.
 fn file_of(id: Expr, source: &Source) -> Result<Expr> {
     let mut end = 0u64;
-    let (mut ends, mut names) = (Vec::new(), Vec::new());
+    let mut ends = Vec::new();
+    let mut names = Vec::new();
     for open in source.corpora() {
         end = end.saturating_add(open.footer.num_docs());
         ends.push(i64::try_from(end).unwrap_or(i64::MAX));
@@ -148,7 +149,8 @@ fn files(arguments: &[ColumnarValue]) -> Result<ColumnarValue> {
         return exec_err!("file_of_document: expected ids, and constant lists of ends and of names");
     };
     let ids = ids.to_array(1)?;
-    let (ends, names) = (ends.value(0), cast(&names.value(0), &DataType::Utf8View)?);
+    let ends = ends.value(0);
+    let names = cast(&names.value(0), &DataType::Utf8View)?;
     let ends = ends.as_primitive::<Int64Type>().values();
     let num_names = names.len();
     let place = |id: i64| {

@@ -222,7 +222,8 @@ fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
             Operator::And => either(demands(left, column), demands(right, column)),
             Operator::Or => {
-                let (mut left, right) = (demands(left, column)?, demands(right, column)?);
+                let mut left = demands(left, column)?;
+                let right = demands(right, column)?;
                 left.extend(right);
                 Some(left)
             }

@@ -157,7 +157,9 @@ const BESIDE_BYTES: u64 = 64 << 20;
 /// ```
 pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut segments: HashMap<String, MemoryWhenUsed> = HashMap::new();
-    let (mut rows_bytes, mut num_scans, mut num_partitions) = (0u64, 0, 0);
+    let mut rows_bytes = 0u64;
+    let mut num_scans = 0;
+    let mut num_partitions = 0;
     let look = plan.apply(|node| {
         if let Some(scan) = node.downcast_ref::<TadocExec>() {
             num_scans += 1;

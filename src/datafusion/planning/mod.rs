@@ -479,7 +479,8 @@ impl Execution {
         let timed = move || {
             let _entered = span.entered();
             self.output.start_computing();
-            let (start, note) = (Instant::now(), self.note_time());
+            let start = Instant::now();
+            let note = self.note_time();
             work(self)?;
             note(start.elapsed());
             Ok(())

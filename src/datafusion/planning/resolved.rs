@@ -106,7 +106,9 @@ impl ResolvedTable {
         let table = TadocTable::new(Arc::clone(&self.function), self.location.clone(), Arc::clone(&self.cache))
             .with_version(self.version)
             .with_definition(self.options.clone(), None, self.user_columns.clone());
-        let (place, synonyms, texts) = (self.place.clone(), self.synonyms.clone(), self.texts.clone());
+        let place = self.place.clone();
+        let synonyms = self.synonyms.clone();
+        let texts = self.texts.clone();
         let table = TadocTable { place, synonyms, texts, ..table };
         if self.has_files { table.with_files() } else { table }
     }

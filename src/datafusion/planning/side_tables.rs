@@ -44,7 +44,8 @@ pub(super) fn split(text: &str) -> std::result::Result<(String, Option<String>),
         let prefix = part.get(..PREFIX.len())?;
         prefix.eq_ignore_ascii_case(PREFIX).then(|| part[PREFIX.len()..].trim().to_owned())
     };
-    let (mut tables, mut parts) = (Vec::new(), Vec::new());
+    let mut tables = Vec::new();
+    let mut parts = Vec::new();
     for part in text.split(',') {
         match table_of(part.trim()) {
             Some(table) => tables.push(table),
@@ -79,7 +80,8 @@ pub(super) async fn read(
     let mut rows = Vec::new();
     for batch in collect(plan, session.task_ctx()).await? {
         let [words, meanings] = [0, 1].map(|column| cast(batch.column(column), &DataType::Utf8View));
-        let (words, meanings) = (words?, meanings?);
+        let words = words?;
+        let meanings = meanings?;
         let pairs = words.as_string_view().iter().zip(meanings.as_string_view());
         rows.extend(pairs.filter_map(|(word, meaning)| Some((word?.to_owned(), meaning?.to_owned()))));
         if rows.len() > MAX_ROWS {
@@ -125,7 +127,8 @@ impl Texts {
                 let text_of = |column| -> Result<StringViewArray> {
                     Ok(cast(batch.column(column), &DataType::Utf8View)?.as_string_view().clone())
                 };
-                let (texts, ids) = (text_of(0)?, id.map(|_| text_of(1)).transpose()?);
+                let texts = text_of(0)?;
+                let ids = id.map(|_| text_of(1)).transpose()?;
                 let bytes_of = |array: &StringViewArray| array.get_array_memory_size();
                 reservation.try_grow(bytes_of(&texts) + ids.as_ref().map_or(0, bytes_of))?;
                 batches.push((texts, ids));

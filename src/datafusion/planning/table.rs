@@ -233,7 +233,8 @@ impl TadocTable {
     pub(super) async fn target(&self, session: &dyn Session) -> Result<Target> {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
-        let (location, version) = (self.location.clone(), self.version);
+        let location = self.location.clone();
+        let version = self.version;
         if let Some(place) = &self.place {
             return Ok(Target { location: place.location.clone(), version, options });
         }
@@ -243,7 +244,8 @@ impl TadocTable {
         match registered(session, &self.location).await? {
             Some(table) => {
                 let table = as_tadoc(&table, &self.location)?;
-                let (location, version) = (table.location.clone(), version.or(table.version));
+                let location = table.location.clone();
+                let version = version.or(table.version);
                 Ok(Target { location, version, options: options.with_overrides(&table.options)? })
             }
             None => Ok(Target { location, version, options }),
@@ -328,7 +330,8 @@ impl TadocTable {
     }
 
     pub(super) async fn source(&self, session: &dyn Session, target: &Target) -> Result<Source> {
-        let (location, runtime) = (&target.location, session.runtime_env());
+        let location = &target.location;
+        let runtime = session.runtime_env();
         let reads = self.function.reads();
         match reads {
             Reads::Nothing => return Ok(Source::Files(Vec::new())),

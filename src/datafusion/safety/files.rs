@@ -177,17 +177,21 @@ impl fmt::Display for RootedFiles {
 #[async_trait]
 impl ObjectStore for RootedFiles {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        let (this, location) = (self.clone(), location.clone());
+        let this = self.clone();
+        let location = location.clone();
         blocking(move || this.get(location, &options)).await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let (this, location, ranges) = (self.clone(), location.clone(), ranges.to_vec());
+        let this = self.clone();
+        let location = location.clone();
+        let ranges = ranges.to_vec();
         blocking(move || this.read(&location, &ranges)).await
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (this, prefix) = (self.clone(), prefix.cloned().unwrap_or_default());
+        let this = self.clone();
+        let prefix = prefix.cloned().unwrap_or_default();
         let listing = blocking(move || {
             let mut files = Vec::new();
             this.walk(&prefix, &mut Vec::new(), &mut files)?;
@@ -197,7 +201,8 @@ impl ObjectStore for RootedFiles {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        let (this, prefix) = (self.clone(), prefix.cloned().unwrap_or_default());
+        let this = self.clone();
+        let prefix = prefix.cloned().unwrap_or_default();
         let entries = blocking(move || this.entries(&prefix)).await?;
         let mut listed = ListResult { common_prefixes: Vec::new(), objects: Vec::new() };
         for (location, entry) in entries {

@@ -293,7 +293,8 @@ mod tests {
             for path in paths {
                 let path = folder.join(prefix).join(path);
                 let opened = fs::read_to_string(&path);
-                let (got, only) = (text(&roots, &path), text(&one, &path));
+                let got = text(&roots, &path);
+                let only = text(&one, &path);
                 // A name such as `a/.` may mean the file `a`, where the system sees no folder.
                 prop_assert!(got.as_ref().map_or(true, |text| text.starts_with("in/")));
                 prop_assert!(only.as_ref().map_or(true, |text| text == "out/m/a"));
@@ -313,7 +314,8 @@ mod tests {
     /// Tries 5,000 times, and goes on until the file is met: the thread that swaps may sleep while
     /// the link is there.
     fn opened_while_swapped(roots: &Roots, path: &Path, other: &Path) -> Vec<String> {
-        let (file, link) = (path.with_extension("file"), path.with_extension("link"));
+        let file = path.with_extension("file");
+        let link = path.with_extension("link");
         let is_over = AtomicBool::new(false);
         let deadline = Instant::now() + Duration::from_mins(1);
         std::thread::scope(|scope| {

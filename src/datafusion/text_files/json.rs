@@ -116,7 +116,8 @@ impl TextOpener {
         let (Ok(start), Ok(end)) = (u64::try_from(range.start), u64::try_from(range.end)) else {
             return internal_err!("a part of {location} from {} to {}", range.start, range.end);
         };
-        let (store, num_bytes) = (Arc::clone(&self.store), file.object_meta.size);
+        let store = Arc::clone(&self.store);
+        let num_bytes = file.object_meta.size;
         let lines = AlignedBoundaryStream::new(store, location.clone(), start, end, num_bytes, b'\n').await?;
         Ok(lines.map_err(DataFusionError::from).boxed())
     }
@@ -322,7 +323,9 @@ impl ObjectStore for WithoutMarks {
                 if !has_mark && is_rewound {
                     return Ok(GetResult { payload, meta, range, attributes });
                 }
-                let (meta, range, attributes) = (meta.clone(), range.clone(), attributes.clone());
+                let meta = meta.clone();
+                let range = range.clone();
+                let attributes = attributes.clone();
                 GetResult { payload, meta, range, attributes }.into_stream()
             }
             GetResultPayload::Stream(stream) => stream,

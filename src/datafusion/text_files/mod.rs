@@ -298,7 +298,8 @@ impl ScalarUDFImpl for DeclaredDecimal {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let num_rows = args.number_rows;
         let [texts, kind, file, column] = take_function_args(self.name(), args.args)?;
-        let (texts, kind) = (texts.into_array(num_rows)?, kind.data_type());
+        let texts = texts.into_array(num_rows)?;
+        let kind = kind.data_type();
         let place = Place { file: text_of(&file), column: text_of(&column) };
         place.declared(&texts, &kind).map(ColumnarValue::Array)
     }
@@ -354,7 +355,8 @@ impl Place<'_> {
     }
 
     fn refused<N>(&self, text: &str, fault: Fault, precision: u8, scale: i8) -> Result<N> {
-        let (file, column) = (self.file, self.column);
+        let file = self.file;
+        let column = self.column;
         let mut shown = text.chars().take(MAX_SHOWN).collect::<String>();
         if shown.len() < text.len() {
             shown.push('…');

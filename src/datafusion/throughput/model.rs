@@ -393,7 +393,8 @@ impl DeviceStage {
 }
 
 fn device_stages(device: &DeviceRates, column: &Column, query: &Query, route: Route) -> Vec<DeviceStage> {
-    let (text_bytes, stored_bytes) = (column.text_bytes as f64, column.stored_bytes());
+    let text_bytes = column.text_bytes as f64;
+    let stored_bytes = column.stored_bytes();
     let mut stages = Vec::with_capacity(4);
     let mut push = |stage, bytes, rate_gb_per_s, traffic_bytes| {
         stages.push(DeviceStage { stage, bytes, rate_gb_per_s, traffic_bytes });
@@ -450,7 +451,8 @@ pub fn serial_gb_per_s(ratio: f64, link_gb_per_s: f64, decode_gb_per_s: f64) -> 
 ///
 /// This is the lower of equations 3.5 and 3.6 (appendix A.3).
 pub fn overlapped_gb_per_s(ratio: f64, link_gb_per_s: f64, decode_gb_per_s: f64, num_blocks: u64) -> f64 {
-    let (transfer, decode) = (1.0 / (ratio * link_gb_per_s), 1.0 / decode_gb_per_s);
+    let transfer = 1.0 / (ratio * link_gb_per_s);
+    let decode = 1.0 / decode_gb_per_s;
     let num_blocks = num_blocks.max(1) as f64;
     (transfer + decode / num_blocks).max(decode + transfer / num_blocks).recip()
 }

@@ -214,7 +214,9 @@ proptest! {
         // The equations as printed: 3.4, then 3.5 if transfer takes longer and 3.6 if decoding
         // does.
         let n = num_blocks as f64;
-        let (cr, tio, td) = (ratio, link, decode);
+        let cr = ratio;
+        let tio = link;
+        let td = decode;
         let serial = cr * tio * td / (td + cr * tio);
         let overlapped = if cr * tio <= td {
             cr * tio * n * td / (n * td + cr * tio)

@@ -210,7 +210,8 @@ impl Overlay {
             }
             for (column, place) in columns.iter_mut().zip(&table.places) {
                 if let Some(place) = place {
-                    let (doc_id, row) = (*doc_id, *row as usize);
+                    let doc_id = *doc_id;
+                    let row = *row as usize;
                     column.places.push(ValueSource { doc_id, table: *place, row });
                 }
             }

@@ -162,7 +162,8 @@ pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Arro
         (DataType::List(_), DataType::List(item)) => {
             let from = column.as_list::<i32>();
             let values = conform(from.values(), item.data_type())?;
-            let (offsets, nulls) = (from.offsets().clone(), from.nulls().cloned());
+            let offsets = from.offsets().clone();
+            let nulls = from.nulls().cloned();
             Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
         }
         (from, DataType::Utf8) if is_nested(from) => json_texts(column),

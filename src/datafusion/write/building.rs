@@ -81,7 +81,8 @@ impl Roles {
     pub(crate) fn find(schema: &Schema) -> Result<Self> {
         let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let (content, text) = (position("content"), position("text"));
+        let content = position("content");
+        let text = position("text");
         if content.is_none() && text.is_none() {
             return plan_err!(
                 "STORED AS TADOC: got the columns {}, expected one named text or content; write \
@@ -295,7 +296,8 @@ pub(crate) fn show_building(
 fn push_rows<W: Write>(builder: &mut CorpusBuilder<W>, roles: &Roles, batch: &RecordBatch) -> Result<()> {
     let (paths, contents) = roles.documents(batch)?;
     for (path, content) in as_string_view_array(&paths)?.iter().zip(as_binary_view_array(&contents)?) {
-        let (path, content) = (path.unwrap_or_default(), content.unwrap_or_default());
+        let path = path.unwrap_or_default();
+        let content = content.unwrap_or_default();
         builder.push_document(path, content).map_err(datafusion_error)?;
     }
     Ok(())

@@ -164,7 +164,8 @@ pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionErr
 /// A plan error for a column that every corpus has, or that this corpus has with another type.
 pub(crate) fn with_declared(mut columns: Vec<FieldRef>, declared: &Schema) -> Result<Vec<FieldRef>> {
     for field in declared.fields() {
-        let (name, data_type) = (field.name(), sql_type(field.data_type()));
+        let name = field.name();
+        let data_type = sql_type(field.data_type());
         if RESERVED.contains(&name.as_str()) {
             return plan_err!("column {name}: every corpus has it; declare only your own columns");
         }

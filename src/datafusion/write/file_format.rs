@@ -137,7 +137,8 @@ impl FileFormat for TadocFormat {
         // Creates the store if the session does not know it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
         let is_folder = |base| !config.file_output_mode.single_file_output(base);
-        let (location, options) = (&config.original_url, &self.options);
+        let location = &config.original_url;
+        let options = &self.options;
         if config.table_paths.first().is_some_and(is_folder) {
             let copy = copy_into(location, session, &input, options, &order_requirements).await?;
             if let Some(plan) = copy {

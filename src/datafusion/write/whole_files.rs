@@ -270,7 +270,8 @@ impl ObjectStore for WaitingStore {
         self.objects.state().folders.create_for(self.store.as_ref(), path);
         let num_bytes = payload.content_length();
         if options.mode != PutMode::Overwrite || self.objects.take_memory(num_bytes) {
-            let (store, path) = (Arc::clone(&self.store), path.clone());
+            let store = Arc::clone(&self.store);
+            let path = path.clone();
             let object = Object::Small { store, path, payload, options };
             self.objects.state().whole.push(object);
             return Ok(WAITS);

@@ -56,7 +56,8 @@ impl AsRef<[u8]> for TextOf {
 impl BlockMessage {
     /// Writes `block` and the options by which it becomes a segment.
     pub(super) fn new(block: &Arc<Block>, options: &IngestOptions) -> Self {
-        let (ends, paths) = (block.doc_ends(), block.paths());
+        let ends = block.doc_ends();
+        let paths = block.paths();
         let mut rest = Vec::with_capacity(4 * ends.len() + paths.len_bytes() + TAIL_BYTES);
         let mut start = 0;
         for &end in ends {
@@ -115,7 +116,10 @@ pub(super) fn read_block(mut message: Vec<u8>) -> Result<(Block, IngestOptions, 
     let mut tail = Cursor::new(place, &message[tail_at..]);
     let [num_docs, text_bytes, paths_bytes] = [tail.u64()?, tail.u64()?, tail.u64()?];
     let [profile, builder, dedup, layout] = [tail.u8()?, tail.u8()?, tail.u8()?, tail.u8()?];
-    let (percent, zero, checksum, version) = (tail.u16()?, tail.u16()?, tail.u32()?, tail.u32()?);
+    let percent = tail.u16()?;
+    let zero = tail.u16()?;
+    let checksum = tail.u32()?;
+    let version = tail.u32()?;
     check_frame(place, tail.take(BLOCK_MAGIC.len())?, BLOCK_MAGIC, version)?;
     place.verify(&message[..message.len() - BEHIND_CHECKSUM], checksum)?;
     let fault = |reason: String| place.fault(0, reason);
@@ -217,7 +221,9 @@ pub(super) fn read_segment(
 ) -> Result<EncodedSegment> {
     let place = Origin { file: name, section: "head", offset: 0 };
     let mut head = Cursor::new(place, message);
-    let (magic, version, got) = (head.take(SEGMENT_MAGIC.len())?, head.u32()?, head.u32()?);
+    let magic = head.take(SEGMENT_MAGIC.len())?;
+    let version = head.u32()?;
+    let got = head.u32()?;
     check_frame(place, magic, SEGMENT_MAGIC, version)?;
     if got != checksum {
         return Err(Error::Checksum { file: name.into(), section: "head", offset: 12, expected: checksum, got });
@@ -240,7 +246,9 @@ mod tests {
     use super::*;
 
     fn block(docs: &[(Vec<u8>, String)]) -> Arc<Block> {
-        let (mut text, mut ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
+        let mut text = Vec::new();
+        let mut ends = Vec::new();
+        let mut paths = Paths::default();
         for (doc, path) in docs {
             text.extend(doc);
             ends.push(text.len());
@@ -312,7 +320,8 @@ mod tests {
     fn segments_of_other_blocks_are_refused() {
         let options = IngestOptions::default();
         let docs = |text: &str| block(&[(text.as_bytes().to_vec(), "a".to_owned())]);
-        let (own, twin) = (docs("to be or not"), docs("to be or nut"));
+        let own = docs("to be or not");
+        let twin = docs("to be or nut");
         let checksum = |block: &Arc<Block>| BlockMessage::new(block, &options).checksum;
         let answer = |block: &Arc<Block>| {
             segment_message(checksum(block), Block::clone(block).build(&options).unwrap()).concat()

@@ -131,7 +131,8 @@ fn answer(block: &Arc<Block>, checksum: u32) -> Vec<u8> {
 #[test]
 fn answers_that_are_no_segments_are_refused() {
     let options = IngestOptions::default();
-    let (own, twin) = (block("to be or not"), block("to be or nut"));
+    let own = block("to be or not");
+    let twin = block("to be or nut");
     let checksum = BlockMessage::new(&own, &options).checksum;
     let right = answer(&own, checksum);
     let flipped = |at: usize| {

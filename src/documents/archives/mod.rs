@@ -63,7 +63,8 @@ impl ArchiveOptions {
 
 impl Default for ArchiveOptions {
     fn default() -> Self {
-        let (max_depth, max_members) = (Self::MAX_DEPTH, Self::MAX_MEMBERS);
+        let max_depth = Self::MAX_DEPTH;
+        let max_members = Self::MAX_MEMBERS;
         Self { is_opened: true, globs: Vec::new(), max_depth, max_members }
     }
 }
@@ -198,7 +199,8 @@ impl<'a> Archives<'a> {
     }
 
     fn tar(&mut self, opened: Opened<'_>, input: &Input, depth: u32, visit: &mut Visit<'_>) -> Outcome {
-        let (budget, codec) = (opened.budget.clone(), opened.codec);
+        let budget = opened.budget.clone();
+        let codec = opened.codec;
         let failed = |error: io::Error| {
             if Budget::is_exceeded(&error) {
                 budget.failed(codec, input, &error)

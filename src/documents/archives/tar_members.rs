@@ -267,7 +267,8 @@ impl SparseMember {
     /// # Errors
     /// The map is damaged, or does not fit the data.
     pub fn open<R: Read>(self, mut data: R, data_bytes: u64) -> io::Result<Sparse<R>> {
-        let (mut map, mut map_bytes) = (self.map, 0);
+        let mut map = self.map;
+        let mut map_bytes = 0;
         if self.is_map_in_data {
             (map, map_bytes) = read_map(&mut data)?;
         }
@@ -290,7 +291,8 @@ impl SparseMember {
 /// Reads the map before the data, and its padding. Returns it with the bytes of both.
 fn read_map(data: &mut impl Read) -> io::Result<(Vec<u64>, u64)> {
     let mut map = Vec::new();
-    let (mut num_missing, mut map_bytes) = (None, 0);
+    let mut num_missing = None;
+    let mut map_bytes = 0;
     let mut line = Vec::new();
     let mut block = [0; BLOCK_BYTES];
     loop {
@@ -461,7 +463,8 @@ mod tests {
                 let joined = [members, &marks, &one, &marks].concat();
                 // The mark at the end is one block.
                 let expected = 2 * members.len() + BLOCK_BYTES;
-                let (mut reader, mut read) = (BoundedHeaders::new(joined.as_slice()), 0);
+                let mut reader = BoundedHeaders::new(joined.as_slice());
+                let mut read = 0;
                 let mut buffer = vec![0; piece];
                 while read < expected {
                     read += reader.read(&mut buffer).unwrap();

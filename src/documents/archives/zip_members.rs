@@ -224,7 +224,9 @@ fn changed(packed: &ZipFile<'_, impl Read>) -> Option<SystemTime> {
     }
     let shown = packed.last_modified().filter(|time| *time != zip::DateTime::default())?;
     let day = NaiveDate::from_ymd_opt(shown.year().into(), shown.month().into(), shown.day().into())?;
-    let (hour, minute, second) = (shown.hour(), shown.minute(), shown.second());
+    let hour = shown.hour();
+    let minute = shown.minute();
+    let second = shown.second();
     let time = day.and_hms_opt(hour.into(), minute.into(), second.into())?;
     u64::try_from(time.and_utc().timestamp()).ok().and_then(since_1970)
 }

@@ -61,7 +61,9 @@ impl Form {
 /// Reads an input as one document: the text of the page.
 pub fn read_file(form: Form, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let path: Arc<str> = Arc::from(rows.input.path.as_str());
-    let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
+    let budget = opened.budget.clone();
+    let codec = opened.codec;
+    let input = rows.input;
     let given = Given::ContentType(None);
     append_text(form, given, &path, &mut *opened.reader, rows, &|error| budget.failed(codec, input, &error))?;
     rows.sink.count_read(opened.take_counts());

@@ -252,7 +252,9 @@ pub struct OpenElements {
 impl OpenElements {
     /// Begins a page.
     pub fn new(form: Form) -> Self {
-        let (elements, formatting, scopes) = (Vec::new(), Vec::new(), Vec::new());
+        let elements = Vec::new();
+        let formatting = Vec::new();
+        let scopes = Vec::new();
         Self { form, elements, formatting, scopes, num_formatting: 0, num_foreign: 0 }
     }
 

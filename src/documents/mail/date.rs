@@ -236,7 +236,8 @@ fn number(digits: &str) -> Option<i32> {
 /// second before.
 fn time_of_day(word: &str) -> Option<(NaiveTime, bool)> {
     let mut parts = word.split(':');
-    let (hour, minute) = (parts.next()?, parts.next()?);
+    let hour = parts.next()?;
+    let minute = parts.next()?;
     let (second, fraction) = match parts.next() {
         Some(second) => second.split_once('.').unwrap_or((second, "0")),
         None => ("00", "0"),

@@ -49,7 +49,9 @@ impl Form {
 
     /// Returns the form of a code such as `yyyy-mm-dd hh:mm`, if it is one of dates or times.
     fn from_code(code: &str) -> Option<Self> {
-        let (mut has_day, mut has_month, mut has_time) = (false, false, false);
+        let mut has_day = false;
+        let mut has_month = false;
+        let mut has_time = false;
         let mut characters = code.chars();
         while let Some(character) = characters.next() {
             match character.to_ascii_lowercase() {
@@ -84,7 +86,8 @@ impl Form {
         }
         // Floats have less than a microsecond.
         let millis = (days * MILLIS_OF_DAY as f64).round() as i64;
-        let (day, time) = (millis / MILLIS_OF_DAY, millis % MILLIS_OF_DAY);
+        let day = millis / MILLIS_OF_DAY;
+        let time = millis % MILLIS_OF_DAY;
         let text_of_time = || {
             let time = NaiveTime::MIN + TimeDelta::milliseconds(time);
             time.format("%H:%M:%S%.f").to_string()
@@ -122,7 +125,8 @@ impl Dates {
     ) -> Result<Self, Fault> {
         let mut dates = Self { styles: Vec::new(), is_1904 };
         let Some(mut xml) = package.open(part)? else { return Ok(dates) };
-        let (mut codes, mut is_in_cells) = (HashMap::new(), false);
+        let mut codes = HashMap::new();
+        let mut is_in_cells = false;
         while let Some(token) = xml.next()? {
             match token {
                 Token::Start(element) if element.name() == b"numFmt" => {

@@ -268,7 +268,8 @@ impl<R: Read + Seek> Package<'_, R> {
         let separator = if folder.is_empty() { "" } else { "/" };
         let max_held_bytes = self.limits.max_held_bytes;
         let Some(mut xml) = self.open(&format!("{folder}{separator}_rels/{name}.rels"))? else { return Ok(Vec::new()) };
-        let (mut relationships, mut held_bytes) = (Vec::new(), 0);
+        let mut relationships = Vec::new();
+        let mut held_bytes = 0;
         while let Some(token) = xml.next()? {
             let Token::Start(element) = token else { continue };
             if element.name() != b"Relationship" || element.attribute("TargetMode").as_deref() == Some("External") {

@@ -236,7 +236,8 @@ fn is_skipped(element: &Element<'_>) -> bool {
 /// Reads the properties of a paragraph. Returns true if its mark was deleted or moved away, so that the next one
 /// goes on in its line.
 fn has_deleted_mark(xml: &mut Xml<'_>) -> Result<bool, Fault> {
-    let (mut depth, mut is_deleted) = (1, false);
+    let mut depth = 1;
+    let mut is_deleted = false;
     while depth > 0 {
         match xml.next()? {
             Some(Token::Start(element)) => {
@@ -327,7 +328,8 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
         text.end_paragraph()?;
         let Some(part) = target(&id) else { continue };
         if let Some(mut xml) = package.open(part)? {
-            let (cell, has_text) = (String::new(), false);
+            let cell = String::new();
+            let has_text = false;
             Sheet { text, shared: &shared, dates: &dates, cell, column_idx: 0, num_tabs: 0, has_text }
                 .append(&mut xml)?;
         }
@@ -338,7 +340,8 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
 
 /// Returns the name and the relationship of each sheet, and true if dates count from 1904.
 fn sheets(package: &mut Package<'_, impl Read + Seek>, main: &str) -> Result<(Vec<(String, String)>, bool), Fault> {
-    let (mut sheets, mut is_1904) = (Vec::new(), false);
+    let mut sheets = Vec::new();
+    let mut is_1904 = false;
     let Some(mut xml) = package.open(main)? else { return Ok((sheets, is_1904)) };
     while let Some(token) = xml.next()? {
         let Token::Start(element) = token else { continue };
@@ -448,7 +451,8 @@ impl Sheet<'_> {
 
     fn read_cell(&mut self, cell_type: CellType, xml: &mut Xml<'_>) -> Result<(), Fault> {
         self.cell.clear();
-        let (mut depth, mut is_value) = (1, false);
+        let mut depth = 1;
+        let mut is_value = false;
         while depth > 0 {
             match xml.next()? {
                 Some(Token::Start(element)) => match element.name() {

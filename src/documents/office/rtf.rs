@@ -213,7 +213,8 @@ impl Rtf<'_> {
 
     /// Reads a control word, its number, and the blank behind them.
     fn word(&mut self) -> Result<(String, Option<i32>), Fault> {
-        let (mut word, mut digits) = (String::new(), String::new());
+        let mut word = String::new();
+        let mut digits = String::new();
         while let Some(byte) = self.peek()? {
             let is_letter = digits.is_empty() && byte.is_ascii_alphabetic();
             if is_letter {

@@ -332,7 +332,8 @@ impl<'a> Xml<'a> {
         let bounded = Bounded { page, left_bytes: Rc::clone(&left_bytes) };
         let mut reader = Reader::from_reader(BufReader::new(bounded));
         reader.config_mut().expand_empty_elements = true;
-        let (part, buffer) = (Rc::from(part), Vec::new());
+        let part = Rc::from(part);
+        let buffer = Vec::new();
         Ok(Self { part, reader, buffer, depth: 0, has_root: false, max_token_bytes, left_bytes })
     }
 

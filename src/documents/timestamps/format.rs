@@ -200,10 +200,13 @@ fn moment(parsed: &Parsed, behind: Behind) -> Option<Moment> {
     let time = day_time(&mut parsed, behind.half)?;
     let zone = behind.zone;
     if let Ok(date) = parsed.to_naive_date() {
-        let (year, month, day) = (Some(date.year()), date.month(), date.day());
+        let year = Some(date.year());
+        let month = date.month();
+        let day = date.day();
         return Some(Moment::Shown(Shown { year, month, day, time, zone }));
     }
-    let (month, day) = (parsed.month()?, parsed.day()?);
+    let month = parsed.month()?;
+    let day = parsed.day()?;
     (!states_year(&parsed)).then_some(Moment::Shown(Shown { year: None, month, day, time, zone }))
 }
 

@@ -331,7 +331,8 @@ fn behind_key(text: &[u8]) -> Option<&[u8]> {
         if TIME_KEYS.contains(&name) {
             return Some(quoted.unwrap_or(value));
         }
-        let (value, end) = (quoted.unwrap_or(value), if quoted.is_some() { b'"' } else { b' ' });
+        let value = quoted.unwrap_or(value);
+        let end = if quoted.is_some() { b'"' } else { b' ' };
         let end = memchr::memchr(end, value)?;
         rest = value.get(end + 1..)?.trim_ascii_start();
     }
@@ -433,7 +434,9 @@ fn without_separators(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     if !matches!(num_digits, 8 | 14) {
         return None;
     }
-    let (year, month, day) = (scan.digits(4)?, scan.digits(2)?, scan.digits(2)?);
+    let year = scan.digits(4)?;
+    let month = scan.digits(2)?;
+    let day = scan.digits(2)?;
     let date = Date::new(year, month, day);
     if !YEARS.contains(&year) {
         return None;
@@ -641,7 +644,8 @@ fn separator(scan: &mut Scan<'_>) -> Option<u8> {
 /// Reads what stands behind the hours, minutes and seconds of `time`, and returns the moment. `is_cell` is
 /// true if a comma separates cells.
 fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stamp<'_> {
-    let (mut date, mut time) = (date, time);
+    let mut date = date;
+    let mut time = time;
     let len_behind = scan.0.len();
     if time.has_seconds {
         time.nanos = fraction(&mut scan, is_cell)?;

@@ -192,7 +192,10 @@ impl Clock {
     pub fn new(how: &Timestamps) -> Self {
         let packed = Rc::default();
         let latest = NaiveDateTime::MAX;
-        let (has_texts, orders, num_docs, num_missing) = (false, Orders::default(), 0, 0);
+        let has_texts = false;
+        let orders = Orders::default();
+        let num_docs = 0;
+        let num_missing = 0;
         Self { how: how.clone(), latest, packed, has_texts, orders, explained: None, num_docs, num_missing }
     }
 
@@ -277,7 +280,8 @@ impl Clock {
 
     /// Returns a message about documents without a timestamp, if there are any.
     pub fn warning(&self) -> Option<String> {
-        let (num_missing, num_docs) = (self.num_missing, self.num_docs);
+        let num_missing = self.num_missing;
+        let num_docs = self.num_docs;
         (num_missing > 0)
             .then(|| format!("{num_missing} of {num_docs} documents have no timestamp; their {COLUMN} is NULL"))
     }
@@ -543,7 +547,8 @@ impl Explained {
             let (line, micros) = &form.example;
             let time = micros.and_then(DateTime::<Utc>::from_timestamp_micros);
             let time = time.map(|time| format!("  ->  {}", time.to_rfc3339_opts(SecondsFormat::AutoSi, true)));
-            let (name, num_lines) = (form.form.as_deref().unwrap_or("no time"), form.num_lines);
+            let name = form.form.as_deref().unwrap_or("no time");
+            let num_lines = form.num_lines;
             format!("{name:<28} {num_lines:>12} {share:>5.1} %  {line}{}", time.unwrap_or_default())
         };
         std::iter::once(header).chain(forms.iter().map(row)).collect()

@@ -259,7 +259,9 @@ impl<'a> Scan<'a> {
     /// Reads `hhmmss`. Parts of a second are left.
     pub fn compact_time(&mut self) -> Option<DayTime> {
         let mut scan = *self;
-        let (hour, minute, second) = (scan.digits(2)?, scan.digits(2)?, scan.digits(2)?);
+        let hour = scan.digits(2)?;
+        let minute = scan.digits(2)?;
+        let second = scan.digits(2)?;
         *self = scan;
         Some(DayTime { hour, minute, second, nanos: 0, has_seconds: true })
     }
@@ -401,7 +403,9 @@ fn written(number: i64, nanos: u32) -> Option<NaiveDateTime> {
         _ => return None,
     };
     let day = written_day(seconds / 1_000_000)?;
-    let (hour, minute, second) = (part(seconds / 10_000)?, part(seconds / 100)?, part(seconds)?);
+    let hour = part(seconds / 10_000)?;
+    let minute = part(seconds / 100)?;
+    let second = part(seconds)?;
     let time = DayTime { hour, minute, second, nanos, has_seconds: true }.time()?;
     Some(day.and_time(time))
 }

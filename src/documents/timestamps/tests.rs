@@ -512,7 +512,8 @@ fn written(random: &mut Random) -> Written {
         text += &year;
         states_year = true;
     }
-    let (mut zone, mut is_known) = (None, true);
+    let mut zone = None;
+    let mut is_known = true;
     if random.one_in(2) {
         let (name, minutes) = random.pick(&ZONES);
         text += name;

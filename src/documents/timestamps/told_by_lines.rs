@@ -212,7 +212,9 @@ fn order(
 
 /// Returns the only order in which all dates are days, or the usual one of both.
 fn order_by_calendar(style: Style, dates: impl Iterator<Item = Short>) -> Option<Order> {
-    let (mut can_be_day, mut can_be_month, mut is_empty) = (true, true, true);
+    let mut can_be_day = true;
+    let mut can_be_month = true;
+    let mut is_empty = true;
     for short in dates {
         let is_day = short.day(Order::Day, NaiveDateTime::MAX).is_some();
         let is_month = short.day(Order::Month, NaiveDateTime::MAX).is_some();

@@ -162,7 +162,8 @@ pub fn decoded<'a>(
         let has_failed = Rc::new(Cell::new(false));
         let packed = Packed { inner: body, counters: counters.clone(), has_failed: Rc::clone(&has_failed) };
         let decoder = coding.decoder(BufReader::new(packed), budget)?;
-        let (input, place) = (input.clone(), place.to_owned());
+        let input = input.clone();
+        let place = place.to_owned();
         let until_fault = UntilFault { decoder, has_failed, coding, budget: budget.clone(), input, place };
         body = Box::new(BufReader::new(limited(Box::new(until_fault), &counters, budget)));
     }

@@ -96,7 +96,9 @@ impl Form {
 /// Reads the records of one input, which begins with `head`.
 pub fn read(mut opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Outcome {
     let form = if head.starts_with(ARC_START) { Form::Arc } else { Form::Warc };
-    let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
+    let budget = opened.budget.clone();
+    let codec = opened.codec;
+    let input = rows.input;
     let failed = |error: io::Error| budget.failed(codec, input, &error);
     let mut columns = RecordColumns::new(["type", "content_type"]);
     // First line of the next record, if it was read.

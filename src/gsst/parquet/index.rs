@@ -148,10 +148,12 @@ impl Index {
             let file = SOURCE.to_owned();
             return Err(Error::Checksum { file, section: SECTION, offset: 0, expected, got });
         }
-        let (num_columns, num_row_groups) = (input.number()?, input.number()?);
+        let num_columns = input.number()?;
+        let num_row_groups = input.number()?;
         let mut index = Self { has_checksums: version > FIRST_VERSION, ..Self::default() };
         for _ in 0..num_columns {
-            let (field_idx, number) = (input.number()?, input.number()?);
+            let field_idx = input.number()?;
+            let number = input.number()?;
             let text_type = TextType::ALL.get(number).copied();
             let text_type = text_type.ok_or_else(|| fault(input.at, "unknown type of text"))?;
             let mut width = None;
@@ -268,10 +270,12 @@ impl<'a> Input<'a> {
             let start = start.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
             let mut run = BlockRun { start, blocks: Vec::new() };
             for &num_rows in &row_group.stretch_rows {
-                let (len_bytes, num_nulls) = (self.number()?, self.number()?);
+                let len_bytes = self.number()?;
+                let num_nulls = self.number()?;
                 let text_len_bytes = self.number()? as u64;
                 let is_utf8 = column.text_type.is_utf8();
-                let (min, max) = (self.bound(is_utf8)?, self.bound(is_utf8)?);
+                let min = self.bound(is_utf8)?;
+                let max = self.bound(is_utf8)?;
                 let statistics = TextStatistics { num_rows, num_nulls, text_len_bytes, min, max };
                 run.blocks.push(StoredBlock { len_bytes, statistics });
             }
@@ -316,7 +320,8 @@ const SECTION: &str = "GSST index";
 
 /// Returns a format error of the index.
 pub(super) fn fault(offset: usize, reason: impl Into<String>) -> Error {
-    let (file, reason) = (SOURCE.to_owned(), reason.into());
+    let file = SOURCE.to_owned();
+    let reason = reason.into();
     Error::Format { file, section: SECTION, offset: offset as u64, reason }
 }
 
@@ -525,7 +530,8 @@ mod tests {
         let long = ["a".repeat(63), "ÿ".repeat(3)].concat();
         let rows = [Some(long.as_bytes())];
         let statistics = TextStatistics::from_rows(&rows, true);
-        let (min, max) = (statistics.min.unwrap(), statistics.max.unwrap());
+        let min = statistics.min.unwrap();
+        let max = statistics.max.unwrap();
         assert_eq!(min, Bound { bytes: b"a".repeat(63), is_exact: false });
         assert_eq!(max.bytes, [b"a".repeat(62), b"b".to_vec()].concat());
         let high = [0xff; 70];

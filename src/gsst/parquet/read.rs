@@ -270,7 +270,8 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
 
     /// Reads the next stretch. Returns `None` if no row of it is selected.
     fn open_stretch(&mut self) -> Result<Option<Stretch>> {
-        let (stretch_idx, start) = (self.stretch_idx, self.stretch_start);
+        let stretch_idx = self.stretch_idx;
+        let start = self.stretch_start;
         let num_rows = match self.footer.gsst().row_groups().get(self.row_group_idx) {
             Some(row_group) => row_group.stretch_rows[stretch_idx],
             None => {

@@ -343,7 +343,8 @@ fn an_index_may_say_anything() {
 /// Checks that the Parquet crate alone reads ordinary columns, and nulls and runs of GSST columns.
 fn check_as_other_readers_do(file: &Bytes, batch: &RecordBatch) {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).unwrap();
-    let (schema, footer) = (builder.schema().clone(), builder.metadata().clone());
+    let schema = builder.schema().clone();
+    let footer = builder.metadata().clone();
     let batches: Vec<_> = builder.with_batch_size(1000).build().unwrap().map(Result::unwrap).collect();
     let read = concat_batches(&schema, &batches).unwrap();
     assert_eq!(read.column(1), batch.column(1));

@@ -122,7 +122,8 @@ impl Lines {
 
     /// Returns a row, and the number of its values that are cut.
     fn line(&self, values: &[Values], row: usize, value_bytes: usize) -> (String, usize) {
-        let (mut line, mut num_cut) = (String::from("{"), 0);
+        let mut line = String::from("{");
+        let mut num_cut = 0;
         for (name, values) in self.names.iter().zip(values) {
             if line.len() > 1 {
                 line.push(',');

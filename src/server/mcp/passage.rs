@@ -107,7 +107,8 @@ pub async fn read(source: &Source, corpus: &str, asked: &Asked, max_bytes: usize
     let content = content(source, corpus, found.doc_id).await?;
     let passage = Passage::new(&content, asked, max_bytes)?;
     let text = &content[passage.start..passage.end];
-    let (note, has_more) = (passage.note(&found, &content), passage.end < content.len());
+    let note = passage.note(&found, &content);
+    let has_more = passage.end < content.len();
     Ok(Answer { text: String::from_utf8_lossy(text).into_owned(), note, has_more })
 }
 
@@ -125,7 +126,8 @@ async fn find(source: &Source, corpus: &str, asked: &Asked) -> Result<Found, Ref
     let mut found = Vec::new();
     while let Some(batch) = rows.next().await {
         let batch = batch?;
-        let (ids, paths) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+        let ids = batch.column(0).as_primitive::<Int64Type>();
+        let paths = batch.column(1).as_string::<i32>();
         for (doc_id, path) in ids.iter().zip(paths) {
             let doc_id = doc_id.and_then(|doc_id| doc_id.try_into().ok()).unwrap_or_default();
             found.push(Found { doc_id, path: path.unwrap_or_default().to_owned() });

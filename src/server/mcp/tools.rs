@@ -77,7 +77,8 @@ impl Question for Search {
         check("snippet_words", self.snippet_words, 1, MAX_WORDS)?;
         let mut texts = vec![corpus.to_owned(), self.query, self.fold];
         let chosen = chosen_paths(self.glob.as_deref(), &mut texts)?;
-        let (page, snippet) = (page.clause(), snippet(self.snippet_words));
+        let page = page.clause();
+        let snippet = snippet(self.snippet_words);
         let sql = format!(
             "SELECT t.path, t.doc_id, t.count AS hits, {snippet} FROM \
              (SELECT path, doc_id, count FROM term_count($1, $2, fold => $3) {chosen} ORDER BY doc_id {page}) AS t \
@@ -110,7 +111,9 @@ impl Question for Rank {
     fn statement(self, corpus: &str, page: &Page) -> Result<Statement, Refusal> {
         check("snippet_words", self.snippet_words, 1, MAX_WORDS)?;
         let texts = vec![corpus.to_owned(), self.query, self.fold];
-        let (top, page, snippet) = (page.num_ranked(), page.clause(), snippet(self.snippet_words));
+        let top = page.num_ranked();
+        let page = page.clause();
+        let snippet = snippet(self.snippet_words);
         let sql = format!(
             "SELECT t.path, t.doc_id, round(t.bm25, 3) AS score, {snippet} FROM \
              (SELECT path, doc_id, score AS bm25 FROM rank($1, $2, top => {top}, fold => $3) \
@@ -149,7 +152,8 @@ impl Question for Kwic {
         check("width", self.width, 0, MAX_WORDS)?;
         let mut texts = vec![corpus.to_owned(), self.query, self.fold];
         let chosen = chosen_paths(self.glob.as_deref(), &mut texts)?;
-        let (width, page) = (self.width, page.clause());
+        let width = self.width;
+        let page = page.clause();
         let sql = format!(
             "SELECT path, doc_id, \"left\", match, \"right\" FROM kwic($1, $2, width => {width}, fold => $3) \
              {chosen} ORDER BY doc_id {page}"
@@ -185,7 +189,8 @@ impl Question for Grep {
         check("context", self.context, 0, MAX_AROUND)?;
         let mut texts = vec![corpus.to_owned(), self.pattern];
         let chosen = chosen_paths(self.glob.as_deref(), &mut texts)?;
-        let (context, page) = (self.context, page.clause());
+        let context = self.context;
+        let page = page.clause();
         let columns = if context == 0 { "line" } else { "before, line, after" };
         let fold = if self.ignore_case { "true" } else { "false" };
         let sql = format!(
@@ -251,7 +256,8 @@ fn chosen_paths(glob: Option<&str>, texts: &mut Vec<String>) -> Result<String, R
     let Some(glob) = glob else { return Ok(String::new()) };
     let pattern = Pattern::new(glob).map_err(|fault| invalid(format!("glob: {fault}")))?;
     texts.extend([glob.to_owned(), pattern.as_regex().to_owned()]);
-    let (whole, regex) = (texts.len() - 1, texts.len());
+    let whole = texts.len() - 1;
+    let regex = texts.len();
     let part = if glob.contains('/') { "path" } else { "split_part(path, '/', -1)" };
     Ok(format!("WHERE (path = ${whole} OR regexp_like({part}, ${regex}))"))
 }

@@ -186,7 +186,8 @@ fn runs(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<Part
             }
             _ => {
                 run_bytes = len_bytes(part);
-                let (parts, doc_ids) = (part_idx..part_idx + 1, firsts[part_idx]..firsts[part_idx + 1]);
+                let parts = part_idx..part_idx + 1;
+                let doc_ids = firsts[part_idx]..firsts[part_idx + 1];
                 runs.push(PartRun { parts, doc_ids, is_rebuilt });
             }
         }
@@ -211,7 +212,8 @@ pub(super) struct Restricted {
 pub(super) fn restricted(base: &Version, run: &PartRun, edits: Vec<VersionEdits>) -> Restricted {
     let ids = &run.doc_ids;
     let dropped = base.dropped.iter().filter_map(|doc_ids| {
-        let (start, end) = (doc_ids.start.max(ids.start), doc_ids.end.min(ids.end));
+        let start = doc_ids.start.max(ids.start);
+        let end = doc_ids.end.min(ids.end);
         (start < end).then(|| start - ids.start..end - ids.start)
     });
     let version = Version { parts: base.parts[run.parts.clone()].to_vec(), dropped: dropped.collect(), ..base.clone() };
@@ -276,7 +278,8 @@ pub(super) struct Rebuilt {
 impl LivingStore {
     /// Writes the documents of `restricted` to a new file.
     pub(super) async fn rebuild(&self, restricted: Restricted, options: &OptimizeOptions) -> Result<Rebuilt> {
-        let (mut files, mut columns) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut columns = Vec::new();
         for part in &restricted.version.parts {
             let num_docs = part.num_docs();
             let mut parquet = None;
@@ -493,7 +496,8 @@ mod tests {
     #[test]
     fn small_files_are_many_where_one_run_holds_them() {
         let many = |parts: Vec<Part>, max_run_bytes| {
-            let (small_file_bytes, min_small_files) = (100, 3);
+            let small_file_bytes = 100;
+            let min_small_files = 3;
             let options =
                 OptimizeOptions { small_file_bytes, min_small_files, max_run_bytes, ..OptimizeOptions::default() };
             has_many_small_files(&version(parts), &options)

@@ -143,7 +143,8 @@ impl Cooccurrences {
         let max_bytes = limits.max_memory_bytes / 2;
         let walk = Walk::new(&vocabulary, reach, way, max_bytes, canceller)?;
         let weights = walk.weights();
-        let (words, weights) = (&vocabulary, &weights);
+        let words = &vocabulary;
+        let weights = &weights;
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         let make = |pairs, counts| make(Self { pairs, counts });
         match packing.all_bits() + (&weights).bits() {
@@ -354,7 +355,8 @@ impl<'a, K: Key> Pairs<'a, K> {
             Keep::Within(first, _) => meeting.packing.word(*first, 0),
             Keep::All | Keep::Counted(_) => 0,
         };
-        let (num_met, num_unchecked) = (0, CHECK_PAIRS);
+        let num_met = 0;
+        let num_unchecked = CHECK_PAIRS;
         let context = Vec::new();
         Self { meeting, weight: 0, context, keep, least, num_met, num_unchecked, buckets }
     }
@@ -378,7 +380,8 @@ impl<'a, K: Key> Pairs<'a, K> {
         }
         self.num_unchecked -= reach.min(self.num_unchecked);
         let near = &self.context[self.context.len() - reach..];
-        let (word_bits, all_bits) = (packing.word_bits(), packing.all_bits());
+        let word_bits = packing.word_bits();
+        let all_bits = packing.all_bits();
         let weight = self.weight;
         let weight_bits = weights.bits();
         let pairs = near.iter().map(|&other| {
@@ -554,11 +557,15 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
     /// Appends the rows of one first word, whose pairs lie at `range`.
     fn add_first(&mut self, range: Range<usize>, maker: &RowMaker<'_>, counted: &mut Counted) -> Result<()> {
         let Self { keys, sums, met, set, .. } = self;
-        let (packing, weights, min_count) = (maker.packing, maker.weights, maker.min_count);
-        let (word_bits, weight_bits) = (packing.word_bits(), weights.bits());
+        let packing = maker.packing;
+        let weights = maker.weights;
+        let min_count = maker.min_count;
+        let word_bits = packing.word_bits();
+        let weight_bits = weights.bits();
         let keys = &keys[range];
         met.resize(keys.len().max(met.len()), 0);
-        let (mut num_met, mut is_exact) = (0, true);
+        let mut num_met = 0;
+        let mut is_exact = true;
         for key in keys {
             let second = key.above(weight_bits).low(word_bits);
             let sum = &mut sums[second as usize];

@@ -151,7 +151,8 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         counts.resize(sorted.len(), 0);
         let Some(&first) = sorted.first() else { return };
         // The loop has no branch, because an item equals the one before almost at random.
-        let (mut last, mut at) = (first, 0);
+        let mut last = first;
+        let mut at = 0;
         for next in 0..sorted.len() {
             let item = sorted[next];
             at += usize::from(item != last);

@@ -93,7 +93,8 @@ pub fn overlap(
     let grams = Grams::new(texts);
     let found = Found::new(grams.len());
     let mut documents = vec![Documents::default(); texts.len()];
-    let (mut first_doc_id, mut num_words) = (0, 0u64);
+    let mut first_doc_id = 0;
+    let mut num_words = 0u64;
     for index in 0..parts.num_parts() {
         if texts.are_short() {
             break;
@@ -118,7 +119,9 @@ pub fn overlap(
 
 fn answer_for(grams: &Grams<'_>, text: usize, found: &Found, documents: Documents) -> TextOverlap {
     let from_text = grams.for_text(text);
-    let (mut num_found, mut stretch, mut longest) = (0, 0, 0);
+    let mut num_found = 0;
+    let mut stretch = 0;
+    let mut longest = 0;
     for &gram in from_text {
         stretch = if found.has(gram) { stretch + 1 } else { 0 };
         num_found += u64::from(stretch > 0);

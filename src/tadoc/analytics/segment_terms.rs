@@ -582,7 +582,8 @@ mod tests {
         let corpus = corpus_from_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
         keep_words(&corpus);
         let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
-        let (doc_words, num_words) = (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
+        let doc_words = segment.doc_words_or_derive_if_worth().unwrap();
+        let num_words = segment.dag.num_words();
         let (starts, words) = doc_words.lists();
         assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
         let num_words = num_words as usize;

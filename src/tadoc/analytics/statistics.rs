@@ -297,7 +297,8 @@ pub fn keyness(counts: [u64; 2], sizes: [u64; 2]) -> (f64, f64) {
 /// Returns the log-likelihood ratio of a word that occurs `counts[i]` times among `sizes[i]` words.
 /// It is negative if the word is relatively rarer in the first part.
 fn signed_log_likelihood([counts, sizes]: [[f64; 2]; 2]) -> f64 {
-    let (all, total) = (counts[0] + counts[1], sizes[0] + sizes[1]);
+    let all = counts[0] + counts[1];
+    let total = sizes[0] + sizes[1];
     let both = |part: usize| {
         let expected = sizes[part] * all / total;
         let others = (sizes[part] - counts[part]).max(0.0);
@@ -361,7 +362,8 @@ impl Dispersion {
         let mut parts = parts.to_vec();
         parts.sort_unstable();
         let total: f64 = parts.iter().map(|part| part.count as f64).sum();
-        let (num_parts, words) = (whole.parts as f64, whole.words as f64);
+        let num_parts = whole.parts as f64;
+        let words = whole.words as f64;
         if total == 0.0 || words == 0.0 {
             return None;
         }
@@ -451,7 +453,8 @@ mod tests {
         /// The log-likelihood does not change if the parts change places, but for its sign.
         #[test]
         fn keyness_has_two_sides(a in 0u64..50, b in 0u64..50, rest in 50u64..500, other in 50u64..500) {
-            let (forth, back) = (keyness([a, b], [rest, other]), keyness([b, a], [other, rest]));
+            let forth = keyness([a, b], [rest, other]);
+            let back = keyness([b, a], [other, rest]);
             prop_assert!((forth.0.abs() - back.0.abs()).abs() < 1e-6);
             prop_assert!((forth.1 + back.1).abs() < 1e-9);
         }

@@ -191,7 +191,8 @@ pub fn traversal_statistics(
     n: usize,
 ) -> [f64; NUM_STATISTICS] {
     let reach = n.saturating_sub(1).max(1) as f64;
-    let (elements, words) = (shape.num_elements as f64, shape.num_words as f64);
+    let elements = shape.num_elements as f64;
+    let words = shape.num_words as f64;
     let num_docs = shape.num_docs.max(1) as f64;
     let exponent = (elements.max(2.0).ln() / words.max(2.0).ln()).min(1.0);
     let group_len = if task == InvertedIndex { 64.0 } else { 8.0_f64 };
@@ -199,7 +200,8 @@ pub fn traversal_statistics(
         let num_groups = (num_docs / group_len).max(1.0);
         num_groups * (words / num_groups).powf(exponent).min(elements)
     };
-    let (one, group) = (reached(1.0), reached(group_len));
+    let one = reached(1.0);
+    let group = reached(group_len);
     match task {
         InvertedIndex | TermVector => [elements, words, num_docs, one, group],
         SequenceCount | DocumentSequences => {
@@ -297,7 +299,9 @@ mod tests {
     /// Text of 50,000 documents with one word and 50,000 commas each.
     #[test]
     fn separators_are_not_scanned_either() {
-        let (num_docs, num_words, num_elements) = (50_000, 50_000, 100_001);
+        let num_docs = 50_000;
+        let num_words = 50_000;
+        let num_elements = 100_001;
         let len_bytes = 50_000 * 50_001;
         let vocabulary_len = 1;
         let shape = SegmentShape { num_docs, num_words, num_elements, len_bytes, vocabulary_len };
@@ -330,7 +334,8 @@ mod tests {
             len_bytes: 6 * num_words,
             vocabulary_len: 30_000,
         };
-        let (logs, versions) = (shape(30, 2_558_124, 488_478), shape(360, 1_113_111, 162_151));
+        let logs = shape(30, 2_558_124, 488_478);
+        let versions = shape(360, 1_113_111, 162_151);
         let small_pages = shape(7424, 596_730, 453_924);
         for (shape, n, fastest) in [
             (logs, 2, TopDown),

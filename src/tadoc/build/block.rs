@@ -69,7 +69,8 @@ impl Block {
             return Err(Error::InvalidArgument { name: "doc_ends", got: format!("{last} at the end"), allowed });
         }
         if paths.len() != doc_ends.len() {
-            let (got, allowed) = (paths.len().to_string(), doc_ends.len().to_string());
+            let got = paths.len().to_string();
+            let allowed = doc_ends.len().to_string();
             return Err(Error::InvalidArgument { name: "paths", got, allowed });
         }
         Ok(Self { text, doc_ends, paths, continues: false })
@@ -145,7 +146,8 @@ impl Block {
 
 /// Refuses a file whose `what` is another than this build would write.
 fn check_same<T: ToString>(file: &str, what: &str, expected: T, got: impl ToString) -> Result<()> {
-    let (expected, got) = (expected.to_string(), got.to_string());
+    let expected = expected.to_string();
+    let got = got.to_string();
     if expected == got {
         return Ok(());
     }
@@ -232,7 +234,9 @@ mod tests {
     #[test]
     fn segments_of_other_blocks_and_builders_are_refused() {
         let block = |texts: &[&str], path: &str| {
-            let (mut text, mut ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
+            let mut text = Vec::new();
+            let mut ends = Vec::new();
+            let mut paths = Paths::default();
             for part in texts {
                 text.extend(part.as_bytes());
                 ends.push(text.len());

@@ -513,7 +513,9 @@ mod tests {
     /// `lens`.
     fn files(options: IngestOptions, docs: &[Vec<u8>], lens: &[usize]) -> [Vec<u8>; 3] {
         let builder = || CorpusBuilder::new(Vec::new(), options).unwrap();
-        let (mut oracle, mut whole, mut parts) = (builder(), builder(), builder());
+        let mut oracle = builder();
+        let mut whole = builder();
+        let mut parts = builder();
         let mut lens = lens.iter().copied().cycle();
         for (idx, doc) in docs.iter().enumerate() {
             let path = idx.to_string();

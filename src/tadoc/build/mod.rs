@@ -431,7 +431,8 @@ impl Iterator for Pieces {
 /// Returns the end of each piece as a number of documents.
 fn piece_ends(doc_ends: &[usize], piece_bytes: usize) -> Vec<usize> {
     let mut ends = Vec::new();
-    let (mut start, mut before) = (0, 0);
+    let mut start = 0;
+    let mut before = 0;
     for (doc, &end) in doc_ends.iter().enumerate() {
         if end - start > piece_bytes && before > start {
             ends.push(doc);
@@ -455,7 +456,8 @@ fn shares_much(block: &Block, ends: &[usize]) -> bool {
     let Block { text, doc_ends, .. } = block;
     let max_shared = (text.len() / SHARED_PART) >> SAMPLED_BITS;
     let mut piece_of_line: FxHashMap<u64, u32> = FxHashMap::default();
-    let (mut shared, mut start) = (0, 0);
+    let mut shared = 0;
+    let mut start = 0;
     for (piece, &end) in (0..).zip(ends) {
         for line in lines(&text[bytes_of(doc_ends, &(start..end))]) {
             let mut hasher = FxHasher::default();
@@ -533,7 +535,8 @@ fn find_cut(profile: TokenizerProfile, text: &[u8], limit: usize, is_end: bool) 
 /// ends follow it.
 fn last_token_end(profile: TokenizerProfile, visible: &[u8], limit: usize, is_whole: bool) -> Option<usize> {
     let num_unsure = if is_whole { 1 } else { 3 };
-    let (mut end, mut best) = (0, None);
+    let mut end = 0;
+    let mut best = None;
     let mut unsure = VecDeque::with_capacity(num_unsure + 1);
     for_each_token(profile, visible, |token| {
         end += token.bytes.len();

@@ -455,7 +455,8 @@ impl EditedDocument {
         let (range, around) = found.next()?;
         let mut text = Vec::new();
         self.read(corpus, range.clone(), u64::MAX, &mut text).ok()?;
-        let (before, behind) = (around.before(), around.behind());
+        let before = around.before();
+        let behind = around.behind();
         let replaced = range.start - before.len() as u64..range.end + behind.len() as u64;
         self.replace(replaced, &[before, &text, behind]);
         Some(())

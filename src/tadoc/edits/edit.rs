@@ -272,7 +272,8 @@ pub fn decode_batch(file: &str, bytes: &[u8]) -> Result<EditBatch> {
     let mode = EditMode::from_u8(stored_mode)
         .ok_or_else(|| at.fault(format!("expected edit mode 0 or 1, got {stored_mode}")))?;
     let num_edits = cursor.varint()?;
-    let (mut edits, mut tables) = (Vec::new(), Vec::new());
+    let mut edits = Vec::new();
+    let mut tables = Vec::new();
     for _ in 0..num_edits {
         edits.push(edit(&mut cursor, &mut tables)?);
     }

@@ -167,7 +167,8 @@ fn find_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
 /// of bytes that are still to be removed.
 fn replace_in_leaf(pieces: &mut Vec<Piece>, idx: usize, within: u64, removed: u64, added: Piece) -> u64 {
     let mut left = removed;
-    let (mut last, mut skipped) = (idx, within);
+    let mut last = idx;
+    let mut skipped = within;
     while let Some(at) = pieces.get(last).filter(|_| left > 0) {
         let taken = left.min(at.len - skipped);
         left -= taken;

@@ -77,7 +77,8 @@ pub(super) fn plan<'a>(
         EditMode::InBatch => Some(batch_offsets(living, items.clone())?),
     };
     let num_docs = living.num_docs();
-    let (mut lens, mut steps) = (FxHashMap::default(), Vec::new());
+    let mut lens = FxHashMap::default();
+    let mut steps = Vec::new();
     lens.reserve(usize::try_from(num_docs).unwrap_or(usize::MAX).min(items.len()));
     steps.reserve(items.len());
     let mut planner = Planner { living, num_docs, lens, offsets, steps };
@@ -361,7 +362,8 @@ impl Sums {
     }
 
     fn before(&self, place: usize) -> u64 {
-        let (mut node, mut sum) = (place, 0);
+        let mut node = place;
+        let mut sum = 0;
         while node > 0 {
             sum += self.0[node];
             node &= node - 1;
@@ -634,7 +636,8 @@ mod tests {
            ) {
                let old: Vec<u8> = (0..len as u8).collect();
                let edits: Vec<(u64, u64, Vec<u8>)> = edits.iter().zip(b'A'..).map(|(edit, mark)| {
-                   let (a, b) = (edit.0 % (len + 1), edit.1 % (len + 1));
+                   let a = edit.0 % (len + 1);
+                   let b = edit.1 % (len + 1);
                    if edit.3 { (a.min(b), a.max(b), Vec::new())
     } else { (a, a, vec![mark; edit.2])
     }

@@ -102,7 +102,9 @@ impl LivingCorpus {
     /// Builds segments of the documents `doc_ids`, which were added.
     fn added_segments(&self, doc_ids: Range<u64>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = Vec::new();
-        let (mut text, mut doc_ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
+        let mut text = Vec::new();
+        let mut doc_ends = Vec::new();
+        let mut paths = Paths::default();
         for doc_id in doc_ids {
             if !self.is_dropped(doc_id)
                 && let Current::Edited(document) = self.current(doc_id)?
@@ -142,7 +144,8 @@ fn parts<'a>(
         return Ok(parts);
     }
     let part_len = |part: &(usize, DocId, _)| base.segments()[part.0].doc_length_or_derive(part.1).len_bytes;
-    let (mut part_idx, mut part_start) = (0, 0);
+    let mut part_idx = 0;
+    let mut part_start = 0;
     for piece in document.pieces() {
         if piece.source == Source::Text {
             parts[part_idx].2.push(PartPiece::Fresh(document.fresh_text(piece)));
@@ -284,7 +287,8 @@ impl<'a> RootWriter<'a> {
             if start >= bytes.end {
                 return;
             }
-            let (from, to) = (bytes.start.max(start), bytes.end.min(end));
+            let from = bytes.start.max(start);
+            let to = bytes.end.min(end);
             match dag.rule_of(element) {
                 _ if from >= to => {}
                 Some(rule_id) if to - from < len => {

@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (_footer, corpus) = Corpus::open(Path::new(&path), &OpenLimits::default())?;
     let ranker = Ranker::new(&corpus, None, None)?;
     let lists = LeafLists::default();
-    let (options, search) = (RankOptions::default(), SearchOptions::default());
+    let options = RankOptions::default();
+    let search = SearchOptions::default();
     for text in arguments {
         let query = Query::parse(corpus.profile(), &text)?;
         let best = timed(|| ranker.rank(&corpus, &lists, &query, &options, &search))?;

@@ -96,8 +96,12 @@ impl Postscript {
         let offset = file_len - POSTSCRIPT_BYTES as u64;
         let place = Origin { file, section: "postscript", offset };
         let mut cursor = Cursor::new(place, bytes);
-        let (footer_offset, footer_len, footer_crc32c) = (cursor.u64()?, cursor.u32()?, cursor.u32()?);
-        let (features, major, _minor) = (cursor.u64()?, cursor.u16()?, cursor.u16()?);
+        let footer_offset = cursor.u64()?;
+        let footer_len = cursor.u32()?;
+        let footer_crc32c = cursor.u32()?;
+        let features = cursor.u64()?;
+        let major = cursor.u16()?;
+        let _minor = cursor.u16()?;
         let checked_len = POSTSCRIPT_BYTES - cursor.remaining();
         let crc32c = cursor.u32()?;
         if cursor.take(MAGIC.len())? != MAGIC {

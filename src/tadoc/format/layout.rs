@@ -119,8 +119,8 @@ impl SegmentMeta {
     /// `None` if the segment has no word counts tied to its grammar, because others must be
     /// compared with it.
     pub fn words_range(&self) -> Option<Range<u64>> {
-        let (range, dictionary) =
-            (self.tied_range(SectionKind::Dictionary, SectionKind::WordCounts)?, self.dictionary_range());
+        let range = self.tied_range(SectionKind::Dictionary, SectionKind::WordCounts)?;
+        let dictionary = self.dictionary_range();
         Some(range.start.min(dictionary.start)..range.end.max(dictionary.end))
     }
 
@@ -136,7 +136,8 @@ impl SegmentMeta {
     /// tied to the grammar.
     fn tied_range(&self, one: SectionKind, other: SectionKind) -> Option<Range<u64>> {
         self.section(SectionKind::Ties).filter(|ties| ties.codec == codec_numbers::TIES)?;
-        let (one, other) = (self.section(one)?, self.section(other)?);
+        let one = self.section(one)?;
+        let other = self.section(other)?;
         Some(one.offset.min(other.offset)..one.padded_end().max(other.padded_end()))
     }
 
@@ -144,7 +145,8 @@ impl SegmentMeta {
     /// needs. It is empty if there is no such section.
     pub fn dictionary_range(&self) -> Range<u64> {
         let sections = || self.sections.iter().filter(|section| section.kind.is_dictionary());
-        let (start, end) = (sections().map(|s| s.offset).min(), sections().map(SectionMeta::padded_end).max());
+        let start = sections().map(|s| s.offset).min();
+        let end = sections().map(SectionMeta::padded_end).max();
         start.unwrap_or_default()..end.unwrap_or_default()
     }
 
@@ -166,7 +168,8 @@ impl SegmentMeta {
     /// Returns the range of the file that [`read_segment_with`](crate::format::read_segment_with)
     /// needs: everything behind the dictionary, or everything if the dictionary is not first.
     pub fn rest_range(&self) -> Range<u64> {
-        let (all, dictionary) = (self.byte_range(), self.dictionary_range());
+        let all = self.byte_range();
+        let dictionary = self.dictionary_range();
         let start = if dictionary.start == all.start { dictionary.end } else { all.start };
         start.min(all.end)..all.end
     }
@@ -459,7 +462,8 @@ fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
     let profile = TokenizerProfile::from_u8(cursor.u8()?)
         .ok_or_else(|| cursor.fault("expected a tokenizer profile of this build"))?;
     let unicode_version = (cursor.u8()?, cursor.u8()?, cursor.u8()?);
-    let (writer, builder) = (cursor.short_text()?, cursor.short_text()?);
+    let writer = cursor.short_text()?;
+    let builder = cursor.short_text()?;
     let num_segments = cursor.u32()?;
     let num_file_sections = cursor.u32()?;
     let least =
@@ -500,7 +504,8 @@ fn parse_segment(cursor: &mut Cursor<'_>) -> Result<(SegmentMeta, u16)> {
     let [num_word_tokens, dictionary_bytes, paths_bytes] = [cursor.u64()?, cursor.u64()?, cursor.u64()?];
     let [num_words, num_separators] = [cursor.u32()?, cursor.u32()?];
     let [num_rules, num_elements] = [cursor.u32()?, cursor.u32()?];
-    let (flags, num_sections) = (cursor.u16()?, cursor.u16()?);
+    let flags = cursor.u16()?;
+    let num_sections = cursor.u16()?;
     if flags & !FLAG_CONTINUES != 0 {
         return Err(cursor.fault(format!("expected no segment flags but bit 0, got {flags:#06x}")));
     }
@@ -558,7 +563,9 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
 }
 
 fn parse_section(cursor: &mut Cursor<'_>) -> Result<SectionMeta> {
-    let (offset, len, crc32c) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
+    let offset = cursor.u64()?;
+    let len = cursor.u64()?;
+    let crc32c = cursor.u32()?;
     let kind = SectionKind::from_u16(cursor.u16()?);
     let codec = cursor.u16()?;
     Ok(SectionMeta { kind, codec, offset, len, crc32c })

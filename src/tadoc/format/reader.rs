@@ -173,7 +173,8 @@ impl<'a> StoredSegment<'a> {
 
     /// Decodes what is left, and builds the segment.
     pub(super) fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
-        let (file, meta) = (self.file, self.meta);
+        let file = self.file;
+        let meta = self.meta;
         let grammar_at = section_for(file, meta, SectionKind::Grammar)?.origin(file);
         let (section, bytes) = self.section(SectionKind::Documents)?;
         let paths = codecs::documents::decode(section.origin(file), section.codec, bytes, meta)?;
@@ -192,7 +193,8 @@ impl<'a> StoredSegment<'a> {
 
     /// Compares the numbers that are stored beside the grammar with those of the grammar.
     fn check_numbers(&self, segment: &Segment) -> Result<()> {
-        let (file, meta) = (self.file, self.meta);
+        let file = self.file;
+        let meta = self.meta;
         let grammar_at = section_for(file, meta, SectionKind::Grammar)?.origin(file);
         let weights = segment.weights_or_derive();
         let terminals = &weights[..segment.dag.num_terminals() as usize];
@@ -314,7 +316,8 @@ pub(super) fn dictionary_bytes<'a>(
     let section = section_for(file, meta, SectionKind::Dictionary)?;
     let head = meta.head_range().and_then(|_| meta.section(SectionKind::DictionaryHead));
     let head = head.map(|head| Ok((head.origin(file), section_bytes(file, head, bytes, start)?))).transpose()?;
-    let (codec, place) = (section.codec, section.origin(file));
+    let codec = section.codec;
+    let place = section.origin(file);
     Ok(DictionaryBytes { codec, head, place, section: section_bytes(file, section, bytes, start)? })
 }
 
@@ -326,7 +329,8 @@ fn decode_grammar(file: &str, section: &SectionMeta, bytes: &[u8], meta: &Segmen
         codec_numbers::SEQUENTIAL_GRAMMAR => codecs::grammar::decode::decode_sequential(origin, bytes, meta),
         codec if codec_numbers::is_stream(codec) => codecs::grammar_stream::decode(origin, codec, bytes, meta),
         codec => {
-            let (expected, got) = ("grammar codec 1 to 5".into(), format!("grammar codec {codec}"));
+            let expected = "grammar codec 1 to 5".into();
+            let got = format!("grammar codec {codec}");
             Err(Error::Version { file: file.into(), expected, got })
         }
     }
@@ -349,7 +353,8 @@ fn check_word_counts(place: Origin<'_>, counts: &[u64], weights: &[u64]) -> Resu
     match counts.iter().zip(weights).position(|(count, weight)| count != weight) {
         None => Ok(()),
         Some(word) => {
-            let (expected, got) = (weights[word], counts[word]);
+            let expected = weights[word];
+            let got = counts[word];
             Err(place.fault(0, format!("expected word {word} {expected} times, got {got}")))
         }
     }
@@ -467,7 +472,8 @@ fn tied(
     kind: SectionKind,
 ) -> Result<(Range<u64>, &SectionMeta)> {
     range.zip(meta.section(kind)).ok_or_else(|| {
-        let (got, allowed) = (format!("{segment_idx}, without"), format!("a segment with tied {}", kind.name()));
+        let got = format!("{segment_idx}, without");
+        let allowed = format!("a segment with tied {}", kind.name());
         Error::InvalidArgument { name: "segment_idx", got, allowed }
     })
 }
@@ -624,7 +630,8 @@ pub(super) fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Resu
         return Ok(());
     }
     let name = section.kind.name();
-    let (expected, got) = (format!("{name} codec {codec}"), format!("{name} codec {}", section.codec));
+    let expected = format!("{name} codec {codec}");
+    let got = format!("{name} codec {}", section.codec);
     Err(Error::Version { file: file.into(), expected, got })
 }
 

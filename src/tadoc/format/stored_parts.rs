@@ -334,7 +334,8 @@ impl DictionaryHead {
     pub fn new(file: &str, footer: &FileFooter, segment_idx: usize, bytes: &[u8]) -> Result<Self> {
         let meta = segment_meta(footer, segment_idx)?;
         let range = meta.head_range().ok_or_else(|| {
-            let (got, allowed) = (format!("{segment_idx}, without"), "a segment with a dictionary head".into());
+            let got = format!("{segment_idx}, without");
+            let allowed = "a segment with a dictionary head".into();
             Error::InvalidArgument { name: "segment_idx", got, allowed }
         })?;
         check_range(range.clone(), bytes)?;
@@ -442,7 +443,8 @@ impl StoredLists {
     pub fn new(file: &str, footer: &FileFooter, segment_idx: usize, bytes: &[u8]) -> Result<Self> {
         let meta = segment_meta(footer, segment_idx)?;
         let range = meta.lists_range().ok_or_else(|| {
-            let (got, allowed) = (format!("{segment_idx}, without"), "a segment with word lists".into());
+            let got = format!("{segment_idx}, without");
+            let allowed = "a segment with word lists".into();
             Error::InvalidArgument { name: "segment_idx", got, allowed }
         })?;
         check_range(range.clone(), bytes)?;
@@ -530,7 +532,8 @@ mod tests {
         let texts: Vec<String> = (0..40).map(text).collect();
         let (footer, file) = file_in(SegmentLayout::INDEXED, &texts);
         let part = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
-        let (meta, limits) = (&footer.segments[0], OpenLimits::default());
+        let meta = &footer.segments[0];
+        let limits = OpenLimits::default();
         let words = StoredDictionary::new("a", &footer, 0, part(meta.dictionary_range()).to_vec().into()).unwrap();
         assert_eq!(words.word_id("a_word_whose_length_is_36_bytes_0011999").unwrap(), Some(Some(11_999)));
         assert_eq!(words.word_id("a_word_whose_length_is_36_bytes_0120000").unwrap(), Some(None));

@@ -183,7 +183,8 @@ pub(super) fn encode<'a>(
     strings: impl Iterator<Item = &'a [u8]>,
     level: impl Fn(usize) -> i32,
 ) -> Result<()> {
-    let (mut lens, mut own_bytes) = (Vec::new(), Vec::new());
+    let mut lens = Vec::new();
+    let mut own_bytes = Vec::new();
     let mut previous: &[u8] = &[];
     for string in strings {
         let shared_len = previous.iter().zip(string).take_while(|(a, b)| a == b).count();
@@ -299,7 +300,8 @@ impl List<'_> {
         place: Origin<'_>,
         mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>,
     ) -> Result<Tokens> {
-        let (num_tokens, len) = (self.num_tokens as usize, self.len as usize);
+        let num_tokens = self.num_tokens as usize;
+        let len = self.len as usize;
         let mut arena = Vec::new();
         let mut offsets = vec![0];
         let mut previous = 0;
@@ -335,7 +337,8 @@ impl Tokens {
     pub(super) fn joined(parts: &[Self]) -> Self {
         let len = parts.iter().map(|part| part.arena.len()).sum();
         let num_offsets = parts.iter().map(|part| part.offsets.len()).sum();
-        let (mut arena, mut offsets) = (Vec::with_capacity(len), Vec::with_capacity(num_offsets));
+        let mut arena = Vec::with_capacity(len);
+        let mut offsets = Vec::with_capacity(num_offsets);
         for part in parts {
             let start = arena.len() as u32;
             let (_, starts) = part.offsets.split_last().unwrap_or((&0, &[]));
@@ -433,7 +436,8 @@ mod tests {
             if is_sorted {
                 strings.sort();
             }
-            let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
+            let mut models = StringModels::new();
+            let mut encoder = Encoder::default();
             let mut previous: &[u8] = &[];
             for string in &strings {
                 models.encode(&mut encoder, previous, string);

@@ -40,7 +40,8 @@ pub(super) struct Draft {
 
 /// Inlines rules that save nothing and numbers the others.
 pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
-    let (num_terminals, num_segments) = (draft.num_terminals, draft.num_segments);
+    let num_terminals = draft.num_terminals;
+    let num_segments = draft.num_segments;
     let rules = Rules::from_draft(draft);
     let order = rules.parents_first(num_segments);
     let uses = rules.count_uses(&order);

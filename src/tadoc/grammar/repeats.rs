@@ -171,7 +171,8 @@ fn repeat_at(run: Run, symbols: &[u32], marks: &mut [u32], repeats: &mut Repeats
 
 /// Replaces the marked elements.
 fn rewrite(symbols: &mut Vec<u32>, marks: &[u32], repeats: &Repeats, first_rule: u32) {
-    let (mut read, mut write) = (0, 0);
+    let mut read = 0;
+    let mut write = 0;
     while let Some(&mark) = marks.get(read) {
         match mark.checked_sub(FIRST_NUMBER) {
             None => {
@@ -348,7 +349,8 @@ fn cut(tokens: &[u32], doc_offsets: &[usize]) -> Vec<Range<usize>> {
     doc_offsets
         .par_windows(2)
         .flat_map_iter(|doc| {
-            let (mut start, end) = (doc[0], doc[1]);
+            let mut start = doc[0];
+            let end = doc[1];
             std::iter::from_fn(move || {
                 let segment = start..next_cut(tokens, start, end);
                 start = segment.end;

@@ -281,7 +281,8 @@ impl Phrases {
 
     /// Replaces phrases in a chunk and returns its new length.
     fn replace_in(&self, chunk: &mut [u32]) -> usize {
-        let (mut read, mut write) = (0, 0);
+        let mut read = 0;
+        let mut write = 0;
         while read < chunk.len() {
             let (len, symbol) = self.longest(&chunk[read..]);
             chunk[write] = symbol;

@@ -189,7 +189,8 @@ impl Sequence {
     /// Returns the symbols, the id of the pair at each of them, and the bodies of the rules, oldest
     /// first.
     pub(super) fn into_parts(self) -> (Vec<u32>, Vec<PairId>, Vec<Pair>) {
-        let (mut symbols, mut pair_ids) = (vec![0; self.len()], vec![0; self.len()]);
+        let mut symbols = vec![0; self.len()];
+        let mut pair_ids = vec![0; self.len()];
         let Self { chunks, rules, .. } = self;
         let mut rest = (symbols.as_mut_slice(), pair_ids.as_mut_slice());
         let targets = chunks.into_iter().map(|chunk| {
@@ -358,7 +359,8 @@ impl Chunk {
     /// occurrence. The replaced pairs themselves are not included.
     fn ended_pairs(&self, replaced: &[(usize, u32)]) -> Vec<PairId> {
         let mut ended = vec![0; 2 * replaced.len()];
-        let (mut num_ended, mut last_end) = (0, 0);
+        let mut num_ended = 0;
+        let mut last_end = 0;
         for &(position, _) in replaced {
             // Written unconditionally, because a branch would be unpredictable.
             let id = self.elements[position.saturating_sub(1)].pair_id;

@@ -114,7 +114,8 @@ impl Sequitur {
     /// Returns the index entry of the digram at `node`, unless the digram contains a guard or a
     /// barrier.
     fn digram(&mut self, node: u32) -> Option<&mut u32> {
-        let (left, right) = (self.symbols[node as usize], self.symbols[self.next[node as usize] as usize]);
+        let left = self.symbols[node as usize];
+        let right = self.symbols[self.next[node as usize] as usize];
         ((left | right) & GUARD == 0).then(|| self.digrams.entry((left, right)).or_default())
     }
 
@@ -149,7 +150,8 @@ impl Sequitur {
     }
 
     fn is_run_centre(&self, node: u32) -> bool {
-        let (previous, next) = (self.previous[node as usize], self.next[node as usize]);
+        let previous = self.previous[node as usize];
+        let next = self.next[node as usize];
         previous != NONE
             && next != NONE
             && self.symbols[node as usize] == self.symbols[previous as usize]
@@ -162,7 +164,8 @@ impl Sequitur {
     }
 
     fn remove(&mut self, node: u32) {
-        let (previous, next) = (self.previous[node as usize], self.next[node as usize]);
+        let previous = self.previous[node as usize];
+        let next = self.next[node as usize];
         self.join(previous, next);
         self.forget_digram(node);
         if let Some(rule) = self.rule_of(self.symbols[node as usize]) {
@@ -189,7 +192,8 @@ impl Sequitur {
     }
 
     fn match_digram(&mut self, node: u32, found: u32) {
-        let (before, second) = (self.previous[found as usize], self.next[found as usize]);
+        let before = self.previous[found as usize];
+        let second = self.next[found as usize];
         let rule = if self.is_guard(before) && self.is_guard(self.next[second as usize]) {
             let rule = self.symbols[before as usize] & !GUARD;
             self.substitute(node, rule);
@@ -232,9 +236,11 @@ impl Sequitur {
 
     /// Replaces `node`, the only use of `child`, by the body of `child` (rule utility).
     fn expand(&mut self, node: u32, child: usize) {
-        let (left, right) = (self.previous[node as usize], self.next[node as usize]);
+        let left = self.previous[node as usize];
+        let right = self.next[node as usize];
         let guard = self.guards[child];
-        let (first, last) = (self.next[guard as usize], self.previous[guard as usize]);
+        let first = self.next[guard as usize];
+        let last = self.previous[guard as usize];
         self.forget_digram(node);
         self.join(left, first);
         self.join(last, right);

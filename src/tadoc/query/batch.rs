@@ -266,7 +266,8 @@ pub(in crate::query) struct WordPlan<'a> {
 /// # Errors
 /// [`Error::InvalidArgument`] named `word` if it is not.
 pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
-    let (mut num_tokens, mut is_word) = (0, false);
+    let mut num_tokens = 0;
+    let mut is_word = false;
     for_each_token(profile, word.as_bytes(), |token| {
         num_tokens += 1;
         is_word = token.is_word;

@@ -134,7 +134,8 @@ impl ContextBatch {
 
     /// Returns the rows, in order of document and offset.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Context<'_>> {
-        let (mut start, mut first_word) = (0, 0);
+        let mut start = 0;
+        let mut first_word = 0;
         let words = |places| ContextWords { bytes: &self.bytes, places: &self.words[places] };
         self.rows.iter().map(move |row| {
             let [left, matched, right] = row.ends;
@@ -308,7 +309,10 @@ impl ContextBatch {
 /// They are gathered before they are copied, so that the loads from the dictionary overlap.
 fn gather<'a>(walk: &mut Walk<'a>, width: usize, tokens: &mut Vec<Neighbour<'a>>) {
     tokens.clear();
-    let (mut num_words, mut taken, mut len_bytes, mut num_steps) = (0, 0, 0, 0);
+    let mut num_words = 0;
+    let mut taken = 0;
+    let mut len_bytes = 0;
+    let mut num_steps = 0;
     while num_words < width
         && let Some(token) = walk.next()
     {
@@ -413,7 +417,8 @@ impl NeighbourCounts {
 
     /// Counts the next `num_words` words of `walk`.
     fn add_words(&mut self, walk: &mut Walk<'_>, num_words: usize) {
-        let (mut num_left, mut num_tokens) = (num_words, 0);
+        let mut num_left = num_words;
+        let mut num_tokens = 0;
         while num_left > 0
             && num_tokens < MAX_WINDOW_TOKENS
             && let Some(step) = walk.next_step()

@@ -405,7 +405,8 @@ fn has_gaps(corpus: &Corpus, hit: &Hit, gaps: &[String]) -> Result<bool> {
 
 /// Returns the stretches of a leaf of several items that begin in segment `segment_idx`, in order.
 fn stretches(resolved: &ResolvedQuery<'_>, segment_idx: usize, leaf: &Leaf, filter: Filter<'_>) -> Result<Vec<Hit>> {
-    let (corpus, items) = (resolved.corpus(), leaf.items());
+    let corpus = resolved.corpus();
+    let items = leaf.items();
     let lens = items.iter().map(|&item| resolved.query().items()[item].len() as u64).collect();
     let rule = match leaf {
         Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),

@@ -524,7 +524,8 @@ impl<'r, 'q> Evaluation<'r, 'q> {
 
 /// Adds the `counts` of `docs` to their `sums`. All three ascend, and `docs` are in both others.
 fn add_counts(sums: &mut DocCounts, docs: &[DocId], counts: &[(DocId, u64)]) -> Result<()> {
-    let (mut sums, mut counts) = (sums.iter_mut(), counts.iter());
+    let mut sums = sums.iter_mut();
+    let mut counts = counts.iter();
     for &doc in docs {
         let sum = sums.find(|sum| sum.0 == doc);
         let count = counts.find(|count| count.0 == doc);

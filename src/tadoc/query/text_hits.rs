@@ -274,7 +274,8 @@ fn marked(text: &str, range: Range<usize>, hits: &[TextHit], open: &str, close: 
     let mut until = None::<usize>;
     let slice = |range: Range<usize>| text.get(range).unwrap_or_default();
     for hit in hits {
-        let (start, end) = (hit.byte_range.start.max(range.start), hit.byte_range.end.min(range.end));
+        let start = hit.byte_range.start.max(range.start);
+        let end = hit.byte_range.end.min(range.end);
         if start >= end {
             continue;
         }

@@ -124,7 +124,8 @@ struct Frame {
 impl DocumentDecoder {
     /// Creates a decoder for `corpus` that holds at most `max_output_bytes` at once.
     pub fn new(corpus: Corpus, max_output_bytes: u64) -> Self {
-        let (output, stack) = (Vec::new(), Vec::new());
+        let output = Vec::new();
+        let stack = Vec::new();
         Self { corpus, max_output_bytes, output, len: 0, memo: Memo::default(), stack }
     }
 
@@ -215,7 +216,8 @@ struct MemoEntry {
 
 impl Default for Memo {
     fn default() -> Self {
-        let (base, valid_from) = (1, 1);
+        let base = 1;
+        let valid_from = 1;
         let entries = Vec::new();
         let num_unnoted = 0;
         let num_rules = 0;
@@ -350,7 +352,8 @@ fn decode_part(
 ) -> usize {
     let dag = &segment.dag;
     let symbols = dag.grammar().symbols.as_slice();
-    let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
+    let arena = segment.dictionary.bytes();
+    let token_offsets = segment.dictionary.offsets();
     let range = dag.doc_range(doc);
     let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
     // True behind an element of the same right-hand side that ends with a word.

@@ -65,7 +65,8 @@ const WORDS_PER_HEAD: usize = 16;
 impl Default for Dictionary {
     /// Returns the dictionary without tokens.
     fn default() -> Self {
-        let (bytes, words) = (Bytes::new(), ByteString::new());
+        let bytes = Bytes::new();
+        let words = ByteString::new();
         let offsets = vec![0];
         let heads = Vec::new();
         let folded_words = FoldedWords::default();
@@ -311,7 +312,9 @@ fn check_words(offsets: &[u32], bytes: &Bytes) -> Result<ByteString> {
 
 fn check_ascending(class: &str, offsets: &[u32], bytes: &[u8]) -> Result<()> {
     let fault = offsets.windows(3).position(|ends| {
-        let (start, middle, end) = (ends[0] as usize, ends[1] as usize, ends[2] as usize);
+        let start = ends[0] as usize;
+        let middle = ends[1] as usize;
+        let end = ends[2] as usize;
         bytes[start..middle].cmp(&bytes[middle..end]) != Ordering::Less
     });
     match fault {

@@ -417,7 +417,8 @@ mod tests {
             spans in prop::collection::vec((any::<u16>(), 0_usize..40, any::<bool>()), 0..600),
         ) {
             let mut interner = Interner::new(&text);
-            let (mut ids, mut expected) = (Vec::new(), Vec::new());
+            let mut ids = Vec::new();
+            let mut expected = Vec::new();
             let mut slow: HashMap<(&[u8], bool), u32> = HashMap::new();
             for (start, len, is_word) in spans {
                 let start = start as usize % text.len();

@@ -116,7 +116,8 @@ impl TextQuality {
     }
 
     fn count_chars(&mut self, text: &str) {
-        let (mut num_visible, mut num_letters) = (0, 0);
+        let mut num_visible = 0;
+        let mut num_letters = 0;
         for character in text.chars() {
             self.num_chars += 1;
             num_visible += u64::from(!character.is_whitespace());
@@ -200,7 +201,8 @@ fn num_chars(text: &str) -> u64 {
 /// Returns the parts of `text` between blank lines, without white space at their ends.
 fn paragraphs(text: &str) -> Vec<&str> {
     let mut paragraphs = Vec::new();
-    let (mut start, mut end) = (0, 0);
+    let mut start = 0;
+    let mut end = 0;
     for line in text.split_inclusive('\n').chain(["\n"]) {
         if line.trim().is_empty() {
             paragraphs.push(text[start..end].trim());
@@ -215,7 +217,8 @@ fn paragraphs(text: &str) -> Vec<&str> {
 /// Returns the number of `parts` that stood before, and of their characters.
 fn repeated(parts: &[&str]) -> (u64, u64) {
     let mut seen = HashSet::with_capacity(parts.len());
-    let (mut num_repeated, mut num_repeated_chars) = (0, 0);
+    let mut num_repeated = 0;
+    let mut num_repeated_chars = 0;
     for &part in parts {
         if !seen.insert(part) {
             num_repeated += 1;
@@ -295,7 +298,8 @@ impl Grams {
     /// Returns the characters of words in n-grams that stood before.
     fn num_repeated_chars(&self, num_chars_before: &[u64]) -> u64 {
         let mut have_stood = vec![false; self.counts.len()];
-        let (mut num_repeated_chars, mut start) = (0, 0);
+        let mut num_repeated_chars = 0;
+        let mut start = 0;
         while start < self.numbers.len() {
             let number = self.numbers[start];
             if number != ONCE && have_stood[number as usize] {
@@ -325,7 +329,8 @@ mod tests {
         let counts = grams.iter().map(|gram| (count(gram), gram.chars().count()));
         let top = counts.filter(|(count, _)| *count > 1).max().unwrap_or((0, 0));
         let mut seen = HashSet::new();
-        let (mut repeated, mut start) = (0, 0);
+        let mut repeated = 0;
+        let mut start = 0;
         while start < grams.len() {
             if seen.insert(grams[start].clone()) {
                 start += 1;

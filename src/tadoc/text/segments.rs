@@ -64,7 +64,8 @@ fn for_each_field_word(passage: &str, mut word: impl FnMut(usize, usize)) {
     while at < bytes.len() {
         let field_start = at;
         at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let (ink_start, mut any) = (at, 0);
+        let ink_start = at;
+        let mut any = 0;
         while at < bytes.len() && !bytes[at].is_ascii_whitespace() {
             any |= bytes[at];
             at += 1;

@@ -649,7 +649,8 @@ pub(super) mod tests {
             shown in any::<(prop::sample::Index, prop::sample::Index)>(),
             profile in any_profile(),
         ) {
-            let (start, end) = (shown.0.index(seen.len() + 1), shown.1.index(seen.len() + 1));
+            let start = shown.0.index(seen.len() + 1);
+            let end = shown.1.index(seen.len() + 1);
             let seen = &seen[start.min(end)..start.max(end)];
             let whole = [&before, seen, &behind].concat();
             for cut in (1..seen.len()).filter(|&at| is_cut(profile, seen, at)) {

@@ -74,7 +74,8 @@ impl Anatomy {
         let segments = segments.collect();
         let file_sections: Vec<Section> = sections.collect();
         assert_eq!(file_sections.len(), num_file_sections);
-        let (header, front) = (file[..HEADER_BYTES].to_vec(), footer[..front_len].to_vec());
+        let header = file[..HEADER_BYTES].to_vec();
+        let front = footer[..front_len].to_vec();
         Self { header, front, segments, file_sections, postscript: postscript.to_vec() }
     }
 
@@ -142,7 +143,8 @@ fn tie_of(section: &Section) -> Vec<u8> {
 }
 
 fn section_of(file: &[u8], record: &[u8]) -> Section {
-    let (offset, len) = (u64_at(record, 0), u64_at(record, 8));
+    let offset = u64_at(record, 0);
+    let len = u64_at(record, 8);
     Section {
         bytes: file[offset..offset + len].to_vec(),
         kind: [record[20], record[21]],
@@ -182,7 +184,8 @@ pub fn reseal(file: &mut [u8], parts: &Anatomy) {
 
 /// Returns the range of the section with the record at `record`, if it lies inside the file.
 fn range_of(file: &[u8], record: usize) -> Option<Range<usize>> {
-    let (offset, len) = (u64_at(file, record), u64_at(file, record + 8));
+    let offset = u64_at(file, record);
+    let len = u64_at(file, record + 8);
     let range = offset..offset.checked_add(len)?;
     file.get(range.clone()).is_some().then_some(range)
 }
@@ -207,7 +210,8 @@ fn tie_of_record(record: &[u8]) -> Vec<u8> {
 /// Recomputes the checksum of the postscript, and of the footer if it lies inside the file.
 fn seal_footer(file: &mut [u8]) {
     let at = file.len() - POSTSCRIPT_BYTES;
-    let (offset, len) = (u64_at(file, at), u32_at(file, at + 8));
+    let offset = u64_at(file, at);
+    let len = u32_at(file, at + 8);
     let footer = offset.checked_add(len).and_then(|end| file.get(offset..end));
     if let Some(crc) = footer.map(crc32c::crc32c) {
         file[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());

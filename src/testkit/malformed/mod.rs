@@ -115,7 +115,8 @@ fn check_documents(random: &mut Random, corpus: &Corpus, plain: &[Plain]) {
         assert_eq!(document_len_bytes(corpus, doc_id).unwrap(), doc.bytes.len() as u64);
         assert_eq!(document_num_words(corpus, doc_id).unwrap(), doc.words.len() as u64);
         let range = random.range(doc.bytes.len());
-        let (start, len) = (range.start as u64, range.len() as u64);
+        let start = range.start as u64;
+        let len = range.len() as u64;
         assert_eq!(extract(corpus, doc_id, start, len).unwrap(), doc.bytes[range]);
     }
     assert!(decoder.append_document(corpus.num_docs()).is_err());

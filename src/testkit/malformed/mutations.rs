@@ -52,7 +52,8 @@ const LIES: [(&str, Change); 8] = [
 /// Returns mutant number `seed`.
 pub fn mutant(seed: u64, samples: &[Sample]) -> Mutant<'_> {
     let mut random = Random(seed);
-    let (a, b) = (random.pick(samples), random.pick(samples));
+    let a = random.pick(samples);
+    let b = random.pick(samples);
     let kind = random.below(DAMAGE.len() + LIES.len());
     let allowed = if kind < DAMAGE.len() { Allowed::Error(vec![&a.content, &b.content]) } else { Allowed::Anything };
     let (kind, change) = DAMAGE.into_iter().chain(LIES).nth(kind).unwrap();
@@ -155,7 +156,8 @@ fn seal(random: &mut Random, anatomy: Anatomy) -> Vec<u8> {
 /// Returns mutant number `seed` with valid checksums and changes around sections of `kind`.
 pub fn mutant_of_kind(seed: u64, kind: [u8; 2], samples: &[Sample]) -> Vec<u8> {
     let mut random = Random(seed);
-    let (a, b) = (random.pick(samples), random.pick(samples));
+    let a = random.pick(samples);
+    let b = random.pick(samples);
     match random.below(8) {
         0..5 => change_section(&mut random, a, b, |section| section.kind == kind),
         5 => change_to_foreign_section(&mut random, a, b, |section| section.kind == kind),
@@ -167,7 +169,8 @@ pub fn mutant_of_kind(seed: u64, kind: [u8; 2], samples: &[Sample]) -> Vec<u8> {
 /// Returns mutant number `seed` with valid checksums and changes of footer and postscript.
 pub fn mutant_of_footer(seed: u64, samples: &[Sample]) -> Vec<u8> {
     let mut random = Random(seed);
-    let (a, b) = (random.pick(samples), random.pick(samples));
+    let a = random.pick(samples);
+    let b = random.pick(samples);
     let changes: [Change; 4] = [reseal_field, reseal_segment_record, reseal_segments, reseal_kinds];
     random.pick(&changes)(&mut random, a, b)
 }
@@ -210,7 +213,8 @@ fn change_to_foreign_section(
     b: &Sample,
     is_meant: impl Fn(&Section) -> bool,
 ) -> Vec<u8> {
-    let (mut anatomy, mut other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
+    let mut anatomy = Anatomy::from_file(&a.file);
+    let mut other = Anatomy::from_file(&b.file);
     let others = other.sections_mut();
     let mut sections = anatomy.sections_mut();
     sections.retain(|section| is_meant(section));
@@ -225,7 +229,8 @@ fn change_to_foreign_section(
 }
 
 fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
+    let mut anatomy = Anatomy::from_file(&a.file);
+    let other = Anatomy::from_file(&b.file);
     let at = random.below(anatomy.segments.len());
     if let Some(segment) = anatomy.segments.get_mut(at) {
         if random.one_in(4) && !other.segments.is_empty() {
@@ -248,7 +253,8 @@ fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8>
 /// Falsifies a number in the footer or postscript, in place.
 fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     let mut file = a.file.clone();
-    let (start, end) = (footer_start(&file), file.len());
+    let start = footer_start(&file);
+    let end = file.len();
     let postscript = end - POSTSCRIPT_BYTES;
     let range = if random.one_in(4) { postscript..end } else { start..postscript };
     lie(random, &mut file[range]);
@@ -267,7 +273,8 @@ fn reseal_bytes(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
 /// Copies, removes and reorders segments, also from another file, and changes their continuation
 /// flags.
 fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
+    let mut anatomy = Anatomy::from_file(&a.file);
+    let other = Anatomy::from_file(&b.file);
     for _ in 0..1 + random.below(4) {
         let num_segments = anatomy.segments.len();
         let at = random.below(num_segments);
@@ -293,7 +300,8 @@ fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
 }
 
 fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, mut other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
+    let mut anatomy = Anatomy::from_file(&a.file);
+    let mut other = Anatomy::from_file(&b.file);
     if random.one_in(3) {
         // Adds a section of a kind that this build may not know, to a segment or to the file.
         let mut extra: Vec<Section> = other.sections_mut().into_iter().map(|s| s.clone()).collect();

@@ -167,7 +167,8 @@ fn parts_of_a_dictionary() -> Sample {
     let (_, corpus) = Corpus::from_bytes("f", &file, &LIMITS).unwrap();
     let dictionary = &corpus.segments()[0].dictionary;
     let half = dictionary.num_words() / 2;
-    let (mut numbers, mut lists) = (vec![2], Vec::new());
+    let mut numbers = vec![2];
+    let mut lists = Vec::new();
     for range in [0..half, half..dictionary.len()] {
         let list = coded_alone(dictionary, range.clone());
         let end_of = |id: u32| u64::from(dictionary.offsets()[id as usize]);

@@ -97,7 +97,8 @@ impl Course {
     /// Returns the fault of the next request.
     pub fn next(&mut self, request: &Request) -> Option<Fault> {
         let num_attempts = self.num_attempts.entry(request.line()).or_default();
-        let (request_idx, attempt) = (self.num_requests, *num_attempts);
+        let request_idx = self.num_requests;
+        let attempt = *num_attempts;
         self.num_requests += 1;
         *num_attempts += 1;
         let fault = match self.plan {

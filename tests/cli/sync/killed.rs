@@ -33,7 +33,8 @@ fn a_killed_sync_loses_nothing() {
     sync(&folder, &[]);
     let whole_run = started.elapsed();
     let mut random = Random(7);
-    let (mut num_done, mut num_killed) = (0, 0);
+    let mut num_done = 0;
+    let mut num_killed = 0;
     let mut before = stored(&folder, "c");
     for run_idx in 0..NUM_RUNS {
         for _ in 0..6 {

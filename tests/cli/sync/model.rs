@@ -117,7 +117,8 @@ impl Model {
     fn interfere(&mut self) {
         let ids = self.folder.rows("SELECT doc_id FROM documents('c') ORDER BY doc_id");
         let mut pick = || if ids.is_empty() { "0".to_owned() } else { self.random.pick(&ids).clone() };
-        let (one, other) = (pick(), pick());
+        let one = pick();
+        let other = pick();
         self.folder.write("elsewhere/foreign.txt", "foreign");
         let arguments: &[&str] = match self.random.below(6) {
             0 => &["edit", "c", "-q", "--append", &one, "!", "--insert", &format!("{other}:0"), "?"],
@@ -145,7 +146,8 @@ fn differences(before: &Documents, after: &Documents) -> [u64; 4] {
     let none = Vec::new();
     let paths: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for path in paths {
-        let (before, after) = (before.get(path).unwrap_or(&none), after.get(path).unwrap_or(&none));
+        let before = before.get(path).unwrap_or(&none);
+        let after = after.get(path).unwrap_or(&none);
         for number in 0..before.len().max(after.len()) {
             let kind = match (before.get(number), after.get(number)) {
                 (None, _) => 0,
@@ -165,7 +167,8 @@ fn the_corpus_equals_the_folder() {
         let folder = new_folder();
         fs::create_dir(folder.join("in")).unwrap();
         let mut model = Model { folder, random: Random(seed) };
-        let (mut num_refused, mut num_quiet) = (0, 0);
+        let mut num_refused = 0;
+        let mut num_quiet = 0;
         for round in 0..NUM_ROUNDS {
             for _ in 0..model.random.below(4) {
                 model.change();
@@ -173,7 +176,8 @@ fn the_corpus_equals_the_folder() {
             if round > 0 && model.random.one_in(4) {
                 model.interfere();
             }
-            let (before, after) = (stored(&model.folder, "c"), model.expected());
+            let before = stored(&model.folder, "c");
+            let after = model.expected();
             // Two documents of one path, of which others have made one.
             let is_twice = |(path, texts): (&String, &Vec<Vec<u8>>)| texts.len() > 1 && !path.starts_with("m.tar/");
             if before.iter().any(is_twice) {
@@ -188,7 +192,8 @@ fn the_corpus_equals_the_folder() {
             let before = if before == stored(&model.folder, "c") { before } else { stored(&model.folder, "c") };
             let expected = differences(&before, &after);
             let number = (round > 0).then(|| version(&model.folder));
-            let (is_dry, verbose) = (model.random.one_in(3), model.random.one_in(3));
+            let is_dry = model.random.one_in(3);
+            let verbose = model.random.one_in(3);
             if is_dry {
                 assert_eq!(sync(&model.folder, &["--drop-all", "-n"]), expected, "{seed} {round}");
             }

@@ -29,7 +29,8 @@ impl Expected {
         let mut expected = Self { offsets: vec![0], ..Self::default() };
         for bytes in run {
             let block = Block::open(bytes).unwrap();
-            let (rows, base) = (block.decode_all(), expected.text.len() as u32);
+            let rows = block.decode_all();
+            let base = expected.text.len() as u32;
             expected.text.extend_from_slice(&rows.text);
             expected.offsets.extend(rows.offsets[1..].iter().map(|end| base + end));
             expected.valid.extend((0..block.num_rows()).map(|row| !block.is_null(row)));
@@ -38,7 +39,8 @@ impl Expected {
     }
 
     fn view(&self, row: usize) -> u128 {
-        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        let start = self.offsets[row] as usize;
+        let end = self.offsets[row + 1] as usize;
         let text = &self.text[start..end];
         let mut view = [0; 16];
         view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
@@ -237,7 +239,8 @@ fn many_runs_from_many_threads() {
     };
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (scanner, one) = (&scanner, &one);
+            let scanner = &scanner;
+            let one = &one;
             scope.spawn(move || {
                 let runs: Vec<_> = (0..20).map(|i| one(100 + thread * 50 + i)).collect();
                 let submit = |run: &Vec<Vec<u8>>| scanner.submit(&sealed(run), RowForm::Views, false).unwrap();
@@ -280,7 +283,8 @@ fn device_memory_is_bounded_and_given_back() {
     for _ in 0..10 {
         drop(scanner.submit(&sealed(&run), RowForm::Views, false).unwrap().wait().unwrap());
     }
-    let (used, peak) = (device.used_bytes(), device.peak_bytes());
+    let used = device.used_bytes();
+    let peak = device.peak_bytes();
     assert!(used > 1_000_000 && used <= peak && peak < 16 << 20, "{used} {peak}");
     let rows = scanner.decode_to_device(&sealed(&run), RowForm::Views, false).unwrap();
     Expected::from_run(&run).assert_is(&rows.to_host().unwrap(), "on the device");
@@ -430,7 +434,8 @@ fn each_check_finds_its_fault() {
     };
     // A split's text begins one byte later.
     let sections = SealedBlock::open(&other).unwrap();
-    let (splits_at, counts_at) = (sections.splits_offset(), sections.frames().code_counts[3].bits_offset as usize - 1);
+    let splits_at = sections.splits_offset();
+    let counts_at = sections.frames().code_counts[3].bits_offset as usize - 1;
     let lengths_at = sections.frames().text_lengths[3].bits_offset as usize - 1;
     let mut bytes = other.clone();
     bytes[splits_at + 4] += 1;
@@ -466,7 +471,8 @@ fn text_that_is_not_utf8_is_refused() {
         b"\xf0\x9f\x98",
         b"\xf8\x88\x80\x80\x80",
     ];
-    let (mut num_right, mut num_wrong) = (0, 0);
+    let mut num_right = 0;
+    let mut num_wrong = 0;
     for case in 0..300 {
         let rows = some((0..1 + random.below(60)).map(|_| {
             let mut row = Vec::new();

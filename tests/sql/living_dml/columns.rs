@@ -182,7 +182,8 @@ impl Modelled {
     }
 
     async fn insert(&mut self, random: &mut Random) {
-        let (num_rows, has_columns) = (1 + random.below(4), random.one_in(2));
+        let num_rows = 1 + random.below(4);
+        let has_columns = random.one_in(2);
         let mut sql = "INSERT INTO d (path, text, author, number) VALUES ".to_owned();
         if !has_columns {
             sql = sql.replace(", author, number", "");
@@ -263,7 +264,8 @@ impl Modelled {
 
     /// Reads every version and compares it with its rows at that time.
     async fn travel(&self) {
-        let (context, place) = (fixtures::session(), self.notes.place());
+        let context = fixtures::session();
+        let place = self.notes.place();
         for (version, expected) in &self.past {
             let create = format!(
                 "CREATE EXTERNAL TABLE v{version} (author VARCHAR, number INT) STORED AS TADOC \
@@ -306,7 +308,8 @@ async fn sessions_that_set_columns_of_one_document_lose_nothing() {
         "DELETE FROM d WHERE doc_id = (SELECT min(e.doc_id) FROM d AS e)",
     ];
     let optimizing = tokio::spawn({
-        let (notes, is_done) = (Arc::clone(&notes), Arc::clone(&is_done));
+        let notes = Arc::clone(&notes);
+        let is_done = Arc::clone(&is_done);
         async move {
             let mut num_optimized = 0;
             while !is_done.load(Ordering::Acquire) {

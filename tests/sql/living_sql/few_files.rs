@@ -106,7 +106,8 @@ async fn statements_read_the_files_of_their_documents() {
     let many_files = many_files().await;
     // Each statement gets its own session. In the second store, each session has loaded everything
     // before.
-    let (few, all) = (many_files.fork(), many_files);
+    let few = many_files.fork();
+    let all = many_files;
     let files = files(&few).await;
     assert_eq!(files.len(), 8);
     for (statement, needed) in STATEMENTS {

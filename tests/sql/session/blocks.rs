@@ -89,7 +89,8 @@ async fn inserted_blocks_are_the_same_documents() {
     table(&context, &format!("CREATE TABLE plain AS {ROWS}")).await;
     let dir = TempDir::new().unwrap();
     for at_once in ["1", "4"] {
-        let (name, place) = (format!("d{at_once}"), dir.path().join(at_once));
+        let name = format!("d{at_once}");
+        let place = dir.path().join(at_once);
         for statement in [
             format!("SET tadoc.blocks_at_once = '{at_once}'"),
             format!("SET tadoc.block_bytes = '{BLOCK_BYTES}'"),

@@ -135,7 +135,8 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn query(before: &[String], sql: String) -> Self {
-        let (before, folder) = (before.into(), Path::new("/"));
+        let before = before.into();
+        let folder = Path::new("/");
         Self { prepare: &|| {}, before, sql, look: Vec::new(), folder }
     }
 
@@ -255,9 +256,11 @@ async fn functions_survive_each_refusal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_scans_survive_each_refusal() {
     let dir = TempDir::new().unwrap();
-    let (corpus, notes) = (write_texts(dir.path()), dir.path().join("notes"));
+    let corpus = write_texts(dir.path());
+    let notes = dir.path().join("notes");
     fixtures::living::write_notes(&notes);
-    let (notes, gsst) = (notes.display(), dir.path().join("texts.parquet").display().to_string());
+    let notes = notes.display();
+    let gsst = dir.path().join("texts.parquet").display().to_string();
     let copy = format!("COPY (SELECT path, text FROM documents('{corpus}')) TO '{gsst}' STORED AS GSST");
     session(&DenyingPool::new(), &[copy]).await;
     let create =
@@ -285,7 +288,8 @@ async fn other_scans_survive_each_refusal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_survive_each_refusal() {
     let dir = TempDir::new().unwrap();
-    let (corpus, notes) = (write_texts(dir.path()), dir.path().join("notes"));
+    let corpus = write_texts(dir.path());
+    let notes = dir.path().join("notes");
     let out = dir.path().join("out");
     let prepare = || {
         for folder in [&notes, &out] {

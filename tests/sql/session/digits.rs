@@ -46,10 +46,12 @@ async fn digits_do_not_depend_on_threads() {
     let documents: Vec<(&str, &[u8])> =
         names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
     let options = IngestOptions { block_bytes: 4_000, ..IngestOptions::default() };
-    let (whole, half) = (dir.path().join("c.tadoc"), dir.path().join("half.tadoc"));
+    let whole = dir.path().join("c.tadoc");
+    let half = dir.path().join("half.tadoc");
     write_corpus(&whole, options, &documents);
     write_corpus(&half, options, &documents[120..]);
-    let (whole, half) = (whole.display(), half.display());
+    let whole = whole.display();
+    let half = half.display();
     for sql in [
         format!("SELECT * FROM dispersion('{whole}', 'w3')"),
         format!("SELECT * FROM dispersion('{whole}', 'w1 OR w7', parts => 77)"),

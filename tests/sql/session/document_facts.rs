@@ -74,7 +74,8 @@ async fn facts_are_read_without_the_grammar() {
     let dir = fixtures_folder();
     write_many(dir.path());
     let many = dir.path().join("many.tadoc");
-    let (grammar, facts) = (stored(&many, &[GRAMMAR]), stored(&many, &[DOCUMENTS, DOCUMENT_LENGTHS]));
+    let grammar = stored(&many, &[GRAMMAR]);
+    let facts = stored(&many, &[DOCUMENTS, DOCUMENT_LENGTHS]);
     for statement in STATEMENTS {
         let sql = statement.replace('@', &many.display().to_string());
         let ctx = fixtures::session();

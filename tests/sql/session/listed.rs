@@ -111,7 +111,8 @@ async fn phrases_are_counted_without_opening_segments() {
         "* FROM rank('@', '\"the night\" \"the storm\" OR rare')",
         "* FROM search('@', '\"the storm\"')",
     ];
-    let (mut num_grammars, mut num_units) = (0, 0);
+    let mut num_grammars = 0;
+    let mut num_units = 0;
     let few = SegmentLayout::Indexed { max_lists_percent: 3 };
     for (seed, layout) in [(1, SegmentLayout::INDEXED), (2, few)] {
         // Documents that are cut need their text.
@@ -151,7 +152,8 @@ async fn words_of_few_documents_are_counted_without_opening_segments() {
         path.display().to_string()
     };
     let plain = write("plain.tadoc", SegmentLayout::Small);
-    let (mut num_listed, mut num_read) = (0, 0);
+    let mut num_listed = 0;
+    let mut num_read = 0;
     for max_lists_percent in [20, 21, 22, 23] {
         let indexed = write(&format!("{max_lists_percent}.tadoc"), SegmentLayout::Indexed { max_lists_percent });
         for word in [0, 7, 2_500, 3_500, 3_900, 3_950] {

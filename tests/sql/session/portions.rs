@@ -120,7 +120,8 @@ async fn portions_together_are_the_whole() {
             assert!(plan.contains("TadocPortionsExec"), "{sql}\n{plan}");
             for _ in 0..num_runs {
                 let shown = |rows| pretty_format_batches(rows).unwrap().to_string();
-                let (got, expected) = (shown(&rows(&ctx, &sql).await), shown(&expected));
+                let got = shown(&rows(&ctx, &sql).await);
+                let expected = shown(&expected);
                 let differs = got.lines().zip(expected.lines()).find(|(a, b)| a != b);
                 assert_eq!((differs, got.len()), (None, expected.len()), "{sql}");
             }
@@ -254,7 +255,8 @@ async fn the_limit_that_an_error_names_is_enough() {
 async fn columns_and_versions_are_read_in_portions() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name).display().to_string();
-    let (file, living) = (place("columns.tadoc"), place("living"));
+    let file = place("columns.tadoc");
+    let living = place("living");
     let rows = "SELECT 'p' || value AS path, repeat('word ' || value || ' and ', 3000) || \
                 array_to_string(range(value * 1000, value * 1000 + 1000), ' ') AS text, \
                 value * 2 AS n, to_timestamp(value) AS ts FROM generate_series(1, 60)";
@@ -302,7 +304,8 @@ async fn columns_and_versions_are_read_in_portions() {
 async fn small_files_are_read_at_once() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..400 {
-        let (name, text) = (format!("{at:03}.txt"), format!("word {at} and word"));
+        let name = format!("{at:03}.txt");
+        let text = format!("word {at} and word");
         let document = [(name.as_str(), text.as_bytes())];
         let path = dir.path().join(format!("{at:03}.tadoc"));
         fixtures::write_corpus(&path, IngestOptions::default(), &document);

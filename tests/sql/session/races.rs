@@ -132,7 +132,8 @@ async fn is_answered(ctx: &SessionContext, file: &Replaced, kind: usize) -> bool
             true
         }
         Err(error) => {
-            let (text, name) = (error.to_string(), file.path.file_name().unwrap());
+            let text = error.to_string();
+            let name = file.path.file_name().unwrap();
             assert!(text.contains(name.to_str().unwrap()), "{text}");
             let next = file.next.load(Ordering::SeqCst) as i64;
             assert!(before < next, "nobody touched it: {text}");
@@ -153,7 +154,8 @@ async fn an_answer_is_of_one_version_of_a_file_that_is_replaced() {
     batches(&ctx, &format!("SET tadoc.max_memory_bytes = '{LIMIT_BYTES}'")).await.unwrap();
     let is_done = Arc::new(AtomicBool::new(false));
     let writer = {
-        let (files, is_done) = (Arc::clone(&files), Arc::clone(&is_done));
+        let files = Arc::clone(&files);
+        let is_done = Arc::clone(&is_done);
         std::thread::spawn(move || {
             for file in files.iter().cycle().take_while(|_| !is_done.load(Ordering::SeqCst)) {
                 file.replace();
@@ -162,7 +164,8 @@ async fn an_answer_is_of_one_version_of_a_file_that_is_replaced() {
         })
     };
     let readers = (0..NUM_READERS).map(|reader| {
-        let (ctx, files) = (ctx.clone(), Arc::clone(&files));
+        let ctx = ctx.clone();
+        let files = Arc::clone(&files);
         tokio::spawn(async move {
             let mut num_answered = 0;
             for i in reader..reader + STATEMENTS_EACH {
@@ -219,7 +222,8 @@ async fn an_answer_is_of_one_version_of_a_living_corpus() {
     batches(&ctx, "SET tadoc.max_memory_bytes = '20000'").await.unwrap();
     let version = Arc::new(AtomicU64::new(1));
     let readers = (0..NUM_READERS).map(|reader| {
-        let (ctx, version) = (ctx.clone(), Arc::clone(&version));
+        let ctx = ctx.clone();
+        let version = Arc::clone(&version);
         let at = folder.display().to_string();
         tokio::spawn(async move {
             let statements = [

@@ -79,7 +79,8 @@ const CONDITIONS: [(&str, usize); 15] = [
 /// Writes four documents, each a segment, of words in random order. Each has one word of its own, and the second
 /// begins with two words that are apart in the others.
 fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
-    let (mut random, num_words) = (Random(7), (words_per_doc / 10).min(500));
+    let mut random = Random(7);
+    let num_words = (words_per_doc / 10).min(500);
     let mut text = |doc: usize| {
         let mut words: Vec<String> = (0..words_per_doc).map(|_| format!("w{}", random.below(num_words))).collect();
         words[words_per_doc / 2 - 1] = "w1".to_owned();
@@ -212,7 +213,8 @@ async fn a_document_is_read_without_the_other_dictionaries() {
 async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Small);
-    let (ctx, other) = (fixtures::session(), fixtures::session());
+    let ctx = fixtures::session();
+    let other = fixtures::session();
     let count = format!("SELECT word, count FROM word_count('{path}') ORDER BY word");
     let vectors = format!("SELECT * FROM term_vector('{path}') ORDER BY doc_id, word");
     let search = format!("SELECT * FROM search('{path}', 'only2')");

@@ -39,7 +39,8 @@ fn write(path: &Path, seed: u64, layout: SegmentLayout) -> String {
 /// Returns a statement about few documents, most of the time.
 fn statement(random: &mut Random) -> String {
     let rare = format!("w{}", 300 + random.below(NUM_WORDS));
-    let (one, other) = (word(random), word(random));
+    let one = word(random);
+    let other = word(random);
     let doc = random.below(300);
     match random.below(17) {
         0 => format!("SELECT * FROM search('@', '{rare}')"),

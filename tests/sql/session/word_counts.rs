@@ -64,7 +64,8 @@ fn anatomy_of(text: &str) -> Anatomy {
 #[tokio::test]
 async fn counts_of_another_file_are_refused_whatever_their_checksums() {
     let dir = fixtures_folder();
-    let (one, other) = (anatomy_of("to be be be"), anatomy_of("to to to be"));
+    let one = anatomy_of("to be be be");
+    let other = anatomy_of("to to to be");
     let refusal = async |name: &str, kept: &dyn Fn(&[u8; 2]) -> bool| {
         let mut swapped = one.clone();
         let sections = &mut swapped.segments[0].sections;

@@ -11,7 +11,8 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 /// Returns a runtime that reads `roots` and nothing else, or `None` without roots.
 pub fn guarded(roots: impl Iterator<Item = String>) -> Result<Option<Arc<RuntimeEnv>>> {
-    let (mut sandbox, mut has_roots) = (Sandbox::default().permit(Permission::ReadText), false);
+    let mut sandbox = Sandbox::default().permit(Permission::ReadText);
+    let mut has_roots = false;
     for root in roots {
         (sandbox, has_roots) = (sandbox.allow(&root)?, true);
     }

@@ -290,7 +290,8 @@ fn run(seed: u64) {
     drop(follower);
     let mut last = Follower::start(&log, &corpus);
     last.settle(&mut corpus);
-    let (stored, written) = (counted(&corpus.lines), counted(&log.lines));
+    let stored = counted(&corpus.lines);
+    let written = counted(&log.lines);
     let lines = stored.keys().chain(written.keys());
     let wrong: Vec<String> = lines
         .filter(|line| stored.get(*line) != written.get(*line))
@@ -314,7 +315,8 @@ fn added(log: &Log, corpus: &mut Corpus) -> Vec<String> {
 #[test]
 fn files_are_known_by_their_bytes_and_not_by_their_times() {
     let start = |banner: &str| {
-        let (mut log, mut corpus) = (Log::new(banner), Corpus::default());
+        let mut log = Log::new(banner);
+        let mut corpus = Corpus::default();
         log.write("one");
         assert!(added(&log, &mut corpus).ends_with(&["one".to_owned()]));
         (log, corpus)
@@ -355,7 +357,8 @@ fn files_are_known_by_their_bytes_and_not_by_their_times() {
 
 #[test]
 fn a_start_between_the_steps_of_a_rotation_waits() {
-    let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+    let mut log = Log::new("");
+    let mut corpus = Corpus::default();
     log.write("one");
     added(&log, &mut corpus);
     log.write("two");
@@ -368,7 +371,8 @@ fn a_start_between_the_steps_of_a_rotation_waits() {
     follower.settle(&mut corpus);
     assert_eq!(corpus.lines, ["one", "two", "three"]);
     // Files that were there before the first start are not read, but for late lines.
-    let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+    let mut log = Log::new("");
+    let mut corpus = Corpus::default();
     log.write("old");
     log.rename();
     let mut follower = Follower::start(&log, &corpus);
@@ -383,7 +387,8 @@ fn a_start_between_the_steps_of_a_rotation_waits() {
 
 #[test]
 fn a_copy_that_cannot_be_told_from_a_new_file_is_read_and_said() {
-    let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+    let mut log = Log::new("");
+    let mut corpus = Corpus::default();
     log.write("one");
     log.write("two");
     added(&log, &mut corpus);
@@ -404,7 +409,8 @@ fn a_copy_that_cannot_be_told_from_a_new_file_is_read_and_said() {
 #[test]
 fn a_file_in_another_folder_is_read_on() {
     for is_restarted in [false, true] {
-        let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+        let mut log = Log::new("");
+        let mut corpus = Corpus::default();
         fs::create_dir(log.folder.path().join("below")).unwrap();
         log.write("one");
         let mut follower = Some(Follower::start(&log, &corpus));
@@ -442,7 +448,8 @@ fn the_same_bytes_written_again_are_read_again() {
         log.write("two");
     };
     for (has_copy, is_restarted) in [(false, false), (false, true), (true, false), (true, true)] {
-        let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+        let mut log = Log::new("");
+        let mut corpus = Corpus::default();
         log.write("one");
         log.write("two");
         let mut follower = Follower::start(&log, &corpus);
@@ -470,14 +477,16 @@ fn the_same_bytes_written_again_are_read_again() {
 
 #[test]
 fn places_of_early_builds_go_on() {
-    let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+    let mut log = Log::new("");
+    let mut corpus = Corpus::default();
     log.write("one");
     let place = {
         use std::os::unix::fs::MetadataExt;
         let metadata = fs::metadata(log.path()).unwrap();
         let checksum = crc32c::crc32c(b"one\n");
         let changed = metadata.mtime() as u64 * 1_000_000_000 + metadata.mtime_nsec() as u64;
-        let (device, inode) = (metadata.dev(), metadata.ino());
+        let device = metadata.dev();
+        let inode = metadata.ino();
         format!("4 {device} {inode} {checksum} {checksum} 1 {changed}")
     };
     std::thread::sleep(Duration::from_millis(20));

@@ -149,7 +149,8 @@ impl FromStr for FilePlace {
         let number = |word: &str| word.parse::<u64>().map_err(|_| ());
         let checksum = |word: &str| word.parse::<u32>().map_err(|_| ());
         let file = FileId { device: number(device)?, inode: number(inode)? };
-        let (offset, lines) = (number(offset)?, number(lines)?);
+        let offset = number(offset)?;
+        let lines = number(lines)?;
         let whole = if whole == NONE { None } else { Some(checksum(whole)?) };
         let place = Self { file, offset, lines, head: checksum(head)?, tail: checksum(tail)?, whole };
         if lines > offset { Err(()) } else { Ok(place) }
@@ -192,7 +193,8 @@ fn early_place(text: &str) -> Result<Place, ()> {
         _ => return Err(()),
     };
     let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
-    let (head, tail) = (checksum(head)?, checksum(tail)?);
+    let head = checksum(head)?;
+    let tail = checksum(tail)?;
     let file = FileId { device, inode };
     let current = FilePlace { file, offset, lines, head, tail, whole: None };
     let current = Some(current);
@@ -273,7 +275,8 @@ impl Mark {
     }
 
     pub fn place(&self, file: FileId) -> FilePlace {
-        let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
+        let head = crc32c::crc32c(&self.head);
+        let tail = crc32c::crc32c(&self.tail);
         let Self { offset, lines, whole, .. } = *self;
         FilePlace { file, offset, lines, head, tail, whole }
     }
@@ -287,7 +290,8 @@ impl Mark {
 /// Returns the checksum of the first `len` bytes of `file`, or none if it is shorter.
 pub fn checksum(mut file: &File, len: u64) -> io::Result<Option<u32>> {
     file.seek(SeekFrom::Start(0))?;
-    let (mut whole, mut left) = (0, len);
+    let mut whole = 0;
+    let mut left = len;
     let mut bytes = vec![0; 256 << 10];
     while left > 0 {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
@@ -329,7 +333,10 @@ impl Known {
     pub fn new(id: FileId, file: Option<File>, mark: Mark) -> Self {
         let grown = Instant::now();
         let taken = mark.clone();
-        let (unchecked, waits, missing, written) = (None, None, None, None);
+        let unchecked = None;
+        let waits = None;
+        let missing = None;
+        let written = None;
         Self { id, file, taken, read: mark, unchecked, grown, waits, missing, written }
     }
 
@@ -430,7 +437,8 @@ impl Listed {
         }
         let file = File::open(&path)?;
         let metadata = file.metadata()?;
-        let (len, changed) = (metadata.len(), metadata.modified()?);
+        let len = metadata.len();
+        let changed = metadata.modified()?;
         let is_log = path == log;
         let is_rotated = !is_log && is_rotated(log, &path);
         Ok(Self { file, id: FileId::new(&metadata), len, changed, path, is_log, is_rotated })

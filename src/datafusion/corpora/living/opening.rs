@@ -136,7 +136,8 @@ impl PathTable {
         view: &LivingView,
         places: Option<&[usize]>,
     ) -> Result<Self> {
-        let (mut table, mut files) = (Self::default(), view.files.iter().enumerate());
+        let mut table = Self::default();
+        let mut files = view.files.iter().enumerate();
         let is_left_out = |place: usize| places.is_some_and(|places| places.binary_search(&place).is_err());
         for part in &view.version.parts {
             match (part, part.file_name().and_then(|_| files.next())) {

@@ -146,7 +146,8 @@ pub(super) fn fresh_bytes(edits: &[Arc<VersionEdits>]) -> u64 {
 pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
     let parts = version.parts.iter().filter(|part| matches!(part, Part::File { .. }));
     for (part, open) in parts.zip(files) {
-        let (expected, got) = (part.num_docs(), open.footer.num_docs());
+        let expected = part.num_docs();
+        let got = open.footer.num_docs();
         let reason = match (expected == got, open.footer.profile == version.profile) {
             (false, _) => {
                 format!("expected {expected} documents, which the version names, got {got}")
@@ -156,7 +157,8 @@ pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
             }
             _ => continue,
         };
-        let (file, offset) = (open.file.path.clone(), open.file.meta.size);
+        let file = open.file.path.clone();
+        let offset = open.file.meta.size;
         return Err(datafusion_error(Error::Format { file, section: "footer", offset, reason }));
     }
     Ok(())

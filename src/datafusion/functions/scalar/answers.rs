@@ -192,7 +192,9 @@ impl Ask<'_> {
             u64::try_from(numbers.value(row)).ok()
         };
         let passage_bytes = |row: usize| {
-            let (doc_id, start, len) = (number(0, row)?, number(1, row)?, number(2, row)?);
+            let doc_id = number(0, row)?;
+            let start = number(1, row)?;
+            let len = number(2, row)?;
             let doc_bytes = document_len_bytes(&self.table.corpus.corpus, doc_id).ok()?;
             Some(doc_bytes.saturating_sub(start).min(len))
         };
@@ -204,7 +206,8 @@ impl Ask<'_> {
         let numbers: Vec<&Int64Array> = self.columns.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
         let number = |idx: usize, row: usize| self.unsigned(idx, numbers[idx].value(row));
         let query = |&row: &usize| {
-            let (doc_id, byte_offset) = (self.doc_id(numbers[0].value(row))?, number(1, row)?);
+            let doc_id = self.doc_id(numbers[0].value(row))?;
+            let byte_offset = number(1, row)?;
             Ok(ExtractQuery { doc_id, byte_offset, byte_len: number(2, row)? })
         };
         let queries: Vec<ExtractQuery> = rows.iter().map(query).collect::<Result<_>>()?;

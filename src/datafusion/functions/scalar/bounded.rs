@@ -79,7 +79,8 @@ pub(super) fn check_num_pairs(name: &str, args: &ScalarFunctionArgs) -> Result<(
     if name != "levenshtein" {
         return Ok(());
     }
-    let (one, other) = (Numbers::lens(one)?, Numbers::lens(other)?);
+    let one = Numbers::lens(one)?;
+    let other = Numbers::lens(other)?;
     let num_pairs = total(args.number_rows, |row| one.at(row).saturating_mul(other.at(row)));
     if num_pairs > MAX_PAIRS {
         return exec_err!(
@@ -154,13 +155,15 @@ fn total(num_rows: usize, bytes_of: impl Fn(usize) -> u64) -> u64 {
 
 fn repeated_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, n, ..] = args else { return Ok(0) };
-    let (lens, n) = (Numbers::lens(text)?, Numbers::from_argument(n)?);
+    let lens = Numbers::lens(text)?;
+    let n = Numbers::from_argument(n)?;
     Ok(total(num_rows, |row| lens.at(row).saturating_mul(n.at(row))))
 }
 
 fn padded_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, n, fill @ ..] = args else { return Ok(0) };
-    let (lens, n) = (Numbers::lens(text)?, Numbers::from_argument(n)?);
+    let lens = Numbers::lens(text)?;
+    let n = Numbers::from_argument(n)?;
     let fill = fill.first().map(Numbers::lens).transpose()?;
     Ok(total(num_rows, |row| {
         let char_bytes = fill.as_ref().map_or(1, |fill| fill.at(row).min(MAX_CHAR_BYTES));
@@ -185,7 +188,8 @@ fn repeated_elements_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u6
 fn resized_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [list, n, element @ ..] = args else { return Ok(0) };
     let element_bytes = element.first().map_or(Ok(WORD_BYTES), mean_bytes)?;
-    let (list_bytes, n) = (mean_bytes(list)?, Numbers::from_argument(n)?);
+    let list_bytes = mean_bytes(list)?;
+    let n = Numbers::from_argument(n)?;
     Ok(total(num_rows, |row| element_bytes.saturating_mul(n.at(row)).saturating_add(list_bytes)))
 }
 
@@ -204,7 +208,9 @@ fn joined_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, from, to] = args else { return Ok(0) };
-    let (texts, from, to) = (Texts::from_argument(text)?, Texts::from_argument(from)?, Texts::from_argument(to)?);
+    let texts = Texts::from_argument(text)?;
+    let from = Texts::from_argument(from)?;
+    let to = Texts::from_argument(to)?;
     Ok(total(num_rows, |row| {
         let more_bytes = to.at(row).len().saturating_sub(from.at(row).len()) as u64;
         match more_bytes {
@@ -216,10 +222,12 @@ fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn regex_replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, _, to, flags @ ..] = args else { return Ok(0) };
-    let (lens, to) = (Numbers::lens(text)?, Texts::from_argument(to)?);
+    let lens = Numbers::lens(text)?;
+    let to = Texts::from_argument(to)?;
     let flags = flags.first().map(Texts::from_argument).transpose()?;
     Ok(total(num_rows, |row| {
-        let (len, to) = (lens.at(row), to.at(row));
+        let len = lens.at(row);
+        let to = to.at(row);
         if to.len() <= MAX_FREE_REPLACEMENT {
             return 0;
         }

@@ -174,7 +174,8 @@ impl FieldFunction {
         };
         compiled(reader, source).map(Some).map_err(|fault| {
             let (name, (argument, ..), usage) = (self.name(), self.reader.argument(), self.reader.usage());
-            let (character, reason) = (fault.character, fault.reason);
+            let character = fault.character;
+            let reason = fault.reason;
             plan_datafusion_err!(
                 "{name}: {argument}: got '{}', a fault at character {character}: {reason}; usage: {usage}",
                 shown(source)
@@ -240,7 +241,8 @@ impl ScalarUDFImpl for FieldFunction {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let (name, usage) = (self.name(), self.reader.usage());
+        let name = self.name();
+        let usage = self.reader.usage();
         let (argument, _, is_optional) = self.reader.argument();
         let least = if is_optional { 1 } else { 2 };
         if given.len() < least || given.len() > 2 {
@@ -286,7 +288,8 @@ impl FieldFunction {
                 structs(texts, pattern.specs(), |text, values| pattern.read(text, values))
             }
             Some(Compiled::Grok(pattern)) => {
-                let (groups, mut locations) = (pattern.groups(), pattern.locations());
+                let groups = pattern.groups();
+                let mut locations = pattern.locations();
                 structs(texts, pattern.specs(), |text, values| pattern.read(text, &groups, &mut locations, values))
             }
             Some(Compiled::Key(key)) => {
@@ -377,7 +380,8 @@ fn structs<'t>(
 /// Returns the pairs of logfmt in each text. The first value of a key counts.
 fn maps(texts: &StringViewArray) -> Result<ArrayRef> {
     let mut maps = map_builder();
-    let (mut first_keys, mut more_keys) = (Vec::with_capacity(MAX_COMPARED), HashSet::new());
+    let mut first_keys = Vec::with_capacity(MAX_COMPARED);
+    let mut more_keys = HashSet::new();
     for text in texts.iter() {
         first_keys.clear();
         more_keys.clear();

@@ -189,7 +189,8 @@ impl CorpusFunction {
     fn all(home: Home) -> Vec<Arc<ScalarUDF>> {
         let home = Arc::new(home);
         let function = |kind: Kind| {
-            let (signature, home) = (kind.signature(), Arc::clone(&home));
+            let signature = kind.signature();
+            let home = Arc::clone(&home);
             let function = Self { kind, signature, home, reading: None, bound: None };
             Arc::new(ScalarUDF::from(function))
         };
@@ -198,15 +199,18 @@ impl CorpusFunction {
 
     /// Returns the same function over the versions of `reading`.
     pub(crate) fn with_reading(&self, reading: &Arc<Reading>) -> Arc<ScalarUDF> {
-        let (kind, signature) = (self.kind, self.signature.clone());
-        let (home, reading) = (Arc::clone(&self.home), Some(Arc::clone(reading)));
+        let kind = self.kind;
+        let signature = self.signature.clone();
+        let home = Arc::clone(&self.home);
+        let reading = Some(Arc::clone(reading));
         Arc::new(ScalarUDF::from(Self { kind, signature, home, reading, bound: None }))
     }
 
     fn bind(&self, corpus: &ScalarValue) -> Result<Arc<BoundCorpus>> {
         match corpus.try_as_str().flatten() {
             Some(location) if !location.is_empty() => {
-                let (home, reading) = (Arc::clone(&self.home), self.reading.clone());
+                let home = Arc::clone(&self.home);
+                let reading = self.reading.clone();
                 Ok(Arc::new(BoundCorpus::new(home, reading, location)))
             }
             _ => self.refuse_corpus(&format!("'{corpus}'")),
@@ -266,8 +270,10 @@ impl ScalarUDFImpl for CorpusFunction {
         if bound.is_none() {
             return Ok(ExprSimplifyResult::Original(args));
         }
-        let (signature, home) = (self.signature.clone(), Arc::clone(&self.home));
-        let (kind, reading) = (self.kind, self.reading.clone());
+        let signature = self.signature.clone();
+        let home = Arc::clone(&self.home);
+        let kind = self.kind;
+        let reading = self.reading.clone();
         let function = ScalarUDF::from(Self { kind, signature, home, reading, bound });
         Ok(ExprSimplifyResult::Simplified(function.call(args)))
     }

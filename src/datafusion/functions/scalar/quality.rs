@@ -54,7 +54,8 @@ struct Answered {
 impl Answered {
     /// Returns true if the answer is that for `texts`: the same ones, not others that are equal.
     fn is_for(&self, texts: &StringViewArray) -> bool {
-        let (ours, theirs) = (self.texts.data_buffers(), texts.data_buffers());
+        let ours = self.texts.data_buffers();
+        let theirs = texts.data_buffers();
         let are_same_buffers =
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(one, other)| one.ptr_eq(other));
         are_same_buffers && self.texts.views().ptr_eq(texts.views()) && self.texts.nulls() == texts.nulls()
@@ -249,7 +250,8 @@ impl ScalarUDFImpl for QualityFunction {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let (name, usage) = (self.name(), self.kind.usage());
+        let name = self.name();
+        let usage = self.kind.usage();
         match given {
             [DataType::Dictionary(_, values)] if values.is_string() => Ok(vec![DataType::Utf8View]),
             [text] if text.is_string() || text.is_null() => Ok(vec![DataType::Utf8View]),
@@ -309,7 +311,8 @@ fn reading_bytes(text: &str) -> u64 {
 
 /// Returns the columns of `language`.
 fn languages(texts: &StringViewArray) -> Result<Vec<ArrayRef>> {
-    let (mut codes, mut scripts) = (StringViewBuilder::new(), StringViewBuilder::new());
+    let mut codes = StringViewBuilder::new();
+    let mut scripts = StringViewBuilder::new();
     let mut confidences = Float64Builder::with_capacity(texts.len());
     for text in texts.iter() {
         let judged = text.map(|text| &text[..text.floor_char_boundary(JUDGED_BYTES)]);

@@ -218,7 +218,8 @@ impl ScalarUDFImpl for TextFunction {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let (name, arguments) = (self.name(), self.kind.arguments());
+        let name = self.name();
+        let arguments = self.kind.arguments();
         let num_required = arguments.iter().filter(|(_, default, _)| default.is_none()).count();
         if given.len() < num_required || given.len() > arguments.len() {
             return plan_err!(
@@ -333,7 +334,9 @@ impl Call<'_> {
                     let max_words = self.max_words(row)?;
                     let hits_bytes = markers_bytes.saturating_mul(max_words as u64);
                     memory.add(hits_bytes.saturating_add(2 * ellipsis.len() as u64))?;
-                    let (open, close, ellipsis) = (&*open, &*close, &*ellipsis);
+                    let open = &*open;
+                    let close = &*close;
+                    let ellipsis = &*ellipsis;
                     let options = SnippetOptions { open, close, ellipsis, max_words };
                     texts.try_append_value(snippet(query, profile, &text, &options))?;
                 }

@@ -58,7 +58,8 @@ const JOIN_ROW_BYTES: usize = 32;
 /// Returns true if a device was chosen when the plan was made, but the segments have the words of
 /// their documents in memory by now. Always returns false if the device is demanded.
 fn is_counted(run: &Execution, vocabulary: &Vocabulary) -> bool {
-    let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
+    let scan = &run.scan;
+    let segments = vocabulary.corpus().segments();
     let is_chosen = run.plan.placement.is_on_device() && scan.options.device == Device::Auto;
     let is_counted = is_chosen
         && scan.options.traversal == Traversal::Auto
@@ -180,7 +181,8 @@ fn answer<R, T>(
         return Ok(None);
     };
     let account = Account::new(run, join_row_bytes);
-    let (on_device, joining) = (run.time("time_on_device"), run.time("time_joining"));
+    let on_device = run.time("time_on_device");
+    let joining = run.time("time_joining");
     let timer = on_device.timer();
     let segments = vocabulary.corpus().segments();
     let max_bytes = run.scan.options.gpu_memory_bytes;
@@ -306,7 +308,8 @@ impl RowKeys {
         if self.are_pairs
             && let (Some(first), Some(second)) = (ids.next(), ids.next())
         {
-            let (first, second) = (rows[first as usize], rows[second as usize]);
+            let first = rows[first as usize];
+            let second = rows[second as usize];
             return u64::from(first.min(second)) << self.word_bits | u64::from(first.max(second));
         }
         ids.fold(0, |key, id| key << self.word_bits | u64::from(rows[id as usize]))
@@ -335,7 +338,8 @@ impl RowKeys {
 
     /// Returns the number of keys of a segment that are below `first`.
     fn start_of(&self, segment_idx: usize, first: u64) -> usize {
-        let (mut start, mut end) = (0, self.len(segment_idx));
+        let mut start = 0;
+        let mut end = self.len(segment_idx);
         while start < end {
             let middle = start.midpoint(end);
             if self.key(segment_idx, middle) < first { start = middle + 1 } else { end = middle }

@@ -386,7 +386,8 @@ mod tests {
 
     /// Returns the sequences or pairs of `words` with their counts, as the cores count them.
     fn counted(words: Arc<Vocabulary>, counted: Counted) -> (Sequences, Vec<u64>) {
-        let (n, way) = (counted.num_words, Traversal::TopDown);
+        let n = counted.num_words;
+        let way = Traversal::TopDown;
         if counted.are_pairs {
             let found = Cooccurrences::with_vocabulary(words, 4, counted.min_count, way, 1 << 30);
             let found = found.unwrap();
@@ -496,7 +497,8 @@ mod tests {
                 assert!(table.num_slices() > 1);
                 let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments, 0);
                 let index = index.unwrap();
-                let (mut sequence, mut row) = (0, 0);
+                let mut sequence = 0;
+                let mut row = 0;
                 for slice in (0..table.num_slices()).map(|at| table.slice(at)) {
                     for at in 0..slice.len() {
                         while index.entries_of(sequence).end <= row {
@@ -517,7 +519,8 @@ mod tests {
     #[test]
     fn what_is_no_matrix_is_refused() {
         let corpus = corpus_of_texts(1 << 20, &documents(9));
-        let (vocabulary, docs) = (Vocabulary::new(&corpus).unwrap(), DocSelection::all(&corpus));
+        let vocabulary = Vocabulary::new(&corpus).unwrap();
+        let docs = DocSelection::all(&corpus);
         let refused = |change: fn(&mut SegmentRanked)| {
             let mut segment = SegmentRanked::from_segment(&corpus, 0, 2).unwrap();
             change(&mut segment);

@@ -182,7 +182,8 @@ impl Times {
 
     fn on_workers(self, num_workers: usize) -> String {
         let all = self.machines.num_workers;
-        let (time, alone) = (shown_ns(self.divided_ns(num_workers)), shown_ns(self.alone_ns()));
+        let time = shown_ns(self.divided_ns(num_workers));
+        let alone = shown_ns(self.alone_ns());
         if num_workers == all {
             return format!("{num_workers}: {time} estimated, {alone} in one process");
         }
@@ -201,7 +202,8 @@ fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines
     let costs = traversal_costs(task, shape, window);
     let Some((way, cost)) = costs.min_by(|one, other| one.1.total_cmp(&other.1)) else { return (0.0, [0.0; 2]) };
     let [.., listed, _] = traversal_statistics((task, way), shape, window);
-    let (elements, words) = (shape.num_elements as f64, shape.vocabulary_len as f64);
+    let elements = shape.num_elements as f64;
+    let words = shape.vocabulary_len as f64;
     let (num_rows, num_ids) = match task {
         TraversalTask::InvertedIndex => (words, listed),
         TraversalTask::SequenceCount => (elements * window as f64 / 3.0, 0.0),

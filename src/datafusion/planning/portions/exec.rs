@@ -106,7 +106,8 @@ impl PortionsExec {
         // With several partitions, each has its own order.
         let is_one = input.output_partitioning().partition_count() == 1;
         let ordering = input.output_ordering().filter(|_| is_one).cloned();
-        let (inputs, properties) = (vec![input], properties(schema, ordering));
+        let inputs = vec![input];
+        let properties = properties(schema, ordering);
         let facts = PortionFacts { num_portions, is_combined: true, first_doc_ids: vec![0], memory_bytes: 0 };
         Self { facts, inputs, properties }
     }
@@ -202,7 +203,8 @@ impl ExecutionPlan for PortionsExec {
         if children.len() != self.inputs.len() {
             return internal_err!("TadocPortionsExec has {} inputs, got {}", self.inputs.len(), children.len());
         }
-        let (facts, properties) = (self.facts.clone(), Arc::clone(&self.properties));
+        let facts = self.facts.clone();
+        let properties = Arc::clone(&self.properties);
         Ok(Arc::new(Self { facts, inputs: children, properties }))
     }
 
@@ -267,7 +269,8 @@ fn shifted_lists(lists: &ListArray, first_doc_id: u64) -> Result<ArrayRef> {
     let DataType::List(item) = lists.data_type() else {
         return internal_err!("lists of {}", lists.data_type());
     };
-    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+    let offsets = lists.offsets().clone();
+    let nulls = lists.nulls().cloned();
     Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, values, nulls)?))
 }
 
@@ -332,7 +335,8 @@ impl PortionsPool {
 impl fmt::Display for PortionsPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
-        let (used, held) = (state.used_bytes, state.held.size());
+        let used = state.used_bytes;
+        let held = state.held.size();
         write!(f, "{}(used: {used}, held: {held}) of {}", self.name(), self.outer)
     }
 }
@@ -431,7 +435,8 @@ mod tests {
         assert_eq!((outer.reserved(), inner.reserved()), (40, 0));
         pool.set_aside(60);
         assert_eq!((outer.reserved(), inner.reserved()), (80, 0));
-        let (sum, portion) = (reservation("sum", &outer), reservation("portion", &inner));
+        let sum = reservation("sum", &outer);
+        let portion = reservation("portion", &inner);
         sum.try_grow(20).unwrap();
         assert!(sum.try_grow(1).is_err());
         portion.try_grow(50).unwrap();
@@ -457,7 +462,8 @@ mod tests {
     #[test]
     fn as_much_is_set_aside_as_there_is() {
         let outer: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100));
-        let (pool, sum) = (PortionsPool::new(Arc::clone(&outer)), reservation("sum", &outer));
+        let pool = PortionsPool::new(Arc::clone(&outer));
+        let sum = reservation("sum", &outer);
         sum.try_grow(70).unwrap();
         pool.set_aside(60);
         assert_eq!(outer.reserved(), 100);

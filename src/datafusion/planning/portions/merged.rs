@@ -165,7 +165,8 @@ impl ExecutionPlan for MergedRowsExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => {
-                let (spec, ordering) = (Arc::clone(&self.spec), self.ordering.clone());
+                let spec = Arc::clone(&self.spec);
+                let ordering = self.ordering.clone();
                 Ok(Arc::new(Self::try_new(input, spec, ordering, self.times.clone())?))
             }
             _ => internal_err!("TadocMergedRowsExec has one input"),
@@ -187,7 +188,8 @@ impl ExecutionPlan for MergedRowsExec {
         let output = Output::new(builder.tx(), Arc::clone(&schema), batch_size, self.spec.limit, metrics);
         let held = MemoryConsumer::new(format!("TadocMergedRows[{partition}]")).register(context.memory_pool());
         let counter = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let (bytes_received, rows_merged) = (counter("bytes_received"), counter("rows_merged"));
+        let bytes_received = counter("bytes_received");
+        let rows_merged = counter("rows_merged");
         let input = self.input.execute(partition, context)?;
         let spec = Arc::clone(&self.spec);
         // As a scan, it starts when the first rows are asked for.
@@ -285,7 +287,8 @@ impl Merging {
     /// Sends those of `rows` that pass the filters. Returns false if no more are wanted.
     fn send_rows(&mut self, words: &StringViewArray, rows: &MergedRows) -> Result<bool> {
         self.rows_merged.add(rows.counts.len());
-        let (spec, function) = (&self.spec, &self.spec.function);
+        let spec = &self.spec;
+        let function = &self.spec.function;
         let mut places: Vec<usize> = (0..rows.counts.len()).collect();
         let filtered = |name: &str| function.merged_column(name, words, rows, &places);
         if let Some(mask) = spec.mask(places.len(), filtered)? {

@@ -218,7 +218,8 @@ pub(crate) fn runs_of(
 /// Returns the part of the text of all `runs` that is in the largest one.
 fn largest_part(runs: &[Files]) -> f64 {
     let len_bytes = |run: &Files| run.files.iter().map(|open| open.footer.len_bytes()).sum::<u64>();
-    let (mut total, mut largest) = (0u64, 0u64);
+    let mut total = 0u64;
+    let mut largest = 0u64;
     for len_bytes in runs.iter().map(len_bytes) {
         total = total.saturating_add(len_bytes);
         largest = largest.max(len_bytes);
@@ -241,7 +242,8 @@ fn limit_bytes(runtime: &RuntimeEnv, options: &TadocOptions) -> u64 {
 fn cut(files: &[OpenFile], uses: Uses, fits: impl Fn(MemoryWhenUsed, usize) -> bool) -> (Vec<Files>, u64) {
     let mut portions: Vec<Files> = Vec::new();
     let mut largest_bytes = 0;
-    let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
+    let mut doc_id = 0;
+    let mut held = MemoryWhenUsed::default();
     for open in files {
         let mut first_doc = 0;
         for run in runs(&open.footer.segments) {
@@ -395,7 +397,8 @@ impl Planner<'_> {
         };
         if portions.num_side_by_side > 0 && !inputs.is_empty() {
             let run = |(scan, first_doc_id)| Run { scan, first_doc_id };
-            let (runs, num_partitions) = (inputs.into_iter().map(run), portions.num_side_by_side);
+            let runs = inputs.into_iter().map(run);
+            let num_partitions = portions.num_side_by_side;
             let runs = RunsExec::new(runs.collect(), num_partitions, schema, ordering);
             return Ok(Arc::new(runs.for_workers(portions.num_workers)));
         }

@@ -216,8 +216,10 @@ impl ExecutionPlan for WordNumbersExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (input, rows) = (Arc::clone(&self.numbers), Arc::clone(&self.rows));
-        let (gathered, num_docs) = (Arc::clone(&self.gathered), self.num_docs);
+        let input = Arc::clone(&self.numbers);
+        let rows = Arc::clone(&self.rows);
+        let gathered = Arc::clone(&self.gathered);
+        let num_docs = self.num_docs;
         let told = async move {
             let numbers = gathered.get(&input, num_docs, &context).await?;
             let config = context.session_config().clone().with_extension(numbers);

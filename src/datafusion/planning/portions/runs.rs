@@ -223,7 +223,8 @@ impl ExecutionPlan for RunsExec {
         let labels = Arc::clone(&schema);
         let streams = self.runs_of(partition).to_vec().into_iter().map(move |run| {
             let rows = run.scan.execute(0, Arc::clone(&context))?;
-            let (labels, first_doc_id) = (Arc::clone(&labels), run.first_doc_id);
+            let labels = Arc::clone(&labels);
+            let first_doc_id = run.first_doc_id;
             Ok::<_, DataFusionError>(rows.map(move |batch| labelled(batch?, &labels, first_doc_id)))
         });
         let rows = stream::iter(streams).try_flatten();

@@ -93,7 +93,8 @@ pub fn measure_storage(path: &Path) -> Result<StorageRate> {
             allowed: format!("a file, or a folder with files, of {MIN_BYTES} bytes or more"),
         });
     }
-    let (next, start) = (AtomicUsize::new(0), Instant::now());
+    let next = AtomicUsize::new(0);
+    let start = Instant::now();
     let num_readers = thread::available_parallelism().map_or(1, usize::from);
     let done = thread::scope(|scope| {
         let read = |_| scope.spawn(|| read_tasks(&tasks, &next, start));
@@ -123,7 +124,8 @@ struct Done {
 
 /// Cuts the first [`MAX_BYTES`] of `files` into read tasks.
 fn tasks(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
-    let (mut tasks, mut left) = (Vec::new(), MAX_BYTES);
+    let mut tasks = Vec::new();
+    let mut left = MAX_BYTES;
     for file in files {
         let failed = |error| Error::io(format!("reading {}", file.display()), error);
         let end = fs::metadata(&file).map_err(failed)?.len().min(left);

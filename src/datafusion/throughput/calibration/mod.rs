@@ -71,7 +71,8 @@ pub struct Calibration {
 impl Default for Calibration {
     /// Returns built-in values. There is no device.
     fn default() -> Self {
-        let (machine, date) = ("any".to_owned(), "built in".to_owned());
+        let machine = "any".to_owned();
+        let date = "built in".to_owned();
         Self { machine, date, storage: StorageRate::default(), device: None }
     }
 }
@@ -253,7 +254,8 @@ impl Calibration {
         // The version comes first, because another version may have other keys.
         let content: Content<IgnoredAny> = serde_json::from_str(text).map_err(refused)?;
         if content.version != VERSION {
-            let (got, expected) = (content.version.to_string(), VERSION.to_string());
+            let got = content.version.to_string();
+            let expected = VERSION.to_string();
             return Err(Error::Version { file: file.to_owned(), expected, got });
         }
         let content: Content<Self> = serde_json::from_str(text).map_err(refused)?;
@@ -404,7 +406,8 @@ mod tests {
         let nothing = "{\"version\": 2, \"calibration\": {}}";
         assert_eq!(Calibration::from_text("f", nothing).unwrap(), Calibration::default());
         let read = Calibration::from_text("f", WITH_MORE_RATES).unwrap();
-        let (machine, storage) = ("build-7, Xeon", StorageSource::PageCache);
+        let machine = "build-7, Xeon";
+        let storage = StorageSource::PageCache;
         assert_eq!((read.machine.as_str(), read.date.as_str()), (machine, "2026-11-20"));
         assert_eq!(read.storage, StorageRate { gb_per_s: 2.41, source: storage });
         let device = DeviceCalibration {

@@ -139,13 +139,15 @@ impl ChangeExec {
         if operation.is_ordered() {
             session.config_mut().options_mut().execution.target_partitions = 1;
         }
-        let (session, properties) = (Arc::new(session), Arc::new(properties));
+        let session = Arc::new(session);
+        let properties = Arc::new(properties);
         Self { operation, query, session, location, store, options, properties }
     }
 
     /// Commits the change and returns the number of rows.
     async fn run(&self, context: &Arc<TaskContext>) -> Result<u64> {
-        let (is_nothing, num_rows) = (AtomicBool::new(false), AtomicU64::new(0));
+        let is_nothing = AtomicBool::new(false);
+        let num_rows = AtomicU64::new(0);
         let change = async |mut latest: Version| loop {
             let (edits, found) = self.edits(context).await.map_err(core_error)?;
             num_rows.store(found, Ordering::Relaxed);
@@ -177,7 +179,9 @@ impl ChangeExec {
         let reservation = MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
         let plan = self.session.create_physical_plan(&self.query).await?;
         let mut rows = execute_stream(plan, Arc::clone(context))?;
-        let (mut edits, mut num_rows, mut value_bytes) = (Vec::new(), 0, 0);
+        let mut edits = Vec::new();
+        let mut num_rows = 0;
+        let mut value_bytes = 0;
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             let first = edits.len();
@@ -206,7 +210,8 @@ pub(super) fn count_schema() -> SchemaRef {
 
 impl DisplayAs for ChangeExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (operation, corpus) = (self.operation.name(), &self.location);
+        let operation = self.operation.name();
+        let corpus = &self.location;
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "TadocChangeExec: operation={operation}, corpus={corpus}")
@@ -310,7 +315,8 @@ impl Replacement {
         let LogicalPlan::Projection(projection) = input else {
             return plan_err!("UPDATE {table}: expected a projection, got {}", input.display());
         };
-        let (mut texts, mut values) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut values = Vec::new();
         for (name, value) in assignments(projection) {
             match name {
                 "text" | "content" => texts.push(value.alias(name)),
@@ -356,7 +362,9 @@ impl Replacement {
         writer.write(rows)?;
         let table = Bytes::from(writer.finish()?);
         for (row, doc_id) in doc_ids(rows)?.enumerate() {
-            let (doc_id, row, table) = (doc_id?, row as u64, table.clone());
+            let doc_id = doc_id?;
+            let row = row as u64;
+            let table = table.clone();
             edits.push(Edit::SetColumns { doc_id, row, table });
         }
         Ok(())
@@ -367,7 +375,8 @@ impl Replacement {
 fn assignments(projection: &Projection) -> impl Iterator<Item = (&str, Expr)> {
     let columns = projection.expr.iter().zip(projection.schema.fields());
     columns.filter_map(|(expr, field)| {
-        let (name, value) = (field.name().as_str(), expr.clone().unalias_nested().data);
+        let name = field.name().as_str();
+        let value = expr.clone().unalias_nested().data;
         let is_itself = matches!(&value, Expr::Column(own) if own.name == name);
         (!is_itself).then_some((name, value))
     })
@@ -453,11 +462,14 @@ impl Operation for TextEdits {
             }
         }
         let doc_ids = Numbers::from_column(rows, "doc_id")?;
-        let (places, lens) = (Numbers::from_column(rows, "pos")?, Numbers::from_column(rows, "len_bytes")?);
+        let places = Numbers::from_column(rows, "pos")?;
+        let lens = Numbers::from_column(rows, "len_bytes")?;
         let texts = as_string_view_array(column("text")?)?;
         for row in 0..rows.num_rows() {
             let text = texts.is_valid(row).then(|| texts.value(row).as_bytes().to_vec());
-            let (doc_id, offset, len) = (doc_ids.at(row)?, places.at(row)?, lens.at(row)?);
+            let doc_id = doc_ids.at(row)?;
+            let offset = places.at(row)?;
+            let len = lens.at(row)?;
             let Some(doc_id) = doc_id else {
                 return exec_err!("edit {}: doc_id is NULL, expected a document", edits.len());
             };

@@ -182,7 +182,9 @@ fn files_of(rows: &RecordBatch) -> Result<Vec<WrittenPart>> {
     let ids = as_string_array(rows.column(0))?;
     let crcs = as_uint32_array(rows.column(2))?;
     let numbers = |column: usize| as_uint64_array(rows.column(column));
-    let (lens, docs, texts) = (numbers(1)?, numbers(3)?, numbers(4)?);
+    let lens = numbers(1)?;
+    let docs = numbers(3)?;
+    let texts = numbers(4)?;
     let file = |row: usize| {
         let part = Part::File {
             id: ids.value(row).parse().map_err(datafusion_error)?,
@@ -215,7 +217,8 @@ impl WriteSegmentsExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        let (properties, metrics) = (Arc::new(properties), ExecutionPlanMetricsSet::new());
+        let properties = Arc::new(properties);
+        let metrics = ExecutionPlanMetricsSet::new();
         Self { input, target, properties, metrics }
     }
 

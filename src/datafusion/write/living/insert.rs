@@ -162,7 +162,8 @@ impl InsertSink {
             let paths = as_string_view_array(batch.column(0))?;
             let contents = as_binary_view_array(batch.column(1))?;
             for (path, content) in paths.iter().zip(contents) {
-                let (path, content) = (path.unwrap_or_default(), content.unwrap_or_default());
+                let path = path.unwrap_or_default();
+                let content = content.unwrap_or_default();
                 edits.push(Edit::AddDocument { path: path.into(), content: content.into() });
             }
         }
@@ -229,7 +230,8 @@ impl InsertSink {
 
 /// Returns true if the rows seen so far may become edits.
 fn are_few(documents: &[RecordBatch]) -> Result<bool> {
-    let (mut num_rows, mut num_bytes) = (0, 0);
+    let mut num_rows = 0;
+    let mut num_bytes = 0;
     for batch in documents {
         num_rows += batch.num_rows();
         num_bytes += as_binary_view_array(batch.column(1))?.lengths().sum::<u32>() as usize;
@@ -250,7 +252,8 @@ impl fmt::Debug for InsertSink {
 
 impl DisplayAs for InsertSink {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (corpus, tokenizer) = (mask_secrets(&self.location), self.store.profile());
+        let corpus = mask_secrets(&self.location);
+        let tokenizer = self.store.profile();
         let separator = match format {
             DisplayFormatType::TreeRender => "\n",
             _ => ", ",

@@ -65,7 +65,8 @@ impl AnalyzerRule for LivingStatements {
 }
 
 fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<LogicalPlan>> {
-    let (source, name) = (&statement.target, &statement.table_name);
+    let source = &statement.target;
+    let name = &statement.table_name;
     let changed: (Arc<TadocTable>, Arc<dyn Operation>, LogicalPlan) = match &statement.op {
         WriteOp::Insert(InsertOp::Append) => match edited_documents(source) {
             Some(documents) => {
@@ -163,8 +164,10 @@ impl Target {
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
             plan_datafusion_err!("{location}: only a session of this process can change it; run the statement there")
         })?;
-        let (operation, query) = (Arc::clone(&self.operation), self.query.clone());
-        let (state, location) = (state.clone(), location.to_string());
+        let operation = Arc::clone(&self.operation);
+        let query = self.query.clone();
+        let state = state.clone();
+        let location = location.to_string();
         Ok(Arc::new(ChangeExec::new(operation, query, state, location, changeable)))
     }
 }

@@ -120,7 +120,8 @@ impl LivingTable {
 
     /// Returns the error for documents that are not a living corpus.
     fn not_living(&self) -> DataFusionError {
-        let (name, kind) = (&self.name, self.kind);
+        let name = &self.name;
+        let kind = self.kind;
         plan_datafusion_err!(
             "{name}${kind}: {name} is a table of .tadoc files, which never change; expected one of a \
              living corpus, a folder with versions"

@@ -25,7 +25,8 @@ use crate::timestamps::zones::Unclear;
 
 /// Reads the stamp of Chromium, month and day before `/`.
 pub(super) fn chromium(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
-    let (month, day) = (scan.digits(2)?, scan.digits(2)?);
+    let month = scan.digits(2)?;
+    let day = scan.digits(2)?;
     scan.one_of(b"/")?;
     let time = scan.compact_time()?;
     let is_meant = scan.peek() == Some(b'.') && scan.has_digit_at(1);
@@ -201,7 +202,8 @@ pub(super) fn klog(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
         8 => Some(scan.digits(4)?),
         _ => return None,
     };
-    let (month, day) = (scan.digits(2)?, scan.digits(2)?);
+    let month = scan.digits(2)?;
+    let day = scan.digits(2)?;
     scan.one_of(b" ")?;
     let time = scan.day_time().filter(|time| time.has_seconds)?;
     let is_meant = scan.peek() == Some(b'.') && scan.has_digit_at(1);

@@ -67,7 +67,8 @@ impl<'c> Breaks<'c> {
 
     /// Finds the breaks from children to parents, O(G + bytes of the dictionary).
     pub fn new(segment: &'c Segment) -> Self {
-        let (dag, dictionary) = (&segment.dag, &segment.dictionary);
+        let dag = &segment.dag;
+        let dictionary = &segment.dictionary;
         let grammar = dag.grammar();
         let mut do_break: Vec<bool> =
             (0..dag.num_terminals()).map(|token| memchr(b'\n', dictionary.get(token)).is_some()).collect();
@@ -319,7 +320,8 @@ impl Line {
 
     /// Appends the positions that are left, or as many as the line has room for.
     fn push_frames(&mut self, breaks: &Breaks<'_>) {
-        let (dag, dictionary) = (&breaks.segment.dag, &breaks.segment.dictionary);
+        let dag = &breaks.segment.dag;
+        let dictionary = &breaks.segment.dictionary;
         let symbols = breaks.symbols();
         while self.bytes.len() < MAX_LINE_BYTES
             && let Some(range) = self.frames.last_mut()

@@ -178,7 +178,8 @@ impl LogTemplates {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self> {
         options.check()?;
-        let (canceller, budget) = (Canceller::new(is_cancelled), Budget::new(max_memory_bytes));
+        let canceller = Canceller::new(is_cancelled);
+        let budget = Budget::new(max_memory_bytes);
         let (mut documents, masked) = read_lines(corpus, &budget, canceller)?;
         let (forms, facts) = masked.into_parts();
         let lines: Vec<(&str, u64)> = forms.iter().zip(&facts).map(|(form, facts)| (&**form, facts.count)).collect();
@@ -371,7 +372,9 @@ fn counted_rows(texts: Vec<String>, facts: &[Facts], template_of: &[u32]) -> (Ve
     let mut rows: Vec<(usize, LogTemplate)> = templates
         .filter_map(|(template, (text, facts))| {
             let Facts { count, example } = facts?;
-            let (doc_count, first_doc_id, last_doc_id) = (0, 0, 0);
+            let doc_count = 0;
+            let first_doc_id = 0;
+            let last_doc_id = 0;
             let row = LogTemplate { text, count, doc_count, first_doc_id, last_doc_id, example };
             Some((template, row))
         })

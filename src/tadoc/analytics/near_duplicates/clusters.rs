@@ -56,7 +56,8 @@ impl DuplicateClusters {
 
     /// Joins the clusters of two documents.
     fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.root(a), self.root(b));
+        let a = self.root(a);
+        let b = self.root(b);
         self.firsts[a.max(b) as usize] = a.min(b);
     }
 
@@ -84,7 +85,8 @@ impl DuplicateClusters {
     /// Returns the documents with an id in `doc_ids` that have near duplicates, ascending.
     pub fn docs(&self, doc_ids: std::ops::Range<u64>) -> impl Iterator<Item = ClusteredDoc> + '_ {
         let all = |id: u64| usize::try_from(id).unwrap_or(usize::MAX).min(self.firsts.len());
-        let (start, end) = (all(doc_ids.start), all(doc_ids.end));
+        let start = all(doc_ids.start);
+        let end = all(doc_ids.end);
         let docs = (start..end).map(|doc| {
             let first = self.firsts[doc];
             let num_docs = self.lens[first as usize];

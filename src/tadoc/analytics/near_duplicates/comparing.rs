@@ -150,7 +150,8 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
         held_bytes: u64,
         pairs: &mut Vec<SimilarPair>,
     ) -> Result<()> {
-        let (task, documents) = (self.task, self.documents);
+        let task = self.task;
+        let documents = self.documents;
         let in_block = |doc: u32| self.block.docs.binary_search(&doc).ok();
         let part = if candidates.iter().all(|of_doc| in_block(of_doc[0].0).is_some()) {
             None
@@ -396,7 +397,8 @@ fn sorted_grams(words: &[u32], hashing: &Hashing, num_words: usize) -> Vec<u64> 
     }
     grams.sort_unstable();
     // N-grams of the same 32 bits are put in order of their words.
-    let (mut start, mut len) = (0, 0);
+    let mut start = 0;
+    let mut len = 0;
     while start < grams.len() {
         let num_same = grams[start..].partition_point(|&other| other >> 32 == grams[start] >> 32);
         let same = &mut grams[start..start + num_same];

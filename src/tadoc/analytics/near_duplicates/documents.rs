@@ -81,7 +81,8 @@ impl Documents {
         let mut documents = Self { part_starts: vec![0], ..Self::default() };
         let mut fingerprints: Vec<u64> = Vec::new();
         let mut counts = DocCounts::new(0, 0);
-        let (mut num_words, max_words) = (0u64, task.max_memory_bytes.saturating_mul(WORDS_PER_BYTE));
+        let mut num_words = 0u64;
+        let max_words = task.max_memory_bytes.saturating_mul(WORDS_PER_BYTE);
         for index in 0..task.parts.num_parts() {
             let part = task.parts.part(index)?;
             let corpus: &Corpus = part.borrow();
@@ -378,7 +379,8 @@ impl<'a, P: CorpusParts + Sync> DocReader<'a, P> {
             let values = &text.values[segment_idx];
             self.walk.start(segment.dag.doc_range(doc));
             loop {
-                let (words, hashes) = (&mut self.words, &mut self.hashes);
+                let words = &mut self.words;
+                let hashes = &mut self.hashes;
                 let num_read = self.walk.next_words(&segment.dag, CHUNK_WORDS, |id| {
                     let word = text.folded_id(segment_idx, id);
                     words.push(if is_cut { names.name(text, segment_idx, word) } else { word });
@@ -453,7 +455,8 @@ impl DocCounts {
                 }
             }
             let next = count + 1;
-            let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+            let set = Ordering::Relaxed;
+            let get = Ordering::Relaxed;
             match counter.compare_exchange_weak(count, next, set, get) {
                 Ok(_) => return,
                 Err(changed) => count = changed,

@@ -104,7 +104,8 @@ impl Index {
             let lens = &documents.all_num_words()[docs];
             let read = |docs: Range<usize>| {
                 let mut reader = DocReader::new(&text);
-                let (mut found, mut prefix) = (Vec::new(), Prefix::default());
+                let mut found = Vec::new();
+                let mut prefix = Prefix::default();
                 for at in docs {
                     let doc = (start + at) as u32;
                     if documents.size(doc) == 0 || documents.is_copy(doc) {
@@ -146,7 +147,8 @@ impl Index {
         let canceller = Canceller::new(&is_cancelled);
         // Documents of the lists of a bucket, and the lengths of the lists.
         let lists_for = |entries: &mut [Entry]| {
-            let (mut listed, mut lens) = (Vec::new(), Vec::new());
+            let mut listed = Vec::new();
+            let mut lens = Vec::new();
             for list in entries.chunk_by_mut(|a, b| a.key == b.key).filter(|list| list.len() > 1) {
                 list.sort_unstable_by_key(|entry| entry.value);
                 listed.extend(list.iter().map(|entry| entry.value as u32));

@@ -198,7 +198,8 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
     /// Returns the next documents with their candidates, and the pairs with their copies. `next`
     /// moves behind them.
     fn next_block(&self, next: &mut u32, max_bytes: u64) -> Result<(Block, Vec<SimilarPair>)> {
-        let (mut block, mut pairs) = (Block::default(), Vec::new());
+        let mut block = Block::default();
+        let mut pairs = Vec::new();
         while *next < self.documents.len() as u32 {
             self.task.check_cancelled()?;
             let (batch, end) = self.next_batch(*next, max_bytes);

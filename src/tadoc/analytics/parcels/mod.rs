@@ -258,7 +258,8 @@ impl<'a> MergedParcels<'a> {
     /// Returns true if the row at place `one` of the heap comes before that at `other`.
     #[inline]
     fn is_before(&self, one: usize, other: usize) -> bool {
-        let (one, other) = (&self.sources[self.heap[one]], &self.sources[self.heap[other]]);
+        let one = &self.sources[self.heap[one]];
+        let other = &self.sources[self.heap[other]];
         one.key < other.key || one.key == other.key && one.rest < other.rest
     }
 }
@@ -384,7 +385,8 @@ fn fault(at: usize, reason: impl Into<String>) -> Error {
 #[inline]
 fn read_row(rows: &mut Cursor<'_>, is_first: bool, last: &mut [u32]) -> Result<u64> {
     let head = u64::from(rows.u8()?);
-    let (mut shared, mut count) = (head & MORE, head >> 4);
+    let mut shared = head & MORE;
+    let mut count = head >> 4;
     if shared == MORE {
         shared = shared.saturating_add(rows.varint()?);
     }

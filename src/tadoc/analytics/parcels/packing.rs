@@ -117,7 +117,8 @@ impl ParcelPacker {
     fn note(&self, words: &[u32]) -> usize {
         let parcel = self.parcels[words[0] as usize] as usize;
         for &word in words {
-            let (place, bit) = (&self.used[parcel][word as usize / 64], 1u64 << (word % 64));
+            let place = &self.used[parcel][word as usize / 64];
+            let bit = 1u64 << (word % 64);
             // Most words are noted already, and reading does not disturb other threads.
             if place.load(Ordering::Relaxed) & bit == 0 {
                 place.fetch_or(bit, Ordering::Relaxed);

@@ -105,7 +105,8 @@ proptest! {
         };
         let machines_packed: Vec<Vec<Packed>> = machines.iter().map(packed).collect();
         let parcels = parcels(&machines_packed, num_parcels);
-        let (mut got, mut at_once) = (Counts::new(), Counts::new());
+        let mut got = Counts::new();
+        let mut at_once = Counts::new();
         for chunks in &parcels {
             add(&mut got, n, chunks, least_count);
         }

@@ -122,7 +122,8 @@ impl Search<'_> {
     /// Calls `f` with each interval that has different symbols before it, and with the interval's
     /// end.
     fn for_each_maximal(&self, mut f: impl FnMut(Open, usize) -> Result<()>) -> Result<()> {
-        let (order, mut interrupt) = (self.suffixes.order(), self.canceller.interrupt());
+        let order = self.suffixes.order();
+        let mut interrupt = self.canceller.interrupt();
         let mut stack: Vec<Open> = Vec::new();
         for (index, &at) in order.iter().enumerate() {
             interrupt.check()?;

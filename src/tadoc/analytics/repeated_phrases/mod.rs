@@ -231,7 +231,8 @@ fn read(vocabulary: &Vocabulary, docs: &DocSelection, word_bytes: u64, limits: T
 /// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
 /// words.
 fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, word_bytes: u64, limits: TaskLimits<'_>) -> Result<usize> {
-    let (max_memory_bytes, mut interrupt) = (limits.max_memory_bytes, limits.canceller().interrupt());
+    let max_memory_bytes = limits.max_memory_bytes;
+    let mut interrupt = limits.canceller().interrupt();
     let limit = (max_memory_bytes / word_bytes).min(u64::from(u32::MAX - 1));
     let corpus = vocabulary.corpus();
     let mut len = 0u64;
@@ -294,7 +295,9 @@ fn name(
 fn packed(text: &[u32], bits: u32, len: usize, canceller: Canceller<'_>) -> Result<Vec<Vec<Entry>>> {
     let mask = u64::MAX >> (u64::BITS - bits * len as u32);
     let mut tasks = Vec::with_capacity(text.len().div_ceil(TASK_POSITIONS));
-    let (mut key, mut num_before, mut end) = (0u64, 0usize, 0usize);
+    let mut key = 0u64;
+    let mut num_before = 0usize;
+    let mut end = 0usize;
     for words in text.chunks(TASK_POSITIONS) {
         canceller.check()?;
         let mut entries = Vec::with_capacity(words.len());

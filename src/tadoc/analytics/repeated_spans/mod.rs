@@ -320,7 +320,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
         let min_words = self.min_words;
         for index in 0..self.parts.num_parts() {
             let part = self.parts.part(index)?;
-            let (mut last, mut is_meant) = (None, false);
+            let mut last = None;
+            let mut is_meant = false;
             let read = self.read_windows(index, part.borrow(), |windows, window, start, runs| {
                 let anchor_place = start + window.anchor_start;
                 if last.replace(anchor_place) != Some(anchor_place) {
@@ -414,7 +415,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
         }));
         sort_checked(&mut order, |&run| run, self.canceller)?;
         for pair in order.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (later_idx, earlier_idx) = (pair[0].0, pair[0].1);
+            let later_idx = pair[0].0;
+            let earlier_idx = pair[0].1;
             let later = self.parts.part(later_idx)?;
             let earlier = (later_idx != earlier_idx).then(|| self.parts.part(earlier_idx));
             let earlier = earlier.transpose()?;

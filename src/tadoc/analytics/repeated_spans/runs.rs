@@ -213,7 +213,8 @@ fn span_for(spans: &[Range<u64>], run: &Run) -> usize {
 /// Returns the span with the largest sum of shares, the earliest of several.
 fn largest_share(mut shares: Vec<(usize, u64)>) -> usize {
     shares.sort_unstable();
-    let (mut best, mut most) = (0, 0);
+    let mut best = 0;
+    let mut most = 0;
     for shares in shares.chunk_by(|a, b| a.0 == b.0) {
         let sum = shares.iter().map(|&(_, share)| share).sum();
         if sum > most {
@@ -270,7 +271,8 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn is_repeat(&mut self, run: &Run, canceller: Canceller<'_>) -> Result<bool> {
-        let (words, source) = (run.words(self.min_words), run.source_words(self.min_words));
+        let words = run.words(self.min_words);
+        let source = run.source_words(self.min_words);
         let num_words = source.end - source.start;
         let shifted = words.start + run.period..words.end;
         let [(start, from), (shifted_start, before)] =
@@ -289,7 +291,8 @@ impl<'a> Comparison<'a> {
         num_words: u64,
         canceller: Canceller<'_>,
     ) -> Result<bool> {
-        let (places, later) = (self.places, self.later);
+        let places = self.places;
+        let later = self.later;
         let is_one_part = later.index == earlier.index;
         for done in (0..num_words).step_by(CHUNK_WORDS as usize) {
             canceller.check()?;
@@ -300,7 +303,8 @@ impl<'a> Comparison<'a> {
                 return Ok(false);
             }
             for at in 0..num_words {
-                let (word, other) = (self.later_words[at], self.earlier_words[at]);
+                let word = self.later_words[at];
+                let other = self.earlier_words[at];
                 let is_same = if is_one_part && word.segment_idx == other.segment_idx {
                     word.id == other.id
                 } else {
@@ -389,7 +393,8 @@ mod tests {
             steps in prop::collection::vec((0..12u64, 0..4u64, 0..3usize), 1..200),
         ) {
             let mut windows = Vec::new();
-            let (mut at, mut from) = (1_000, 0);
+            let mut at = 1_000;
+            let mut from = 0;
             for &(step, to, pass) in &steps {
                 (at, from) = match step {
                     0 => (at + 2, from + 1),
@@ -398,7 +403,8 @@ mod tests {
                 };
                 windows.push((at, from, pass));
             }
-            let (mut once, mut thrice) = (Runs::default(), Runs::default());
+            let mut once = Runs::default();
+            let mut thrice = Runs::default();
             windows.iter().for_each(|&(at, from, _)| once.push(at, from));
             for pass in 0..3 {
                 let from_pass = windows.iter().filter(|window| window.2 == pass);

@@ -338,7 +338,8 @@ impl Joining<'_> {
             .collect::<Result<_>>()?;
         let add = |entries: &mut [Entry]| {
             let mut counted = Counted::default();
-            let (packing, min_count) = (self.packing, self.min_count);
+            let packing = self.packing;
+            let min_count = self.min_count;
             counted.add(entries, packing, &|_| &[], &|count| count, min_count, self.canceller)?;
             Ok(counted)
         };
@@ -359,7 +360,8 @@ impl Joining<'_> {
 
     /// Returns the key of a pair with the smaller word first.
     fn ordered(&self, key: u64) -> u64 {
-        let (first, second) = (self.packing.word(key, 0), self.packing.word(key, 1));
+        let first = self.packing.word(key, 0);
+        let second = self.packing.word(key, 1);
         self.packing.key(&[first.min(second), first.max(second)])
     }
 }
@@ -444,7 +446,8 @@ mod tests {
             for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
                 let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));
                 let words = vocabulary.clone();
-                let (shown, parts) = (words.clone(), parts.collect());
+                let shown = words.clone();
+                let parts = parts.collect();
                 let got = Cooccurrences::from_segments(shown, min_count, parts, 0);
                 let got = got.unwrap();
                 let way = Traversal::Auto;

@@ -77,7 +77,8 @@ impl Ends {
         row: impl Fn(u32) -> u32,
         canceller: Canceller<'_>,
     ) -> Result<Self> {
-        let (grammar, mut interrupt) = (dag.grammar(), canceller.interrupt());
+        let grammar = dag.grammar();
+        let mut interrupt = canceller.interrupt();
         let num_rules = grammar.num_rules();
         let mut ends = Self { spans: vec![(0, 0); num_rules], words: Vec::new() };
         for rule_id in grammar.rule_ids().skip(1).rev() {
@@ -197,7 +198,8 @@ impl Edges {
             || Ends::new(&segment.dag, reach, max_words, false, row, canceller),
             || Ends::new(&segment.dag, reach, max_words, true, row, canceller),
         );
-        let (heads, tails) = (heads?, tails?);
+        let heads = heads?;
+        let tails = tails?;
         let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
         let mut interrupt = canceller.interrupt();
         let spans = segment.dag.grammar().rule_ids().map(|rule_id| {

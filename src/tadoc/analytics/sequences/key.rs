@@ -348,7 +348,8 @@ impl<const R: usize> Table<R> {
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     fn new(dag: &Dag, rows: &[u32], max_words: u32, canceller: Canceller<'_>) -> Result<Self> {
         let mut interrupt = canceller.interrupt();
-        let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
+        let grammar = dag.grammar();
+        let num_terminals = dag.num_terminals();
         let is_large = rows.is_empty() && dag.num_words() > max_words;
         let first = if is_large { dag.num_words() } else { 0 };
         let num_ends = (num_terminals - first) as usize + grammar.num_rules();
@@ -461,7 +462,8 @@ fn append<K: Key, const R: usize>(
     before: &mut Before<K>,
     keys: &mut Vec<K>,
 ) {
-    let (word_bits, all_bits) = (packing.word_bits(), packing.all_bits());
+    let word_bits = packing.word_bits();
+    let all_bits = packing.all_bits();
     let rolled = |key: K, word: u32| key.rolled(word, word_bits, all_bits);
     let Before { mut key, mut len } = *before;
     let mut num_keys = keys.len();
@@ -470,7 +472,8 @@ fn append<K: Key, const R: usize>(
         keys.resize(num_keys + R * elements.len() + 1, K::default());
         for &element in elements {
             let [head, tail] = ends(element);
-            let (mut next, mut next_len) = (key, len);
+            let mut next = key;
+            let mut next_len = len;
             for word in head {
                 let is_word = word != NONE;
                 let rolled = rolled(next, word);

@@ -254,7 +254,8 @@ impl Counted {
         let first_row = self.counts.len();
         self.keys.resize(first_row + keys.len(), 0);
         self.counts.resize(first_row + keys.len(), 0);
-        let (rows, counts) = (&mut self.keys[first_row..], &mut self.counts[first_row..]);
+        let rows = &mut self.keys[first_row..];
+        let counts = &mut self.counts[first_row..];
         let mut row = 0;
         let mut last = first.above(value_bits);
         let mut sum = 0u64;

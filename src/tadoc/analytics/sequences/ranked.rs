@@ -100,8 +100,10 @@ impl RankedInvertedIndex {
             return Ok(ranges.remove(0));
         }
         let packing = Packing::new(n, vocabulary.len());
-        let (mut parts, mut all_lens) = (Vec::new(), Vec::new());
-        let (mut doc_ids, mut counts) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
+        let mut all_lens = Vec::new();
+        let mut doc_ids = Vec::new();
+        let mut counts = Vec::new();
         for range in ranges {
             all_lens.extend(range.ends.windows(2).map(|ends| ends[1] - ends[0]));
             doc_ids.extend(range.doc_ids);
@@ -491,7 +493,8 @@ mod tests {
     #[test]
     fn what_cannot_be_joined_is_refused() {
         let whole = corpus_from_texts(300, &documents());
-        let (vocabulary, docs) = (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
+        let vocabulary = Arc::new(Vocabulary::new(&whole).unwrap());
+        let docs = DocSelection::all(&whole);
         let of = |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts, 0);
         assert_eq!(RankedInvertedIndex::segments_refused(&vocabulary, 3), None);
         for n in [0, 22, usize::MAX] {

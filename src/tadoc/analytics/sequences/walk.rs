@@ -168,7 +168,8 @@ pub(in crate::analytics) fn walk_borders(edges: &[Edges], corpus: &Corpus, only:
 }
 
 fn walk_parts(edges: &[Edges], parts: impl Iterator<Item = (usize, DocId)>, sink: &mut impl Sink) {
-    let (mut head, mut tail) = (Vec::new(), Vec::new());
+    let mut head = Vec::new();
+    let mut tail = Vec::new();
     sink.begin(1);
     for (at, doc) in parts {
         let edges = &edges[at];
@@ -509,7 +510,8 @@ impl RowMaker<'_> {
         let words = |value| tasks[task(value)].words(window(value) as usize);
         let weight = |value| tasks[task(value)].weight(window(value) as usize);
         let add = |counted: &mut Counted, entries: &mut [Entry]| {
-            let (packing, min_count) = (self.packing, self.min_count);
+            let packing = self.packing;
+            let min_count = self.min_count;
             counted.add(entries, packing, &words, &weight, min_count, self.canceller)
         };
         let text_bytes = tasks.iter().map(TextWindows::memory_bytes).sum();
@@ -528,7 +530,8 @@ impl RowMaker<'_> {
         let runs = buckets.runs((PART_WORDS / self.packing.num_words).max(1));
         let held_bytes = text_bytes + buckets.memory_bytes();
         let compute = |run: usize| {
-            let (mut counted, mut sorting) = (Counted::default(), Sorting::default());
+            let mut counted = Counted::default();
+            let mut sorting = Sorting::default();
             for bucket in runs[run].clone() {
                 add(&mut counted, buckets.sorted(bucket, &mut sorting, self.canceller)?)?;
             }

@@ -136,7 +136,8 @@ fn encode_parts(dictionary: &Dictionary, num_parts: usize) -> (u16, Vec<u8>) {
 }
 
 fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
-    let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
+    let mut models = StringModels::new();
+    let mut encoder = Encoder::default();
     let mut previous: &[u8] = &[];
     for id in ids {
         let token = dictionary.get(id);
@@ -209,7 +210,8 @@ impl<'a> DictionaryBytes<'a> {
 }
 
 fn unknown_codec(place: Origin<'_>, codec: u16) -> Error {
-    let (expected, got) = ("dictionary codec 1 to 7".into(), format!("dictionary codec {codec}"));
+    let expected = "dictionary codec 1 to 7".into();
+    let got = format!("dictionary codec {codec}");
     Error::Version { file: place.file.into(), expected, got }
 }
 

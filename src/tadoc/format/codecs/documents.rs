@@ -68,7 +68,8 @@ pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<
     if layout != SegmentLayout::Small {
         return Ok((DOCUMENTS_ZSTD, packed));
     }
-    let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
+    let mut models = StringModels::new();
+    let mut encoder = Encoder::default();
     let mut previous: &[u8] = &[];
     for path in all() {
         models.encode(&mut encoder, previous, path);
@@ -124,7 +125,8 @@ fn decode_with(place: Origin<'_>, codec: u16, bytes: &[u8], meta: &SegmentMeta, 
             strings.finish()?;
         }
         codec => {
-            let (expected, got) = ("documents codec 1 or 2".into(), format!("documents codec {codec}"));
+            let expected = "documents codec 1 or 2".into();
+            let got = format!("documents codec {codec}");
             return Err(Error::Version { file: place.file.into(), expected, got });
         }
     }
@@ -193,7 +195,8 @@ const MAX_INTEGER_BYTES: usize = 10;
 /// [`Error::Io`] if zstd cannot allocate memory.
 pub(in crate::format) fn encode_lengths(lengths: &[DocumentLength]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let (mut lens_bytes, mut nums_words) = (Vec::new(), Vec::new());
+    let mut lens_bytes = Vec::new();
+    let mut nums_words = Vec::new();
     for length in lengths {
         push_varint(&mut lens_bytes, length.len_bytes);
         push_varint(&mut nums_words, length.num_words);

@@ -47,7 +47,8 @@ impl FirstTokens {
 
     /// Returns the only one of the first `num_groups` groups that can have `word`.
     fn group_of(&self, num_groups: usize, word: &[u8]) -> Option<usize> {
-        let (mut low, mut high) = (0, num_groups);
+        let mut low = 0;
+        let mut high = num_groups;
         while low < high {
             let middle = low.midpoint(high);
             (low, high) = if self.get(middle) <= word { (middle + 1, high) } else { (low, middle) };

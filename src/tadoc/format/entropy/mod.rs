@@ -291,7 +291,8 @@ impl Shape {
 /// Appends `numbers`, which ascend and are below `limit`, to `out`.
 pub(in crate::format) fn encode_monotone(out: &mut Vec<u8>, numbers: &[u64], limit: u64) {
     let shape = Shape::new(numbers.len(), limit);
-    let (mut low, mut samples) = (BitWriter::default(), BitWriter::default());
+    let mut low = BitWriter::default();
+    let mut samples = BitWriter::default();
     let mut high = vec![0u8; shape.part_lens()[1] as usize];
     for (at, &number) in numbers.iter().enumerate() {
         push_long(&mut low, number & !(u64::MAX << shape.width), shape.width);
@@ -404,7 +405,9 @@ fn nth_one(bits: &[u8], start: u64, nth: u32) -> Option<u64> {
 
 /// Returns the place of one number `nth` in `word`, which has more.
 fn nth_one_of(word: u64, nth: u32) -> u32 {
-    let (mut word, mut left, mut place) = (word, nth, 0);
+    let mut word = word;
+    let mut left = nth;
+    let mut place = 0;
     for half in [32, 16, 8] {
         let num_ones = (word & ((1 << half) - 1)).count_ones();
         let skipped = if left < num_ones { 0 } else { half };

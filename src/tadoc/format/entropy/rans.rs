@@ -279,7 +279,8 @@ impl<'a, const S: usize> SymbolDecoder<'a, S> {
             self.position = self.symbols.len() + 1;
         }
         for state in &mut self.states[..num_states] {
-            let (low, high) = (word_at(self.symbols, self.position), word_at(self.symbols, self.position + 4));
+            let low = word_at(self.symbols, self.position);
+            let high = word_at(self.symbols, self.position + 4);
             *state = u64::from(low) | u64::from(high) << 32;
             self.position += 8;
         }

@@ -103,7 +103,8 @@ impl MatchingLineCounter {
         let mut effects: Option<(usize, Effects<'_>)> = None;
         let mut counts = Vec::with_capacity(docs.len());
         for &doc_id in docs {
-            let (mut state, mut num_lines) = (LINE_START, 0u64);
+            let mut state = LINE_START;
+            let mut num_lines = 0u64;
             for (segment_idx, doc) in corpus.doc_parts(doc_id) {
                 let here = match effects.take() {
                     Some((known, here)) if known == segment_idx => here,
@@ -337,7 +338,8 @@ impl<'s> Effects<'s> {
     /// Finds the effect of a token on a line in the state `from`.
     fn follow(&mut self, automaton: &mut LineAutomaton<'_>, token: u32, from: u8) -> Result<(), TooLarge> {
         let bytes = self.segment.dictionary.get(token);
-        let (mut passed, mut rest) = (Passed::new(from), bytes);
+        let mut passed = Passed::new(from);
+        let mut rest = bytes;
         while let Some(at) = memchr(b'\n', rest) {
             let state = automaton.follow(passed.state, &rest[..at])?;
             let has_match = automaton.is_match(state);

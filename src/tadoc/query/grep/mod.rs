@@ -243,7 +243,9 @@ impl Search<'_, '_> {
         let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
         let mut bytes: Vec<u8> = Vec::new();
         // Ends of the lines that were searched, and of the whole lines that were read.
-        let (mut searched, mut whole, mut read) = (0, 0, 0);
+        let mut searched = 0;
+        let mut whole = 0;
+        let mut read = 0;
         while read < len_bytes && !search.is_over() {
             self.check_cancellation()?;
             // Pieces grow with what is kept, so that a long line is copied a few times only.
@@ -316,7 +318,8 @@ impl Search<'_, '_> {
         let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
         // Margins are at most four times as long as a line with its neighbours.
         let limit = max_output_bytes.saturating_mul(8).saturating_add(PIECE_BYTES);
-        let (mut back, mut ahead) = (MARGIN_BYTES, MARGIN_BYTES);
+        let mut back = MARGIN_BYTES;
+        let mut ahead = MARGIN_BYTES;
         loop {
             let offset = range.start.saturating_sub(back);
             let end = range.end.saturating_add(ahead).min(len_bytes);

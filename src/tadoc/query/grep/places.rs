@@ -95,7 +95,8 @@ impl<'c> PlaceFinder<'c> {
     /// them.
     fn is_worth(&mut self, doc_id: u64, len_bytes: u64) -> bool {
         let segments = self.corpus.doc_parts(doc_id).map(|(segment_idx, _)| segment_idx);
-        let (mut last, mut num_rules) = (0, 0u64);
+        let mut last = 0;
+        let mut num_rules = 0u64;
         for segment_idx in segments {
             last = segment_idx;
             num_rules += self.corpus.segments()[segment_idx].dag.grammar().num_rules() as u64;
@@ -141,7 +142,8 @@ impl Marks {
         for rule_idx in (1..grammar.num_rules()).rev() {
             let offsets = &grammar.rule_offsets[rule_idx..=rule_idx + 1];
             let symbols = &grammar.symbols[offsets[0] as usize..offsets[1] as usize];
-            let (mut flag, mut num_line_ends) = (0, 0u64);
+            let mut flag = 0;
+            let mut num_line_ends = 0u64;
             for &element in symbols {
                 let mark = marks[element as usize];
                 flag |= mark & FLAG;

@@ -551,7 +551,8 @@ impl<'a> JoinedSearch<'a> {
     /// Decodes a document with its neighbours.
     fn add(&mut self, decoder: &mut DocumentDecoder, run: &Run, doc_id: u64) -> Result<()> {
         let GrepOptions { before, after, .. } = *self.options;
-        let (before, place) = (before as u64, run.place(doc_id));
+        let before = before as u64;
+        let place = run.place(doc_id);
         let is_near = |last: &&mut Stretch| place.saturating_sub(last.end_place) <= before.saturating_add(after as u64);
         if let Some(last) = self.stretches.last_mut().filter(is_near) {
             for between in self.texts.documents_at(run.text, last.end_place..place + 1) {

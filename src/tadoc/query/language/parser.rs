@@ -287,7 +287,8 @@ impl Parser<'_> {
         let start = self.at;
         self.at = open + 1;
         let mut items = Vec::new();
-        let (mut max_between, mut has_number) = (DEFAULT_NEAR_WORDS, false);
+        let mut max_between = DEFAULT_NEAR_WORDS;
+        let mut has_number = false;
         let mut small_operator = None;
         loop {
             let next = self.next();

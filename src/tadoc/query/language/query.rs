@@ -122,7 +122,9 @@ impl Query {
         let Some(parsed) = parse(profile, text, limits, is_exact)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         };
-        let (mut items, mut leaves, mut root) = (parsed.items, parsed.leaves, parsed.root);
+        let mut items = parsed.items;
+        let mut leaves = parsed.leaves;
+        let mut root = parsed.root;
         if join_spellings(&mut items) {
             (items, leaves, root) = Leaves::replaced(&items, &leaves, &root);
         }
@@ -266,7 +268,9 @@ impl fmt::Display for Query {
     /// Writes the query in normal form: each item in quotes, its words joined by one blank; AND as
     /// a blank; folded words in lower case.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (items, leaves, expression) = (&self.items, &self.leaves, &self.root);
+        let items = &self.items;
+        let leaves = &self.leaves;
+        let expression = &self.root;
         Shown { items, leaves, expression }.fmt(formatter)
     }
 }

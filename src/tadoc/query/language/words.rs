@@ -454,7 +454,8 @@ impl Plain {
     /// Cuts the text into words, moves them to `words` and becomes empty. Returns true if a word
     /// stands at the end.
     fn cut(&mut self, profile: TokenizerProfile, words: &mut Words) -> bool {
-        let (text, wildcards) = (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
+        let text = std::mem::take(&mut self.text);
+        let wildcards = std::mem::take(&mut self.wildcards);
         let mut start = 0;
         let mut wildcards = wildcards.into_iter().peekable();
         // Words that touch each other.

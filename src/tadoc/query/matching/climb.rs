@@ -40,7 +40,8 @@ pub(crate) fn climb<const OFFSETS: bool>(
     mut found: impl FnMut(usize, u64),
 ) -> bool {
     let dag = &segment.dag;
-    let (sums, inverse) = (segment.prefix_sums_or_derive(), segment.inverse_or_derive());
+    let sums = segment.prefix_sums_or_derive();
+    let inverse = segment.inverse_or_derive();
     let start = |position: usize| if OFFSETS { sums.start(dag, Measure::Bytes, position) } else { 0 };
     let positions_before = *positions_left;
     let mut pending: Vec<OnTheWay> = Vec::new();

@@ -462,7 +462,8 @@ impl PartStart {
 /// bits.
 pub(in crate::query) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
     let doc_id = corpus.first_doc_id(segment_idx);
-    let (mut start, mut end) = (PartStart::default(), PartStart::default());
+    let mut start = PartStart::default();
+    let mut end = PartStart::default();
     for (idx, doc) in corpus.doc_parts(doc_id).take_while(|&(idx, _)| idx <= segment_idx) {
         start = end;
         end = start.after(&corpus.segments()[idx], doc)?;

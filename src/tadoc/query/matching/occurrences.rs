@@ -200,7 +200,8 @@ impl<'a> Item<'a> {
     /// Returns the first way behind `after` to the occurrences in the documents of `filter` (all if
     /// there is none).
     fn way(&self, want: Want, filter: Option<&DocSet>, after: Option<Way>) -> Way {
-        let (form, num_positions) = (self.form(), self.num_positions());
+        let form = self.form();
+        let num_positions = self.num_positions();
         let num_docs = filter.map(|docs| docs.len() as u64);
         // The kept words are of no use for a phrase, nor for all documents.
         let can_use_kept = filter.is_some() && form != Form::Phrase;
@@ -382,7 +383,8 @@ impl<'a> Phrase<'a> {
         interrupt: &mut Interrupt<'_>,
         mut found: impl FnMut(Match),
     ) -> Result<()> {
-        let (mut pending, mut scratch) = (Vec::new(), Vec::new());
+        let mut pending = Vec::new();
+        let mut scratch = Vec::new();
         let right = self.words.len() - 1 - self.anchor;
         for &place in anchors {
             let fresh = Partial { rule_id: RuleId::ROOT, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };

@@ -205,7 +205,8 @@ impl Marks {
     /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are
     /// rules, which have as many as `inside` says by index.
     fn count(&self, elements: &[u32], num_terminals: u32, inside: &[u64]) -> u64 {
-        let (mut begun, mut count) = (0, 0u64);
+        let mut begun = 0;
+        let mut count = 0u64;
         for &element in elements {
             match self.marks[element as usize] {
                 OTHER => begun = 0,
@@ -277,7 +278,8 @@ impl Totals {
 
     /// Returns the number of elements that a walk of the documents takes.
     fn num_steps(&self, grammar: &Grammar) -> u64 {
-        let (marks, num_terminals) = (&self.marks, grammar.num_terminals);
+        let marks = &self.marks;
+        let num_terminals = grammar.num_terminals;
         let mut inside = vec![0; grammar.num_rules()];
         for rule_id in grammar.rule_ids().skip(1).rev() {
             if marks.for_element(grammar.element_for(rule_id)).is_holding {

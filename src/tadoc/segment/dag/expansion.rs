@@ -62,7 +62,8 @@ pub(crate) struct RuleTexts {
 impl RuleTexts {
     /// Builds the texts from children to parents.
     pub fn new(dag: &Dag) -> Self {
-        let (grammar, num_words) = (dag.grammar(), dag.num_words());
+        let grammar = dag.grammar();
+        let num_words = dag.num_words();
         let max_words = grammar.symbols.len().saturating_mul(TEXT_WORDS_PER_ELEMENT);
         let max_words = max_words.min(NO_TEXT - 1);
         let num_separators = (dag.num_terminals() - num_words) as usize;
@@ -147,7 +148,8 @@ impl Expansion {
     pub fn expand(&mut self, dag: &Dag, texts: &RuleTexts, positions: Range<usize>) -> &[u32] {
         let symbols = &dag.grammar().symbols[..];
         let num_words = dag.num_words();
-        let (mut range, mut end) = (positions, 0);
+        let mut range = positions;
+        let mut end = 0;
         loop {
             let Some(position) = range.next() else {
                 match self.stack.pop() {

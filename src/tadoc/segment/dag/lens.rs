@@ -327,7 +327,9 @@ mod tests {
         let mut all: Vec<_> = (0..).zip(&TERMINALS).map(for_terminal).collect();
         all.resize(TERMINALS.len() + grammar.num_rules(), (0, 0, false, false));
         for rule_id in grammar.rule_ids().rev() {
-            let (mut bytes, mut words, mut after_word) = (0, 0, false);
+            let mut bytes = 0;
+            let mut words = 0;
+            let mut after_word = false;
             for &element in grammar.rule(rule_id) {
                 let (more_bytes, more_words, begins, ends) = all[element as usize];
                 bytes += more_bytes + u128::from(after_word && begins);

@@ -182,7 +182,8 @@ impl TextRuns {
         }
         let block = &self.blocks[cursor.next as usize / BLOCK_LEN];
         let slot = cursor.next as usize % BLOCK_LEN;
-        let (start, len) = (block.starts[slot], block.lens[slot]);
+        let start = block.starts[slot];
+        let len = block.lens[slot];
         let skipped = std::mem::take(&mut cursor.skipped);
         cursor.next += 1;
         if len > 0 {
@@ -369,7 +370,8 @@ impl<'a> Builder<'a> {
             let source = match self.dag.rule_of(element) {
                 None => Source::Token(self.offsets[element as usize]),
                 Some(rule_id) => {
-                    let (first, sum) = (self.num_pieces, self.sum);
+                    let first = self.num_pieces;
+                    let sum = self.sum;
                     self.is_apart = true;
                     self.push_run(self.dag.rule_range(rule_id));
                     Source::Run(TextRun { first, end: self.num_pieces, sum })
@@ -522,7 +524,8 @@ impl<'a> Builder<'a> {
     fn push_slot(&mut self, start: u32, len: u8) {
         let slot = self.num_pieces as usize % BLOCK_LEN;
         if slot == 0 {
-            let (starts, lens) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
+            let starts = [0; BLOCK_LEN];
+            let lens = [0; BLOCK_LEN];
             self.blocks.push(Block { sum: self.sum, starts, lens });
         }
         if let Some(block) = self.blocks.last_mut() {

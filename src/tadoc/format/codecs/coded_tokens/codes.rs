@@ -145,7 +145,8 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Returns the number of bits, the starts of blocks and the bits, one behind another.
     fn finish(self) -> Vec<u8> {
-        let (mut out, num_bits) = (Vec::new(), self.bits.position());
+        let mut out = Vec::new();
+        let num_bits = self.bits.position();
         push_varint(&mut out, num_bits);
         encode_monotone(&mut out, &self.blocks, num_bits + 1);
         out.extend(self.bits.finish());
@@ -233,7 +234,10 @@ fn encode_parts(dictionary: &Dictionary, part_len: u32) -> Result<(Vec<u8>, Vec<
 
 /// Appends the pairs with contexts of their own, and the lengths of the codes of contexts.
 fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &[Vec<u8>]) -> Result<()> {
-    let (mut keys, mut counts, mut symbols, mut used_lens) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut keys = Vec::new();
+    let mut counts = Vec::new();
+    let mut symbols = Vec::new();
+    let mut used_lens = Vec::new();
     let mut next = 0;
     for &pair in pairs {
         push_varint(&mut keys, (pair - next) as u64);
@@ -241,7 +245,8 @@ fn push_codes(out: &mut Vec<u8>, pairs: &[usize], lens: &[Vec<u8>]) -> Result<()
     }
     for lens in lens {
         let used = lens.iter().enumerate().filter(|(_, len)| **len > 0);
-        let (mut num_symbols, mut next) = (0u64, 0);
+        let mut num_symbols = 0u64;
+        let mut next = 0;
         for (symbol, &len) in used {
             symbols.push((symbol - next) as u8);
             used_lens.push(len);
@@ -398,18 +403,22 @@ impl Tables {
         if num_pairs > MAX_PAIRS as u64 || num_symbols > (NUM_BYTES * (NUM_SINGLE + MAX_PAIRS)) as u64 {
             return Err(misfit());
         }
-        let (num_pairs, num_symbols) = (num_pairs as usize, num_symbols as usize);
+        let num_pairs = num_pairs as usize;
+        let num_symbols = num_symbols as usize;
         let [keys, counts] = [cursor.unpack(3 * num_pairs)?, cursor.unpack(2 * (NUM_SINGLE + num_pairs))?];
         let [symbols, lens] = [cursor.unpack(num_symbols)?, cursor.unpack(num_symbols)?];
-        let (mut keys, mut counts) = (Cursor::new(place, &keys), Cursor::new(place, &counts));
-        let (mut pairs, mut next) = (Vec::with_capacity(num_pairs), 0u64);
+        let mut keys = Cursor::new(place, &keys);
+        let mut counts = Cursor::new(place, &counts);
+        let mut pairs = Vec::with_capacity(num_pairs);
+        let mut next = 0u64;
         for _ in 0..num_pairs {
             let pair = next.saturating_add(keys.varint()?);
             pairs.push(usize::try_from(pair).ok().filter(|&pair| pair < NUM_PAIRS).ok_or_else(misfit)?);
             next = pair + 1;
         }
         let mut tables = Self { entries: Vec::new(), single: Vec::new(), pairs: Vec::new() };
-        let (mut symbols, mut lens) = (&symbols[..], &lens[..]);
+        let mut symbols = &symbols[..];
+        let mut lens = &lens[..];
         for _ in 0..NUM_SINGLE + num_pairs {
             let num_used = usize::try_from(counts.varint()?).unwrap_or(usize::MAX);
             let parts = symbols.split_at_checked(num_used).zip(lens.split_at_checked(num_used));

@@ -119,7 +119,8 @@ impl CodedTokens {
         cursor.finish()?;
         // Each token has two lengths of one bit or more, so the bytes bound the memory.
         if places.end() != tokens_len || u64::from(coded.num_tokens) > 4 * tokens_len {
-            let (expected, got) = (coded.num_tokens, places.end());
+            let expected = coded.num_tokens;
+            let got = places.end();
             return Err(place.fault(0, format!("expected {expected} tokens in {tokens_len} bytes, got {got}")));
         }
         Ok(Self { parts: Parts::Groups(places), ..coded })
@@ -135,9 +136,12 @@ impl CodedTokens {
         let tables = StoredTables::read(cursor)?;
         // Together they are less than 2^32, as the footer was checked.
         let num_tokens = meta.num_words.saturating_add(meta.num_separators);
-        let (mut group_lens, mut firsts, mut len_left) = (Vec::new(), FirstTokens::default(), meta.dictionary_bytes);
+        let mut group_lens = Vec::new();
+        let mut firsts = FirstTokens::default();
+        let mut len_left = meta.dictionary_bytes;
         for group in 0..num_tokens.div_ceil(GROUP_LEN) as usize {
-            let (len, first_len) = (cursor.varint()?, cursor.varint()?);
+            let len = cursor.varint()?;
+            let first_len = cursor.varint()?;
             len_left = len_left.checked_sub(len).ok_or_else(|| cursor.fault("expected a group of fewer bytes"))?;
             firsts.push(cursor.take(usize::try_from(first_len).unwrap_or(usize::MAX))?);
             group_lens.push(len as usize);
@@ -219,7 +223,8 @@ impl CodedTokens {
         let mut reader = Reader::new(self, place, self.open_part(place, group, bytes)?)?;
         let start = group as u32 * GROUP_LEN;
         let end = self.num_words.min(start.saturating_add(GROUP_LEN));
-        let (mut low, mut high) = (0, (end - start).div_ceil(BLOCK_LEN));
+        let mut low = 0;
+        let mut high = (end - start).div_ceil(BLOCK_LEN);
         while high - low > 1 {
             let middle = low.midpoint(high);
             let is_before = reader.seek(start + middle * BLOCK_LEN)? <= word;
@@ -240,7 +245,8 @@ impl CodedTokens {
         let mut tokens = Tokens { arena: Vec::new(), offsets: vec![0] };
         let mut reader: Option<Reader<'_>> = None;
         // The token of the reader, and the length of the tokens of all groups that were begun.
-        let (mut current, mut max_len) = (None, 0usize);
+        let mut current = None;
+        let mut max_len = 0usize;
         for id in ids {
             let group = |id: u32| (id / GROUP_LEN) as usize;
             if current.is_none_or(|current| group(current) != group(id)) {
@@ -286,7 +292,8 @@ impl CodedTokens {
     fn open_part<'a>(&self, place: Origin<'a>, group: usize, bytes: &'a [u8]) -> Result<Part<'a>> {
         if let Parts::Whole { blocks, num_bits } = &self.parts {
             let num_blocks = self.num_tokens.div_ceil(BLOCK_LEN) as usize;
-            let (starts, bits) = (bytes.get(blocks.clone()), bytes.get(blocks.end..));
+            let starts = bytes.get(blocks.clone());
+            let bits = bytes.get(blocks.end..);
             let (starts, bits) = starts.zip(bits).ok_or_else(|| self.fault(place))?;
             let blocks = Monotone::read(&mut Cursor::new(place, starts), num_blocks, num_bits + 1)?;
             return Ok(Part { blocks, first_block: 0, bits });
@@ -305,7 +312,8 @@ impl CodedTokens {
     }
 
     fn fault(&self, place: Origin<'_>) -> Error {
-        let (num_tokens, len) = (self.num_tokens, self.len);
+        let num_tokens = self.num_tokens;
+        let len = self.len;
         place.fault(0, format!("expected {num_tokens} tokens of {len} bytes"))
     }
 }
@@ -323,7 +331,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(coded: &'a CodedTokens, place: Origin<'a>, part: Part<'a>) -> Result<Self> {
-        let (tables, stream) = (coded.tables.get(place)?, Stream::new(part.bits));
+        let tables = coded.tables.get(place)?;
+        let stream = Stream::new(part.bits);
         Ok(Self { coded, tables, place, part, stream, token: Vec::new(), shared_before: 0 })
     }
 
@@ -350,7 +359,8 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn read(&mut self, shared_context: usize) -> Result<&[u8]> {
-        let (mut stream, tables) = (self.stream, &*self.tables);
+        let mut stream = self.stream;
+        let tables = &*self.tables;
         let is_read = read_token(&mut stream, tables, shared_context, &mut self.token, self.coded.len);
         let shared_len = is_read.filter(|_| !stream.is_behind_end());
         self.stream = stream;

@@ -10,7 +10,8 @@ const PLACE: Origin<'static> = Origin { file: "f", section: "dictionary", offset
 
 fn dictionary(words: &BTreeSet<String>, separators: &BTreeSet<Vec<u8>>) -> (Dictionary, SegmentMeta) {
     let tokens = words.iter().map(|word| word.as_bytes()).chain(separators.iter().map(|bytes| &bytes[..]));
-    let (mut arena, mut offsets) = (Vec::new(), vec![0u32]);
+    let mut arena = Vec::new();
+    let mut offsets = vec![0u32];
     for token in tokens {
         arena.extend_from_slice(token);
         offsets.push(arena.len() as u32);

@@ -96,7 +96,8 @@ fn encode_with(dictionary: &Dictionary, shape: Shape) -> Result<Vec<u8>> {
 }
 
 fn encode_parts(dictionary: &Dictionary, shape: Shape) -> Result<(Vec<u8>, Vec<u8>)> {
-    let (mut head, mut lists) = (Vec::new(), Vec::new());
+    let mut head = Vec::new();
+    let mut lists = Vec::new();
     push_varint(&mut head, shape.tokens_per_block.into());
     for (len, first, list) in blocks_for(dictionary, shape)? {
         push_varint(&mut head, len);
@@ -133,7 +134,8 @@ impl Directory {
     pub(super) fn read(place: Origin<'_>, bytes: &[u8], meta: &SegmentMeta) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let mut directory = Self::read_blocks(&mut cursor, meta, |cursor, directory| {
-            let (len, list_len) = (cursor.varint()?, cursor.varint()?);
+            let len = cursor.varint()?;
+            let list_len = cursor.varint()?;
             directory.lists.push(list_len);
             let first_len = cursor.varint()?;
             directory.firsts.push(cursor.take(usize::try_from(first_len).unwrap_or(usize::MAX))?);
@@ -151,7 +153,8 @@ impl Directory {
     pub(super) fn read_head(place: Origin<'_>, head: &[u8], meta: &SegmentMeta, lists_len: u64) -> Result<Self> {
         let mut cursor = Cursor::new(place, head);
         let directory = Self::read_blocks(&mut cursor, meta, |cursor, directory| {
-            let (len, first_len) = (cursor.varint()?, cursor.varint()?);
+            let len = cursor.varint()?;
+            let first_len = cursor.varint()?;
             directory.firsts.push(cursor.take(usize::try_from(first_len).unwrap_or(usize::MAX))?);
             read_group(&mut directory.lists, cursor)?;
             Ok(len)

@@ -69,7 +69,8 @@ pub(in crate::format) fn decode(place: Origin<'_>, bytes: &[u8], meta: &SegmentM
     check_counts(place, bytes, meta, BATCH_LEN as u64)?;
     let mut reader = BatchReader::new(place, bytes, meta)?;
     let mut replay = Replay::new(meta);
-    let (mut batch, mut next) = (Batch::default(), Batch::default());
+    let mut batch = Batch::default();
+    let mut next = Batch::default();
     reader.read(&mut batch);
     while !batch.is_empty() {
         let (_, fits) = rayon::join(|| reader.read(&mut next), || replay_batch(&mut replay, &batch));

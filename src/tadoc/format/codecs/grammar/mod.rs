@@ -178,7 +178,8 @@ const NUM_KINDS: usize = NUM_LISTS + FIRST_SYMBOL[0];
 /// List of each symbol of an element that was seen before.
 const LISTS: [u8; NUM_SYMBOLS] = {
     let mut lists = [0; NUM_SYMBOLS];
-    let (mut symbol, mut list) = (0, 0);
+    let mut symbol = 0;
+    let mut list = 0;
     while symbol < NUM_SYMBOLS {
         if list + 1 < NUM_LISTS && symbol == FIRST_SYMBOL[list + 1] {
             list += 1;
@@ -252,7 +253,9 @@ pub(in crate::format) fn count_tokens(grammar: &Grammar, num_words: u32) -> Opti
     // loop has no branch on the kind of element, which would be unpredictable.
     let mut counts = vec![[0u64; 2]; grammar.num_rules()];
     for rule_id in grammar.rule_ids().rev() {
-        let (mut tokens, mut words, mut is_too_large) = (0u64, 0u64, false);
+        let mut tokens = 0u64;
+        let mut words = 0u64;
+        let mut is_too_large = false;
         for &element in grammar.rule(rule_id) {
             let [t, w] = counts[element.saturating_sub(grammar.num_terminals) as usize];
             let (sum, wraps) = tokens.overflowing_add(t + u64::from(element < grammar.num_terminals));
@@ -492,7 +495,8 @@ impl<'a> Describer<'a> {
 /// Returns a section of events that need not be a grammar. Indices of unseen tokens have no bits.
 #[cfg(test)]
 fn encode_events(events: &[(u8, u32)]) -> Vec<u8> {
-    let (mut batch, mut bits) = (Batch::default(), BitEncoder::default());
+    let mut batch = Batch::default();
+    let mut bits = BitEncoder::default();
     for &(symbol, number) in events {
         batch.symbols.push(symbol);
         if HAS_NUMBER >> symbol & 1 != 0 {

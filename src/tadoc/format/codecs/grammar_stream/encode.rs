@@ -22,7 +22,8 @@ pub fn cut_units(grammar: &Grammar, len_bytes: impl Fn(u32) -> u64) -> Vec<u32> 
     if grammar.num_docs() > 0 {
         starts.push(0);
     }
-    let (mut unit_bytes, mut unit_len) = (0u64, 0u32);
+    let mut unit_bytes = 0u64;
+    let mut unit_len = 0u32;
     for ends in grammar.doc_offsets.windows(2) {
         for at in ends[0]..ends[1] {
             if unit_bytes >= UNIT_BYTES && unit_len >= UNIT_ELEMENTS {
@@ -122,7 +123,8 @@ fn num_rules_before(unit_starts: &[u32], root_len: u32, rules: &RulesWritten) ->
     let num_first_uses = |symbols: &[u32]| symbols.iter().filter(|&&element| element == USED_FIRST).count();
     let mut sums = vec![rules.lens.len() as u32];
     // The last unit has the rules with the smallest numbers, which `inner` begins with.
-    let (mut rest, mut lens) = (inner, rules.lens.iter().rev());
+    let mut rest = inner;
+    let mut lens = rules.lens.iter().rev();
     let mut end = root_len;
     for &start in unit_starts.iter().rev() {
         let mut num_waiting = num_first_uses(&root[start as usize..end as usize]);

@@ -216,7 +216,8 @@ impl<'a> Stored<'a> {
     fn read(place: Origin<'a>, codec: u16, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let misfit = || misfit(place);
         let mut cursor = Cursor::new(place, bytes);
-        let (num_terminals, num_rules) = (meta.num_terminals(), meta.num_rules);
+        let num_terminals = meta.num_terminals();
+        let num_rules = meta.num_rules;
         let num_inner = num_rules.checked_sub(1).ok_or_else(misfit)?;
         let [named_terminals, named_rules] = [cursor.u32()?, cursor.u32()?];
         let num_ids = u64::from(num_terminals) + u64::from(num_rules);
@@ -311,7 +312,8 @@ impl<'a> Stored<'a> {
 /// Reads the parts of the rules, which must have `num_elements` and `num_bits` together.
 fn read_parts(cursor: &mut Cursor<'_>, num_elements: u64, num_bits: u64) -> Result<[Part; NUM_PARTS]> {
     let at = cursor.clone();
-    let (mut elements_left, mut bits_left) = (num_elements, num_bits);
+    let mut elements_left = num_elements;
+    let mut bits_left = num_bits;
     let mut parts = [Part::default(); NUM_PARTS];
     for part in &mut parts {
         let [num_elements, num_bits] = [cursor.varint()?, cursor.varint()?];
@@ -354,7 +356,8 @@ pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], met
     let follow_half = |root: &mut [PartTo<'_>], rules: &mut [PartTo<'_>]| {
         follow(&stored.root.codes, &element_at, root) & follow(&stored.rules.codes, &element_at, rules)
     };
-    let (mut root, mut rules) = (root, rules);
+    let mut root = root;
+    let mut rules = rules;
     let (first_root, second_root) = root.split_at_mut(PARTS_AT_ONCE);
     let (first_rules, second_rules) = rules.split_at_mut(PARTS_AT_ONCE);
     let is_shared = meta.num_elements as usize >= MIN_SHARED_LEN;
@@ -433,7 +436,8 @@ fn follow(codes: &Codes, element_at: &[u32], parts: &mut [PartTo<'_>]) -> bool {
     if codes.is_empty() {
         return true;
     }
-    let (last, first_repeat) = (element_at.len() - 1, element_at.len() as u32);
+    let last = element_at.len() - 1;
+    let first_repeat = element_at.len() as u32;
     let element = |(place, ends): (u32, u32)| {
         let known = element_at[last.min(place as usize)];
         let distance = place.wrapping_sub(first_repeat).wrapping_add(1);
@@ -516,7 +520,8 @@ fn settle(
 /// repeat leads before the first element.
 fn settle_root(root: &mut [u32], num_docs: usize) -> Option<Vec<u32>> {
     let mut doc_offsets = vec![0; num_docs + 1];
-    let (mut doc, mut to) = (0, 0);
+    let mut doc = 0;
+    let mut to = 0;
     let mut is_inside = true;
     for at in 0..root.len() {
         let symbol = root[at];

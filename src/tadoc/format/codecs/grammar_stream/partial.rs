@@ -88,7 +88,8 @@ impl<'a> GrammarStream<'a> {
     }
 
     fn root_has_entrances(&self) -> bool {
-        let (coded, units) = (&self.stored.root, self.units());
+        let coded = &self.stored.root;
+        let units = self.units();
         let mut reader = coded.reader_at(units.entrance(0));
         (0..units.len()).all(|unit_idx| {
             let is_here = reader.entrance() == units.entrance(unit_idx);
@@ -129,12 +130,14 @@ impl<'a> GrammarStream<'a> {
     fn existing_units(&self, wanted: impl IntoIterator<Item = usize>) -> Result<Vec<(usize, Unit)>> {
         let mut units: Vec<(usize, Unit)> = Vec::new();
         for unit_idx in wanted {
-            let (got, len) = (unit_idx as u64, self.units().len() as u64);
+            let got = unit_idx as u64;
+            let len = self.units().len() as u64;
             let unit = self.units().get(unit_idx).ok_or(Error::OutOfRange { what: "unit", got, len })?;
             if let Some((last, _)) = units.last()
                 && *last >= unit_idx
             {
-                let (got, allowed) = (format!("unit {unit_idx} behind {last}"), "units that ascend".into());
+                let got = format!("unit {unit_idx} behind {last}");
+                let allowed = "units that ascend".into();
                 return Err(Error::InvalidArgument { name: "wanted", got, allowed });
             }
             units.push((unit_idx, unit));
@@ -166,7 +169,8 @@ struct Reading<'s, 'a> {
 
 impl<'s, 'a> Reading<'s, 'a> {
     fn new(stored: &'s Stored<'a>, limits: &'s OpenLimits) -> Result<Self> {
-        let (num_named, num_docs) = (stored.classes.num_named(), stored.units.total().num_docs);
+        let num_named = stored.classes.num_named();
+        let num_docs = stored.units.total().num_docs;
         let num_ids = u64::from(stored.num_terminals) + u64::from(stored.num_rules);
         let fixed_bytes = 4 * u64::from(num_named) + 8 * u64::from(num_docs) + num_ids;
         limits.check_memory(fixed_bytes)?;
@@ -189,10 +193,12 @@ impl<'s, 'a> Reading<'s, 'a> {
 
     /// Decodes the elements of unit `unit_idx`. Returns the positions of its first uses.
     fn read_unit(&mut self, unit_idx: usize, unit: &Unit) -> Result<Vec<u32>> {
-        let (coded, units) = (&self.stored.root, &self.stored.units);
+        let coded = &self.stored.root;
+        let units = &self.stored.units;
         let end_bit = units.entrance(unit_idx + 1).bit;
         let num_symbols = units.symbols_before(unit_idx + 1) - units.symbols_before(unit_idx);
-        let (first_use, first_repeat) = (self.stored.classes.num_named(), self.stored.classes.first_repeat());
+        let first_use = self.stored.classes.num_named();
+        let first_repeat = self.stored.classes.first_repeat();
         let unit_start = self.symbols.len();
         let mut reader = coded.reader_at(units.entrance(unit_idx));
         let mut first_uses = Vec::new();
@@ -309,7 +315,8 @@ impl<'s, 'a> Reading<'s, 'a> {
     fn reader_at_rule(&self, rule: u32) -> Result<Reader<'a>> {
         let block = (rule - 1) / BLOCK_LEN;
         let first_rule = block * BLOCK_LEN + 1;
-        let (mut reader, mut next_rule) = (self.rule_reader, self.next_rule);
+        let mut reader = self.rule_reader;
+        let mut next_rule = self.next_rule;
         if next_rule < first_rule {
             // Blocks that ascend bound the number of steps.
             let bit = self.stored.blocks.get(block as usize).filter(|&bit| bit >= reader.position());
@@ -385,7 +392,8 @@ impl<'s, 'a> Reading<'s, 'a> {
     fn finish(self) -> PartialGrammar {
         let terminals = self.terminals.members();
         let num_terminals = terminals.len() as u32;
-        let (terminals_ranked, rules_ranked) = (self.terminals.ranked(), self.rules.ranked());
+        let terminals_ranked = self.terminals.ranked();
+        let rules_ranked = self.rules.ranked();
         let mut symbols = self.symbols;
         for symbol in &mut symbols {
             *symbol = match symbol.checked_sub(self.stored.num_terminals) {

@@ -56,7 +56,8 @@ fn all(units: &Units) -> Vec<Unit> {
 /// Returns `whole` with only the elements of `units` in the root.
 fn with_units(whole: &Grammar, units: &[Unit]) -> Grammar {
     let is_wanted = |at: u32| units.iter().any(|unit| unit.root.contains(&at));
-    let (mut root, mut doc_offsets) = (Vec::new(), vec![0]);
+    let mut root = Vec::new();
+    let mut doc_offsets = vec![0];
     for ends in whole.doc_offsets.windows(2) {
         root.extend((ends[0]..ends[1]).filter(|&at| is_wanted(at)).map(|at| whole.root()[at as usize]));
         doc_offsets.push(root.len() as u32);
@@ -194,7 +195,8 @@ fn elements_repeat_within_their_units() {
 #[test]
 fn sections_without_repeats_are_read() {
     let grammar = doc_grammar(&[(0..NUM_TERMINALS).collect()]);
-    let (mut bytes, meta) = (encode(&grammar, &[0, 7]).unwrap(), meta_for(&grammar));
+    let mut bytes = encode(&grammar, &[0, 7]).unwrap();
+    let meta = meta_for(&grammar);
     assert_eq!(bytes.remove(8), 0);
     assert_eq!(decode(PLACE, STREAM_WITHOUT_REPEATS, &bytes, &meta).unwrap(), grammar);
     let stream = GrammarStream::open(PLACE, STREAM_WITHOUT_REPEATS, &bytes, &meta).unwrap();
@@ -204,7 +206,8 @@ fn sections_without_repeats_are_read() {
 #[test]
 fn wanted_units_must_ascend_and_exist() {
     let grammar = doc_grammar(&[vec![1, 2, 3, 4], vec![5, 6]]);
-    let (bytes, meta) = (encode(&grammar, &[0, 2]).unwrap(), meta_for(&grammar));
+    let bytes = encode(&grammar, &[0, 2]).unwrap();
+    let meta = meta_for(&grammar);
     assert!(matches!(decode_units(&bytes, &meta, &[2]), Err(Error::OutOfRange { what: "unit", got: 2, len: 2 })));
     assert!(matches!(decode_units(&bytes, &meta, &[1, 0]), Err(Error::InvalidArgument { .. })));
     assert!(matches!(decode_units(&bytes, &meta, &[0, 0]), Err(Error::InvalidArgument { .. })));
@@ -216,7 +219,8 @@ fn deep_grammars_and_bombs_cost_what_they_have_elements() {
     let chain: Vec<Vec<u32>> = (0..100_000).map(|rule| vec![0, rule + 2]).chain([vec![0, 0]]).collect();
     for rules in [doubling, chain] {
         let grammar = grammar_from(&rules, &[0, 1, 2], 1);
-        let (bytes, meta) = (encode(&grammar, &[0, 1]).unwrap(), meta_for(&grammar));
+        let bytes = encode(&grammar, &[0, 1]).unwrap();
+        let meta = meta_for(&grammar);
         let whole = decode(PLACE, GRAMMAR_STREAM, &bytes, &meta).unwrap();
         assert_eq!(whole, grammar);
         for wanted in [&[0][..], &[1], &[0, 1]] {
@@ -234,7 +238,8 @@ fn deep_grammars_and_bombs_cost_what_they_have_elements() {
 fn each_changed_byte_is_refused_or_gives_a_grammar() {
     let grammar = doc_grammar(&[vec![0; 7], vec![0, 1, 2, 0, 1, 2], vec![], vec![0, 1, 2, 3]]);
     let starts: Vec<u32> = (0..grammar.root().len() as u32).step_by(2).collect();
-    let (bytes, meta) = (encode(&grammar, &starts).unwrap(), meta_for(&grammar));
+    let bytes = encode(&grammar, &starts).unwrap();
+    let meta = meta_for(&grammar);
     for at in 0..bytes.len() {
         for change in 1..=u8::MAX {
             let mut changed = bytes.clone();
@@ -289,7 +294,8 @@ proptest! {
         changes in proptest::collection::vec((any::<Index>(), 1u8..), 1..4),
     ) {
         let grammar = doc_grammar(&docs);
-        let (mut bytes, meta) = (encode(&grammar, &unit_starts(&grammar, &cuts)).unwrap(), meta_for(&grammar));
+        let mut bytes = encode(&grammar, &unit_starts(&grammar, &cuts)).unwrap();
+        let meta = meta_for(&grammar);
         for (at, change) in changes {
             let at = at.index(bytes.len());
             bytes[at] ^= change;

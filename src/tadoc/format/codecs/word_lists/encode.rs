@@ -180,7 +180,8 @@ impl Choices {
 
     /// Returns the counts if words up to `near_class` have lists of regions.
     fn counts(&self, near_class: u8) -> ClassCounts {
-        let (near, full) = (&self.near[..=usize::from(near_class)], &self.full[usize::from(near_class) + 1..]);
+        let near = &self.near[..=usize::from(near_class)];
+        let full = &self.full[usize::from(near_class) + 1..];
         let mut sum = self.others.clone();
         near.iter().chain(full).for_each(|counts| sum.add(counts));
         sum
@@ -189,13 +190,16 @@ impl Choices {
     /// Returns the least class of words whose lists must be of regions so that all have at most
     /// `max_bits`, or the greatest class that is allowed.
     fn near_class_within(&self, classes: &[Class], max_bits: u64) -> u8 {
-        let (all_full, all_near) = (self.counts(0), self.counts(MAX_NEAR_CLASS));
-        let (full_codes, near_codes) = (codes_for(classes, &all_full), codes_for(classes, &all_near));
+        let all_full = self.counts(0);
+        let all_near = self.counts(MAX_NEAR_CLASS);
+        let full_codes = codes_for(classes, &all_full);
+        let near_codes = codes_for(classes, &all_near);
         let mut left = i128::from(all_full.num_bits(&full_codes));
         let mut class = 0;
         while class < MAX_NEAR_CLASS && left > i128::from(max_bits) {
             class += 1;
-            let (full, near) = (&self.full[usize::from(class)], &self.near[usize::from(class)]);
+            let full = &self.full[usize::from(class)];
+            let near = &self.near[usize::from(class)];
             left -= i128::from(full.num_bits(&full_codes)) - i128::from(near.num_bits(&near_codes));
         }
         class

@@ -15,8 +15,8 @@
 //! with two to eight workers (`benches/results/2026-11-30-h200.md`, and of told words `2026-11-30-workers.md`). A build
 //! of the profile release has not been measured, so it may stay in one process where workers would win.
 //!
-//! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are told
-//! the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A corpus
+//! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are
+//! told the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A corpus
 //! that one process has no room for is divided, whatever it costs. A function that adds up rows and cannot pack them
 //! runs in one process: adding up texts took longer on two workers than counting on one
 //! (`benches/results/2026-11-25-h100.md`). A corpus of which workers have no room for their shares and the packed rows is
@@ -50,7 +50,8 @@ const DOC_NS: f64 = 100.0;
 /// Nanoseconds that stages of a statement take before the first row, and after the last one, and the more for each
 /// worker.
 const START_NS: [f64; 2] = [12e6, 1e6];
-/// The same for a word whose number scans are told. Every worker gets the numbers of all words, and looks up its own.
+/// Nanoseconds for a word whose number scans are told: a part that is divided, and one for each worker, which gets the
+/// numbers of all words and looks up its own.
 const TOLD_NS: [f64; 2] = [0.0, 1100.0];
 /// Nanoseconds for a word of a dictionary whose number is kept.
 const KEPT_WORD_NS: f64 = 10.0;

@@ -18,18 +18,16 @@
 //! May or in June: other lines of the input may tell it, and with AM or PM behind its time it is in May, as Americans
 //! write it. Time is linear in the bytes that are looked at.
 
-mod iso_days;
+mod numbered_days;
 mod programs;
-mod three_numbers;
 
 use chrono::{Datelike, NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
-use self::iso_days::{ordinal_date, week_date};
+use self::numbered_days::{day_alone_in_numbers, ordinal_date, week_date, year_last};
 use self::programs::{
     audit, chromium, hadoop, health_app, klog, labelled_epoch, logcat, mysql, node_state, proxifier, snort,
 };
-use self::three_numbers::{day_alone_in_numbers, year_last};
 use super::behind::{
     YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma, year_behind,
 };

@@ -17,7 +17,7 @@
 use chrono::{DateTime, NaiveDate};
 use memchr::memmem;
 
-use super::three_numbers::{ANY_DAY, with_numbers};
+use super::numbered_days::{ANY_DAY, with_numbers};
 use super::{Date, Found, MAX_FIELD_BYTES, MAX_STAMP_BYTES, Stamp, behind_level, century, epoch, instant, rest_of};
 use crate::timestamps::scan::{DayTime, Scan};
 use crate::timestamps::told_by_lines::Style;

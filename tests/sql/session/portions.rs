@@ -119,7 +119,7 @@ async fn portions_together_are_the_whole() {
             let plan = table(&ctx, &format!("EXPLAIN {sql}")).await;
             assert!(plan.contains("TadocPortionsExec"), "{sql}\n{plan}");
             for _ in 0..num_runs {
-                let shown = |rows| pretty_format_batches(rows).unwrap().to_string();
+                let shown = |rows: &[RecordBatch]| pretty_format_batches(rows).unwrap().to_string();
                 let got = shown(&rows(&ctx, &sql).await);
                 let expected = shown(&expected);
                 let differs = got.lines().zip(expected.lines()).find(|(a, b)| a != b);

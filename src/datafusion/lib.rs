@@ -49,7 +49,7 @@
 //! | `session`, [`TadocExtension`] | registration with a session |
 //! | `multiplied` | memory of operators that repeat rows |
 //! | `promises` | orders that files declare, and constants of outer joins, of which DataFusion promises too much |
-//! | `swapped_joins` | joins with columns of one name on both sides |
+//! | `equal_names` | filters above operators with several columns of one name |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | [`travel`] | the interface for crates that send scans to other machines |
 //!
@@ -57,6 +57,7 @@
 
 mod corpora;
 mod depth;
+mod equal_names;
 mod errors;
 mod fields;
 pub mod functions;
@@ -73,7 +74,6 @@ mod promises;
 pub mod safety;
 mod session;
 mod stop;
-mod swapped_joins;
 mod text_files;
 pub mod throughput;
 pub mod user_columns;

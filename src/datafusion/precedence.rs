@@ -87,14 +87,17 @@ fn is_operand(expr: &Expr) -> bool {
     }
 }
 
+/// Makes the expression of an operator that stands behind its operand.
+type Suffix = fn(Box<Expr>) -> Expr;
+
 /// A piece of an expression.
 enum Piece {
-    Operand(Expr),
+    Operand(Box<Expr>),
     Not,
     /// An operator between two operands.
     Between(Between),
     /// An operator behind its operand.
-    Behind(fn(Box<Expr>) -> Expr),
+    Behind(Suffix),
 }
 
 #[derive(Clone, Copy)]
@@ -139,7 +142,7 @@ fn take_apart(expr: Expr, pieces: &mut Vec<Piece>) {
         pieces.push(Piece::Between(operator));
         take_apart(*right, pieces);
     };
-    let (operand, operator): (Box<Expr>, fn(Box<Expr>) -> Expr) = match expr {
+    let (operand, operator): (Box<Expr>, Suffix) = match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => return between(left, Between::And, right),
         Expr::BinaryOp { left, op: BinaryOperator::Or, right } => return between(left, Between::Or, right),
         Expr::IsDistinctFrom(left, right) => return between(left, Between::DistinctFrom, right),
@@ -156,7 +159,7 @@ fn take_apart(expr: Expr, pieces: &mut Vec<Piece>) {
         Expr::IsNotFalse(expr) => (expr, Expr::IsNotFalse),
         Expr::IsUnknown(expr) => (expr, Expr::IsUnknown),
         Expr::IsNotUnknown(expr) => (expr, Expr::IsNotUnknown),
-        operand => return pieces.push(Piece::Operand(operand)),
+        operand => return pieces.push(Piece::Operand(Box::new(operand))),
     };
     take_apart(*operand, pieces);
     pieces.push(Piece::Behind(operator));
@@ -165,7 +168,7 @@ fn take_apart(expr: Expr, pieces: &mut Vec<Piece>) {
 /// Puts the pieces together up to an operator that binds no more than `least`.
 fn put_together(pieces: &mut Peekable<IntoIter<Piece>>, least: u8) -> Expr {
     let mut expr = match pieces.next() {
-        Some(Piece::Operand(operand)) => operand,
+        Some(Piece::Operand(operand)) => *operand,
         // Operators stand behind operands, as they were taken apart.
         Some(Piece::Not | Piece::Between(_) | Piece::Behind(_)) | None => {
             Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(put_together(pieces, NOT)) }

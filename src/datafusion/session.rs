@@ -28,6 +28,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::corpora::CorpusCache;
 use crate::depth::functions_of_types;
+use crate::equal_names::guard_equal_names;
 use crate::functions::{AtWorker, Home, TadocFunction, functions_of_plans, scalar_functions};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
@@ -39,7 +40,6 @@ use crate::planner::{
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
 use crate::safety::{SafeStatements, sandbox_of};
-use crate::swapped_joins::order_swapped_joins;
 use crate::text_files::{DeclaredDecimal, DeclaredDecimals, TextFile};
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
@@ -156,7 +156,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         analyzers.push(Arc::new(DecimalTexts));
         keep_conditions(self.optimizer().get_or_insert_default());
         let physical_optimizer = self.physical_optimizers().get_or_insert_default();
-        order_swapped_joins(physical_optimizer);
+        guard_equal_names(physical_optimizer);
         physical_optimizer.rules.insert(0, Arc::new(NullableConstants));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));

@@ -62,7 +62,6 @@ async fn refusals_are_typed_whoever_reads() {
     let inside = shown(&dir.path().join("in"));
     let sandbox = Sandbox::default().allow(&inside).unwrap();
     let ctx = guarded(&sandbox);
-    let inside = inside;
     let outside = shown(&dir.path().join("out"));
     for (reads, kind) in [
         (format!("SELECT * FROM documents('{outside}/c.tadoc')"), Refusal::Place),

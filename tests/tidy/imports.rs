@@ -42,7 +42,7 @@ const ROOMS: &[&str] = &[
     "placement",
     "user_columns",
     "promises",
-    "swapped_joins",
+    "equal_names",
     "safety",
     "corpora",
     "planning",

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use crate::json_chunk::Shape;
+use crate::json_shape::Shape;
 
 /// Parts of rows that were mended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

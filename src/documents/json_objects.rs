@@ -9,7 +9,7 @@
 //! {"a": 4}
 //! ```
 //!
-//! Only brackets, strings, commas and line ends are looked at; [`Shape`](crate::json_chunk::Shape) checks the rest. A
+//! Only brackets, strings, commas and line ends are looked at; [`Shape`](crate::json_shape::Shape) checks the rest. A
 //! line end inside an object becomes ␍, a blank of JSON, and inside an element of an array a blank. Between objects
 //! stand blanks, commas and the separator of RFC 7464. What is no object goes up to the end of its line. An object that
 //! is cut ends at a line end inside a text, before a separator, or before a line that begins with `{` where no object

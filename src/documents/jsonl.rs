@@ -23,9 +23,10 @@ use arrow::json::ReaderBuilder;
 use crate::charset::MARK;
 use crate::columns::{self, Rows};
 use crate::failure::{Failure, Outcome};
-use crate::json_chunk::{Chunk, Cutter, Shape, Wanted};
+use crate::json_chunk::{Chunk, Cutter};
 use crate::json_mend::{self, Mended};
 use crate::json_objects::{ArrayLines, SEPARATOR};
+use crate::json_shape::{Shape, Wanted};
 use crate::log_lines::{JoinedRows, join_rows, may_be_parts};
 use crate::open::Opened;
 

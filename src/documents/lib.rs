@@ -78,6 +78,7 @@ mod inputs;
 mod json_chunk;
 mod json_mend;
 mod json_objects;
+mod json_shape;
 mod jsonl;
 mod lines;
 mod log_lines;

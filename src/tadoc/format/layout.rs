@@ -205,6 +205,14 @@ impl SegmentMeta {
     }
 }
 
+/// Returns the section of `kind` of a segment of `file`, which must have one.
+pub(super) fn section_for<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
+    meta.section(kind).ok_or_else(|| {
+        let place = Origin { file, section: "footer", offset: 0 };
+        place.fault(0, format!("expected a section {}", kind.name()))
+    })
+}
+
 /// List of the contents of a file, with all facts needed to plan reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFooter {

@@ -5,7 +5,7 @@
 
 use crate::format::codecs;
 use crate::format::framing::SegmentLayout;
-use crate::format::layout::SegmentMeta;
+use crate::format::layout::{FileFooter, SegmentMeta};
 use crate::segment::DocumentLength;
 
 impl SegmentMeta {
@@ -64,5 +64,12 @@ impl SegmentMeta {
     /// Lengths of documents are decoded and dropped before and take less: 26 bytes each.
     pub(super) fn paths_memory_bytes(&self) -> u64 {
         self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
+    }
+}
+
+impl FileFooter {
+    /// Returns the sum of the peaks of all segments.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.segments.iter().map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add)
     }
 }

@@ -27,7 +27,7 @@ use crate::format::cursor::Origin;
 use crate::format::framing::{
     ALIGNMENT, HEADER_BYTES, OpenLimits, SectionKind, SectionMeta, VERSION_FROM_END, check_header,
 };
-use crate::format::layout::{FileFooter, FooterOutcome, SegmentMeta};
+use crate::format::layout::{FileFooter, FooterOutcome, SegmentMeta, section_for};
 use crate::grammar::Grammar;
 use crate::segment::{Corpus, Dag, DocumentLength, PathRuns, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -534,7 +534,7 @@ impl Corpus {
         if let Some(section) = &footer.columns {
             check_codec(file, section, codec_numbers::COLUMNS)?;
         }
-        limits.check_memory(memory_bytes(&footer))?;
+        limits.check_memory(footer.memory_bytes())?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].whole_range();
             let bytes = &bytes[range.start as usize..range.end as usize];
@@ -566,7 +566,7 @@ impl Corpus {
         let version_len = VERSION_FROM_END as u64;
         ends.extend(source.read(file_len.saturating_sub(version_len), version_len)?);
         check_header(&source.name, &ends)?;
-        limits.check_memory(memory_bytes(&footer))?;
+        limits.check_memory(footer.memory_bytes())?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].whole_range();
             let bytes = source.read(range.start, range.end - range.start)?;
@@ -610,18 +610,6 @@ impl FileSource<'_> {
 fn lacks_tail(file: &str, len: u64) -> Error {
     let place = Origin { file, section: "footer", offset: 0 };
     place.fault(0, format!("expected a footer inside the file, {len} bytes declared"))
-}
-
-fn memory_bytes(footer: &FileFooter) -> u64 {
-    footer.segments.iter().map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add)
-}
-
-/// Returns the section of `kind`.
-pub(super) fn section_for<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
-    meta.section(kind).ok_or_else(|| {
-        let place = Origin { file, section: "footer", offset: 0 };
-        place.fault(0, format!("expected a section {}", kind.name()))
-    })
 }
 
 /// Checks that this build can read the codec of `section`.

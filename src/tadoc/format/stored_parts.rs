@@ -29,10 +29,10 @@ use crate::format::codecs::grammar_stream::{GrammarStream, PartialGrammar};
 use crate::format::codecs::word_lists::{EntriesLeft, ListDirectory};
 use crate::format::cursor::Origin;
 use crate::format::framing::{OpenLimits, SectionKind, SectionMeta};
-use crate::format::layout::{FileFooter, SegmentMeta};
+use crate::format::layout::{FileFooter, SegmentMeta, section_for};
 use crate::format::reader::{
     StoredSegment, check_lists_codec, check_range, check_words, decode_checked_dictionary, dictionary_bytes,
-    list_directory, refuse_steep_rule, section_bytes, section_for, segment_meta,
+    list_directory, refuse_steep_rule, section_bytes, segment_meta,
 };
 use crate::grammar::Grammar;
 use crate::segment::{Dag, ListedWord, Segment};

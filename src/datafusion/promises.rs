@@ -19,8 +19,8 @@
 //! still promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come in
 //! parts, and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each side
 //! of a join whose rows can be missing, if a column of it is constant, or equal to an expression like `coalesce(a, 0)`.
-//! Columns that are equal stay equal, because both become NULL. An aggregate over several sets of groups (`ROLLUP`)
-//! makes NULL of columns, too, and its input gets the same node. And a window that moves over the rows promises that
+//! Where columns are only equal they stay equal, because both become NULL. An aggregate over several sets of groups
+//! (`ROLLUP`) makes NULL of one column and not of the other, and its input gets the same node. And a window that moves over the rows promises that
 //! `count`, `min` and `max` ascend, although each partition begins anew and NULLs are not counted. Such a window is
 //! the input of that node.
 
@@ -191,20 +191,23 @@ impl PhysicalOptimizerRule for NullableConstants {
 /// node if its own promise is wrong.
 fn guarded(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if has_moving_counts(&node) {
-        return Ok(Transformed::yes(Arc::new(NullableRowsExec::try_new(node)?)));
+        return Ok(Transformed::yes(Arc::new(NullableRowsExec::new(node))));
     }
+    let has_sets = has_sets_of_groups(&node);
     let nullable = match join_type(&node) {
         Some(JoinType::Left) => [false, true],
         Some(JoinType::Right) => [true, false],
         Some(JoinType::Full) => [true, true],
         Some(_) => return Ok(Transformed::no(node)),
-        None => [has_sets_of_groups(&node), false],
+        None => [has_sets, false],
     };
     let mut inputs = Vec::new();
     let mut is_changed = false;
     for (input, is_nullable) in node.children().into_iter().zip(nullable) {
-        if is_nullable && promises_too_much(input.equivalence_properties()) {
-            inputs.push(Arc::new(NullableRowsExec::try_new(Arc::clone(input))?) as Arc<dyn ExecutionPlan>);
+        let known = input.equivalence_properties();
+        let promises_too_much = if has_sets { !known.eq_group().is_empty() } else { is_lost_with_nulls(known) };
+        if is_nullable && promises_too_much {
+            inputs.push(Arc::new(NullableRowsExec::new(Arc::clone(input))) as Arc<dyn ExecutionPlan>);
             is_changed = true;
         } else {
             inputs.push(Arc::clone(input));
@@ -235,8 +238,8 @@ fn has_moving_counts(node: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns true if rows of NULL do not keep what is `known`.
-fn promises_too_much(known: &EquivalenceProperties) -> bool {
+/// Returns true if rows without a partner, all of whose columns are NULL, do not keep what is `known`.
+fn is_lost_with_nulls(known: &EquivalenceProperties) -> bool {
     let is_computed = |expr: &Arc<dyn PhysicalExpr>| !expr.is::<Column>();
     !known.constants().is_empty() || known.eq_group().iter().any(|class| class.iter().any(is_computed))
 }
@@ -258,8 +261,8 @@ fn join_type(node: &Arc<dyn ExecutionPlan>) -> Option<JoinType> {
     node.downcast_ref::<PiecewiseMergeJoinExec>().map(PiecewiseMergeJoinExec::join_type)
 }
 
-/// Plan node that returns the rows of its input, and promises of them what holds of rows of NULL, too. See the
-/// module's description.
+/// Plan node that returns the rows of its input, and promises nothing of them: no constant, no equal columns, no order.
+/// See the module's description.
 #[derive(Debug)]
 pub struct NullableRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -268,26 +271,11 @@ pub struct NullableRowsExec {
 
 impl NullableRowsExec {
     /// Builds a node over `input`.
-    ///
-    /// # Errors
-    /// The errors of DataFusion's notes on equal columns.
-    pub fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let known = kept_with_nulls(input.equivalence_properties())?;
+    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let known = EquivalenceProperties::new(input.schema());
         let properties = input.properties().as_ref().clone().with_eq_properties(known);
-        Ok(Self { input, properties: Arc::new(properties) })
+        Self { input, properties: Arc::new(properties) }
     }
-}
-
-/// Returns which columns are equal, as in `known`. An order is forgotten: sorts below leave constants out of theirs.
-fn kept_with_nulls(known: &EquivalenceProperties) -> Result<EquivalenceProperties> {
-    let mut kept = EquivalenceProperties::new(Arc::clone(known.schema()));
-    for class in known.eq_group().iter() {
-        let columns: Vec<&Arc<dyn PhysicalExpr>> = class.iter().filter(|expr| expr.is::<Column>()).collect();
-        for pair in columns.windows(2) {
-            kept.add_equal_conditions(Arc::clone(pair[0]), Arc::clone(pair[1]))?;
-        }
-    }
-    Ok(kept)
 }
 
 impl DisplayAs for NullableRowsExec {
@@ -300,7 +288,7 @@ impl DisplayAs for NullableRowsExec {
 }
 
 impl ExecutionPlan for NullableRowsExec {
-    one_input_methods!("TadocNullableRowsExec", |_node, input| Self::try_new(input));
+    one_input_methods!("TadocNullableRowsExec", |_node, input| Ok(Self::new(input)));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -418,6 +406,12 @@ mod tests {
                      NULLS FIRST, y NULLS FIRST LIMIT 3"
                 ),
                 "20000, 0 10000, 1 10000",
+            ),
+            (
+                "SELECT a, b, count(*) AS n FROM (VALUES (1, 1), (2, 2), (3, 4)) t(a, b) WHERE a = b GROUP BY GROUPING \
+                 SETS ((a, b), (a), ()) ORDER BY b NULLS FIRST, a NULLS FIRST"
+                    .to_owned(),
+                "2, 1 1, 2 1, 1 1 1, 2 2 1",
             ),
         ] {
             assert_eq!(shown(&sql, &[]).await, expected, "{sql}");

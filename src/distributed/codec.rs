@@ -105,7 +105,7 @@ impl PhysicalExtensionCodec for TadocCodec {
                 Ok(Arc::new(PlainRowsExec::new(Arc::clone(input), None)))
             }
             (NodeMessage { nullable_rows: true, .. }, [input]) => {
-                Ok(Arc::new(NullableRowsExec::try_new(Arc::clone(input))?))
+                Ok(Arc::new(NullableRowsExec::new(Arc::clone(input))))
             }
             (NodeMessage { segments: Some(segments), .. }, [input]) => {
                 Ok(Arc::new(decoder.segments(&segments, input)?))

@@ -32,7 +32,7 @@ pub struct Packed {
     pub bytes: Vec<u8>,
 }
 
-/// Writer of the rows of one machine to parcels. See [the layout](super).
+/// Writer of the rows of one machine to parcels. The layout is drawn at the head of the module `parcels`.
 #[derive(Debug)]
 pub struct ParcelPacker {
     vocabulary: Arc<Vocabulary>,

@@ -10,7 +10,7 @@
 //! join divide their runs alone, and share the workers of the first. Files that cannot be cut, such as
 //! compressed ones, are dealt whole.
 //!
-//! Where fewer workers are faster than all, the node of the runs says so, and gets as many tasks.
+//! The node of the runs gets fewer tasks than there are workers, if it says that fewer are faster than all.
 //!
 //! A node that calls a scalar function over a corpus runs as one task, because these look the corpus up
 //! where they run.

@@ -224,7 +224,7 @@ impl Named {
     /// fault of a worker, now and later.
     ///
     /// # Errors
-    /// Those of [`engine`](Self::engine), and those of the system when it starts threads.
+    /// The errors of [`engine`](Self::engine), and those of the system when it starts threads.
     pub fn builder(&self) -> Outcome<Option<Arc<dyn RemoteBuilder>>> {
         let Some(workers) = self.urls()? else { return Ok(None) };
         let workers = BlockWorkers::new(&workers, |fault| note(format_args!("warning: {fault}")));

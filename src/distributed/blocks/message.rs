@@ -38,7 +38,7 @@ const BLOCK: &str = "a block";
 pub(super) struct BlockMessage {
     /// The text, which is not copied.
     pub(super) text: Bytes,
-    /// What stands behind the text.
+    /// Everything behind the text.
     pub(super) rest: Bytes,
     /// Checksum of both.
     pub(super) checksum: u32,

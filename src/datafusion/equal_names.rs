@@ -105,10 +105,10 @@ impl ExecutionPlan for EqualNamesExec {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     use crate::register_all;
+    use crate::shown_rows::shown_rows;
 
     async fn session() -> SessionContext {
         let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -142,11 +142,7 @@ mod tests {
                 "0",
             ),
         ] {
-            let rows = ctx.sql(sql).await.unwrap().collect().await.unwrap();
-            let table = pretty_format_batches(&rows).unwrap().to_string();
-            let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
-            let found: Vec<&str> = lines.map(|line| line.trim_matches(['|', ' '])).collect();
-            assert_eq!(found.join(", "), expected, "{sql}");
+            assert_eq!(shown_rows(&ctx, sql).await.join(", "), expected, "{sql}");
         }
     }
 

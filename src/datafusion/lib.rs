@@ -73,6 +73,8 @@ mod precedence;
 mod promises;
 pub mod safety;
 mod session;
+#[cfg(test)]
+mod shown_rows;
 mod stop;
 mod text_files;
 pub mod throughput;

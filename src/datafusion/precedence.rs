@@ -60,30 +60,28 @@ impl VisitorMut for Comparisons {
 
 /// Returns true if a comparison in the conditions that `expr` joins has one of them on its right side.
 fn takes_too_much(expr: &Expr) -> bool {
-    match expr {
-        Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-            !is_operand(right) || takes_too_much(left)
-        }
-        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
-            takes_too_much(left) || takes_too_much(right)
-        }
-        Expr::UnaryOp { op: UnaryOperator::Not, expr } => takes_too_much(expr),
-        Expr::IsNull(expr) | Expr::IsNotNull(expr) | Expr::IsTrue(expr) | Expr::IsNotTrue(expr) => takes_too_much(expr),
-        Expr::IsFalse(expr) | Expr::IsNotFalse(expr) => takes_too_much(expr),
-        Expr::IsUnknown(expr) | Expr::IsNotUnknown(expr) => takes_too_much(expr),
-        _ => false,
-    }
+    let operands = operands(expr);
+    let is_comparison = matches!(expr, Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..));
+    let has_joined_right = operands.last().is_some_and(|right| !self::operands(right).is_empty());
+    is_comparison && has_joined_right || operands.into_iter().any(takes_too_much)
 }
 
-/// Returns true if `expr` is one operand of a comparison.
-fn is_operand(expr: &Expr) -> bool {
+/// Returns the operands of an operator that binds no more than a comparison; none of another expression.
+fn operands(expr: &Expr) -> Vec<&Expr> {
     match expr {
-        Expr::BinaryOp { op, .. } => !matches!(op, BinaryOperator::And | BinaryOperator::Or),
-        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => false,
-        Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => false,
-        Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => false,
-        Expr::UnaryOp { op: UnaryOperator::Not, .. } => false,
-        _ => true,
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right }
+        | Expr::IsDistinctFrom(left, right)
+        | Expr::IsNotDistinctFrom(left, right) => vec![left, right],
+        Expr::UnaryOp { op: UnaryOperator::Not, expr }
+        | Expr::IsNull(expr)
+        | Expr::IsNotNull(expr)
+        | Expr::IsTrue(expr)
+        | Expr::IsNotTrue(expr)
+        | Expr::IsFalse(expr)
+        | Expr::IsNotFalse(expr)
+        | Expr::IsUnknown(expr)
+        | Expr::IsNotUnknown(expr) => vec![expr],
+        _ => Vec::new(),
     }
 }
 

@@ -16,13 +16,13 @@
 //! scan that another process runs for Ballista is not checked.
 //!
 //! A row without a partner in an outer join has NULL in all columns of the other side. A join of DataFusion (55.2)
-//! still promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come in
-//! parts, and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each side
-//! of a join whose rows can be missing, if a column of it is constant, or equal to an expression like `coalesce(a, 0)`.
-//! Where columns are only equal they stay equal, because both become NULL. An aggregate over several sets of groups
-//! (`ROLLUP`) makes NULL of one column and not of the other, and its input gets the same node. And a window that moves over the rows promises that
-//! `count`, `min` and `max` ascend, although each partition begins anew and NULLs are not counted. Such a window is
-//! the input of that node.
+//! still promises that a column is constant if it was constant below. Sorts are left out then, rows of a group come
+//! in parts, and merges take rows in a wrong order. So [`NullableConstants`] puts a [`NullableRowsExec`] below each
+//! side of a join whose rows can be missing, if a column of it is constant, or equal to an expression like
+//! `coalesce(a, 0)`. Columns that are only equal stay equal, because both become NULL. An aggregate over several sets
+//! of groups (`ROLLUP`) makes NULL of one column and not of the other, and its input gets the same node. And a window
+//! that moves over the rows promises that `count`, `min` and `max` ascend, although each partition begins anew and
+//! NULLs are not counted. Such a window is the input of that node.
 
 use std::fmt;
 use std::sync::Arc;
@@ -168,8 +168,8 @@ impl OrderCheck {
     }
 }
 
-/// Optimizer rule that puts [`NullableRowsExec`] where plans promise too much. It is the first rule, because the others count
-/// on what is constant.
+/// Optimizer rule that puts [`NullableRowsExec`] where plans promise too much. It is the first rule, because the
+/// others count on what is constant.
 #[derive(Debug, Default)]
 pub(crate) struct NullableConstants;
 
@@ -321,10 +321,10 @@ impl ExecutionPlan for NullableRowsExec {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     use crate::register_all;
+    use crate::shown_rows::shown_rows;
 
     /// Rows of a table that most rows of the other one have no partner in, each with a constant.
     const FEW: &str = "(SELECT DISTINCT column1 AS a, 'all' AS b FROM (VALUES (5), (6), (99)) t)";
@@ -337,12 +337,7 @@ mod tests {
         }
         let ctx = SessionContext::new_with_config(config);
         register_all(&ctx).unwrap();
-        let rows = ctx.sql(sql).await.unwrap().collect().await.unwrap();
-        let table = pretty_format_batches(&rows).unwrap().to_string();
-        let lines = table.lines().skip(3).filter(|line| !line.starts_with('+'));
-        let words =
-            lines.map(|line| line.split('|').map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>());
-        words.map(|words| words.join(" ")).collect::<Vec<_>>().join(", ")
+        shown_rows(&ctx, sql).await.join(", ")
     }
 
     #[tokio::test]

@@ -32,6 +32,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
 /// stand before it.
 const ROOMS: &[&str] = &[
     "errors",
+    "shown_rows",
     "options",
     "plan_methods",
     "stop",

@@ -186,26 +186,44 @@ impl<'j> Iterator for Members<'j> {
     }
 }
 
+/// Place in a text of JSON, inside of a string or outside.
+#[derive(Default)]
+struct Place {
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Place {
+    /// Goes behind `character`. Returns true if it belongs to a string, as its quotation marks do.
+    fn pass(&mut self, character: char) -> bool {
+        let was_in_string = self.in_string;
+        match character {
+            _ if self.is_escaped => self.is_escaped = false,
+            '\\' if self.in_string => self.is_escaped = true,
+            '"' => self.in_string = !self.in_string,
+            _ => {}
+        }
+        was_in_string || self.in_string
+    }
+}
+
 /// Returns the length of the value of JSON at the begin of `text`.
 fn value_len(text: &str) -> usize {
     let mut depth = 0_usize;
-    let mut in_string = false;
-    let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_string => is_escaped = true,
-            b'"' => {
-                in_string = !in_string;
-                if !in_string && depth == 0 {
-                    return at + 1;
-                }
+    let mut place = Place::default();
+    for (at, character) in text.char_indices() {
+        if place.pass(character) {
+            if !place.in_string && depth == 0 {
+                return at + 1;
             }
-            _ if in_string => {}
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth > 1 => depth -= 1,
-            b'}' | b']' if depth == 1 => return at + 1,
-            b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
+            continue;
+        }
+        match character {
+            '{' | '[' => depth += 1,
+            '}' | ']' if depth > 1 => depth -= 1,
+            '}' | ']' if depth == 1 => return at + 1,
+            '}' | ']' | ',' | ':' if depth == 0 => return at,
+            blank if depth == 0 && BLANKS.contains(&blank) => return at,
             _ => {}
         }
     }
@@ -214,21 +232,8 @@ fn value_len(text: &str) -> usize {
 
 /// Returns `json` without blanks between its values.
 pub fn without_blanks(json: &str) -> String {
-    let mut kept = String::with_capacity(json.len());
-    let mut in_string = false;
-    let mut is_escaped = false;
-    for character in json.chars() {
-        if in_string || !BLANKS.contains(&character) {
-            kept.push(character);
-        }
-        match character {
-            _ if is_escaped => is_escaped = false,
-            '\\' if in_string => is_escaped = true,
-            '"' => in_string = !in_string,
-            _ => {}
-        }
-    }
-    kept
+    let mut place = Place::default();
+    json.chars().filter(|&character| place.pass(character) || !BLANKS.contains(&character)).collect()
 }
 
 #[cfg(test)]

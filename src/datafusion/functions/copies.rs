@@ -16,13 +16,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::Float64Array;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::functions::doc_rows::paths;
-use crate::functions::portion_reader::PortionReader;
+use crate::functions::portion_reader::{PortionReader, with_portions};
 use crate::functions::sequence_rows::{check_at_least, length};
 use crate::functions::strings::{int64, int64_lists, shown_fold, views};
 use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
@@ -94,11 +93,7 @@ impl TableFunction for RepeatedSpans {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let portions = PortionReader::open(&run, "RepeatedSpans").await?;
-            run.blocking(move |run| self.send_spans(run, &portions)).await
-        }
-        .boxed()
+        with_portions(run, "RepeatedSpans", move |run, portions| self.send_spans(run, portions))
     }
 }
 
@@ -212,11 +207,7 @@ impl TableFunction for Overlap {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let portions = PortionReader::open(&run, "Overlap").await?;
-            run.blocking(move |run| self.send_overlap(run, &portions)).await
-        }
-        .boxed()
+        with_portions(run, "Overlap", move |run, portions| self.send_overlap(run, portions))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::placement::Task;
 use crate::planning::function::{Facts, Walk};
 use crate::planning::signature::Signature;
 use crate::planning::{Execution, ScanSpec, answers, selected};
-use tadoc::analytics::{DocSelection, Fold, TermVectors, choose_term_traversal};
+use tadoc::analytics::{DocSelection, Fold, MergedRows, TermVectors, choose_term_traversal};
 use tadoc::segment::{Corpus, Segment};
 
 /// Name of the column on which filters are claimed.
@@ -119,6 +119,12 @@ pub(super) fn word_ordering(top: Option<usize>) -> &'static [&'static str] {
 /// Returns the words at `rows` of the vocabulary.
 pub(super) fn words_at(words: &StringViewArray, rows: &[u32]) -> Result<ArrayRef> {
     Ok(take(words as &dyn Array, &UInt32Array::from(rows.to_vec()), None)?)
+}
+
+/// Returns the words of the rows of `merged` at `places`; each has one.
+pub(super) fn merged_words_at(words: &StringViewArray, merged: &MergedRows, places: &[usize]) -> Result<ArrayRef> {
+    let ids: Vec<u32> = places.iter().map(|&row| merged.words[row]).collect();
+    words_at(words, &ids)
 }
 
 /// Returns a column with the document's id in each row. The rows of document `ids[i]` are those

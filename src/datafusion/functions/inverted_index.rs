@@ -14,7 +14,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{Rows, for_each_selected, num_words, record_sweep, words_at};
+use super::doc_rows::{Rows, for_each_selected, merged_words_at, num_words, record_sweep};
 use super::parcels::{ParcelIds, ParcelSender};
 use super::strings::{int64, lists, shown_fold};
 use crate::corpora::LoadedCorpus;
@@ -105,7 +105,7 @@ impl TableFunction for InvertedIndex {
         places: &[usize],
     ) -> Result<ArrayRef> {
         match name {
-            "word" => words_at(words, &places.iter().map(|&row| rows.words[row]).collect::<Vec<_>>()),
+            "word" => merged_words_at(words, rows, places),
             "doc_count" => int64(places.iter().map(|&row| rows.counts[row])),
             "doc_ids" => {
                 let ids = places.iter().flat_map(|&row| rows.ids_of(row).iter().map(|&id| id as i64)).collect();

@@ -17,11 +17,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{BooleanArray, Float64Array};
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{path_of, paths};
-use super::portion_reader::{LoadedPortion, PortionReader};
+use super::portion_reader::{LoadedPortion, PortionReader, with_portions};
 use super::sequence_rows::length;
 use super::strings::{int64, shown_fold, views};
 use crate::corpora::memory::Uses;
@@ -143,15 +142,10 @@ impl TableFunction for NearDuplicates {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let portions = PortionReader::open(&run, "NearDuplicates").await?;
-            run.blocking(move |mut run| match self.send_rows(&mut run, &portions) {
-                Err(tadoc::Error::Cancelled) => Ok(()),
-                sent => sent.map_err(|error| portions.error(error)),
-            })
-            .await
-        }
-        .boxed()
+        with_portions(run, "NearDuplicates", move |mut run, portions| match self.send_rows(&mut run, portions) {
+            Err(tadoc::Error::Cancelled) => Ok(()),
+            sent => sent.map_err(|error| portions.error(error)),
+        })
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
@@ -50,13 +52,26 @@ impl Borrow<Corpus> for LoadedPortion {
     }
 }
 
+/// Runs `work` on a blocking thread with the corpus of `run` in portions. `what` names the memory of the function.
+pub(super) fn with_portions(
+    run: Execution,
+    what: &'static str,
+    work: impl FnOnce(Execution, &PortionReader) -> Result<()> + Send + 'static,
+) -> BoxFuture<'static, Result<()>> {
+    async move {
+        let portions = PortionReader::open(&run, what).await?;
+        run.blocking(move |run| work(run, &portions)).await
+    }
+    .boxed()
+}
+
 impl PortionReader {
     /// Opens the corpus of `run`, in portions if memory has no room for all of it. `what` names the
     /// memory of the function.
     ///
     /// # Errors
     /// The errors of loading the corpus.
-    pub(super) async fn open(run: &Execution, what: &str) -> Result<Self> {
+    async fn open(run: &Execution, what: &str) -> Result<Self> {
         let scan = &run.scan;
         let portions = match run.cache.loaded(&scan.source) {
             Some(_) => None,

@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{Rows, SWEEP, for_each_selected, num_words, record_sweep, words_at};
+use super::doc_rows::{Rows, SWEEP, for_each_selected, merged_words_at, num_words, record_sweep};
 use super::parcels::ParcelSender;
 use super::strings::int64;
 use crate::corpora::LoadedCorpus;
@@ -118,7 +118,7 @@ impl TableFunction for WordCount {
         places: &[usize],
     ) -> Result<ArrayRef> {
         match name {
-            "word" => words_at(words, &places.iter().map(|&row| rows.words[row]).collect::<Vec<_>>()),
+            "word" => merged_words_at(words, rows, places),
             "count" => int64(places.iter().map(|&row| rows.counts[row])),
             other => no_column(other),
         }

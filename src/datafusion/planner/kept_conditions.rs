@@ -46,7 +46,10 @@ impl OptimizerRule for KeptConditions {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = plan else { return self.pushed.rewrite(plan, config) };
+        let filter = match plan {
+            LogicalPlan::Filter(filter) if is_above_counted_rows(&filter) => filter,
+            other => return self.pushed.rewrite(other, config),
+        };
         let (conditions, input) = all_conditions(filter);
         let stays = |condition: &Expr| is_kept_above(condition, &input);
         let (kept, others): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(stays);
@@ -62,6 +65,15 @@ impl OptimizerRule for KeptConditions {
             None => Ok(below),
         }
     }
+}
+
+/// Returns true if the rows of `filter`, and of those directly below it, are those of an aggregate or a window.
+fn is_above_counted_rows(filter: &Filter) -> bool {
+    let mut input = filter.input.as_ref();
+    while let LogicalPlan::Filter(below) = input {
+        input = below.input.as_ref();
+    }
+    matches!(input, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_))
 }
 
 /// Returns the conditions of `filter` and of those directly below it, and the input of the last one.
@@ -91,19 +103,16 @@ fn is_kept_above(condition: &Expr, input: &LogicalPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::prelude::SessionContext;
 
     use crate::register_all;
+    use crate::shown_rows::shown_rows;
 
     async fn answer(sql: &str) -> String {
         let ctx = SessionContext::new();
         register_all(&ctx).unwrap();
         ctx.sql("CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 5)").await.unwrap();
-        let rows = ctx.sql(sql).await.unwrap().collect().await.unwrap();
-        let table = pretty_format_batches(&rows).unwrap().to_string();
-        let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
-        lines.map(|line| line.trim_matches(['|', ' '])).collect::<Vec<_>>().join(", ")
+        shown_rows(&ctx, sql).await.join(", ")
     }
 
     #[tokio::test]

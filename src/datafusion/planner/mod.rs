@@ -189,6 +189,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn comparisons_have_their_precedence() {
+        for (sql, expected) in [
+            ("SELECT a FROM t WHERE a IS DISTINCT FROM b OR a > 1", "(a IS DISTINCT FROM b) OR a > 1"),
+            ("SELECT a FROM t WHERE a IS NOT DISTINCT FROM b AND a > 1", "(a IS NOT DISTINCT FROM b) AND a > 1"),
+        ] {
+            let expected = plan(&format!("SELECT a FROM t WHERE {expected}")).await.unwrap();
+            assert_eq!(plan(sql).await.unwrap().to_string(), expected.to_string(), "{sql}");
+        }
+    }
+
+    #[tokio::test]
     async fn plans_of_other_statements_are_those_of_datafusion() {
         for sql in [
             "SELECT * REPLACE (b AS a) FROM t",

@@ -108,21 +108,18 @@ fn named(expr: Expr) -> Result<Transformed<Expr>> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::prelude::SessionContext;
 
     use crate::register_all;
+    use crate::shown_rows::shown_rows;
 
     async fn rows(statements: &[&str]) -> Vec<String> {
         let ctx = SessionContext::new();
         register_all(&ctx).unwrap();
-        let mut batches = Vec::new();
+        let mut rows = Vec::new();
         for sql in statements {
-            batches = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+            rows = shown_rows(&ctx, sql).await;
         }
-        let table = pretty_format_batches(&batches).unwrap().to_string();
-        let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
-        let mut rows: Vec<String> = lines.map(|line| line.trim_matches(['|', ' ']).to_owned()).collect();
         rows.sort();
         rows
     }

@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlan, collect_partitioned, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
@@ -101,9 +101,10 @@ impl Scene {
         self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
     }
 
-    /// Returns the rows of `plan`, which has not run before, and the work of the device.
+    /// Returns the rows of `plan`, which has not run before, one partition after the other, and the work of the
+    /// device.
     pub async fn collect(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<(String, Done)> {
-        let rows = collect(Arc::clone(plan), self.context.task_ctx()).await?;
+        let rows = collect_partitioned(Arc::clone(plan), self.context.task_ctx()).await?.concat();
         let of = |name| sum_of(plan, name);
         let done = Done {
             upload_bytes: of("device_upload_bytes"),

@@ -23,7 +23,7 @@
 //! Reads that run side by side share the store, so their times are not added. Short reads are not counted, because
 //! opening takes most of their time. Older reads count less: after 4 GiB, the sums are halved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -253,20 +253,29 @@ fn devices_of_build() -> std::result::Result<Devices, &'static str> {
 
 /// Shortest read that counts.
 const MIN_READ_BYTES: u64 = 64 << 10;
-/// Bytes after which older reads count half.
-const MEMORY_BYTES: f64 = (4_u64 << 30) as f64;
+/// Bytes of reads that have a rate of their own.
+const WINDOW_BYTES: u64 = 32 << 20;
+/// Windows whose rates are kept.
+const NUM_WINDOWS: usize = 64;
 
 /// Observations of a session, by the URL of the store.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedStores(Mutex<BTreeMap<String, Sums>>);
 
 /// Sums of the reads of a store.
+///
+/// Reads that follow one another are a window. The fastest of the last windows has the rate of the store: in the
+/// others the cores decode, and few reads run, and these wait for the cores.
 #[derive(Debug, Default)]
 struct Sums {
     num_running: usize,
     busy_since: Option<Instant>,
+    /// Time in which reads of this window ran.
     busy: Duration,
-    read_bytes: f64,
+    /// Bytes of this window.
+    read_bytes: u64,
+    /// Rates of the last windows in GB per second.
+    windows: VecDeque<f64>,
     eight: ObservedText,
     twelve: ObservedText,
 }
@@ -327,8 +336,13 @@ impl ObservedStores {
 
 impl Sums {
     fn rate_gb_per_s(&self) -> Option<f64> {
+        self.windows.iter().copied().reduce(f64::max).or_else(|| self.window_gb_per_s())
+    }
+
+    /// Returns the rate of this window, if it has one.
+    fn window_gb_per_s(&self) -> Option<f64> {
         let seconds = self.busy.as_secs_f64();
-        (self.read_bytes > 0.0 && seconds > 0.0).then(|| self.read_bytes / seconds / 1e9)
+        (self.read_bytes > 0 && seconds > 0.0).then(|| self.read_bytes as f64 / seconds / 1e9)
     }
 
     /// Notes that one of the running reads has ended after `len_bytes`.
@@ -339,10 +353,14 @@ impl Sums {
             self.busy += now.duration_since(since);
             self.busy_since = (self.num_running > 0).then_some(now);
         }
-        self.read_bytes += len_bytes as f64;
-        if self.read_bytes > MEMORY_BYTES {
-            self.read_bytes /= 2.0;
-            self.busy /= 2;
+        self.read_bytes = self.read_bytes.saturating_add(len_bytes);
+        if self.read_bytes >= WINDOW_BYTES {
+            self.windows.extend(self.window_gb_per_s());
+            if self.windows.len() > NUM_WINDOWS {
+                self.windows.pop_front();
+            }
+            self.busy = Duration::ZERO;
+            self.read_bytes = 0;
         }
     }
 }
@@ -572,19 +590,26 @@ mod tests {
     }
 
     #[test]
-    fn old_reads_count_less() {
+    fn the_fastest_of_the_last_windows_counts() {
         let mut store = Sums::default();
-        let slow = |store: &mut Sums, seconds| {
-            store.busy += Duration::from_secs(seconds);
-            store.end_one(3 << 30);
+        let read = |store: &mut Sums, millis| {
+            store.busy += Duration::from_millis(millis);
+            store.end_one(WINDOW_BYTES);
         };
-        slow(&mut store, 30);
-        let before = store.rate_gb_per_s().unwrap();
-        for _ in 0..10 {
-            slow(&mut store, 1);
+        let rate_for = |millis: u32| WINDOW_BYTES as f64 / f64::from(millis) / 1e6;
+        read(&mut store, 100);
+        assert_eq!(store.rate_gb_per_s(), Some(rate_for(100)));
+        read(&mut store, 10);
+        for _ in 1..NUM_WINDOWS {
+            read(&mut store, 100);
         }
-        let after = store.rate_gb_per_s().unwrap();
-        assert!(before < 0.2 && after > 2.0, "{before} {after}");
+        assert_eq!(store.rate_gb_per_s(), Some(rate_for(10)));
+        read(&mut store, 100);
+        assert_eq!(store.rate_gb_per_s(), Some(rate_for(100)));
+        // A window that has not ended says nothing as long as others do.
+        store.busy += Duration::from_secs(100);
+        store.end_one(1);
+        assert_eq!(store.rate_gb_per_s(), Some(rate_for(100)));
     }
 
     #[test]

@@ -139,8 +139,9 @@ pub struct TadocOptions {
     /// Columns that become GSST columns in files written `STORED AS GSST`, separated by commas. An
     /// empty list selects all text columns but those with few different values.
     pub gsst_columns: String,
-    /// Width of GSST codes in bits, 8 or 12.
-    pub gsst_code_bits: CodeWidth,
+    /// Width of GSST codes in bits, 8 or 12. `None` takes the one with which scans of the files are predicted to be
+    /// faster.
+    pub gsst_code_bits: Option<CodeWidth>,
     /// Method that cuts rows into symbols.
     pub gsst_parse: Parse,
     /// Number of rows in a row group of files written `STORED AS GSST`.
@@ -188,7 +189,7 @@ impl Default for TadocOptions {
             workers_write: false,
             recompress_ratio: RECOMPRESS_RATIO,
             gsst_columns: String::new(),
-            gsst_code_bits: CodeWidth::Eight,
+            gsst_code_bits: Some(CodeWidth::Eight),
             gsst_parse: Parse::Greedy,
             gsst_row_group_rows: 1 << 20,
             gsst_compression: Compression::ZSTD(ZstdLevel::default()),
@@ -246,13 +247,18 @@ impl TadocOptions {
         self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from)
     }
 
+    /// Returns the width of GSST codes, or the default where the planner has not chosen one.
+    pub(crate) fn code_width(&self) -> CodeWidth {
+        self.gsst_code_bits.unwrap_or(CodeWidth::Eight)
+    }
+
     /// Returns the options for writing files `STORED AS GSST`.
     pub fn gsst_parquet_options(&self) -> GsstParquetOptions {
         let names = self.gsst_columns.split(',').map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<String> = names.map(str::to_owned).collect();
         GsstParquetOptions {
             columns: if names.is_empty() { GsstColumns::AllText } else { GsstColumns::Named(names) },
-            block: BlockOptions { parse: self.gsst_parse, ..BlockOptions::new(self.gsst_code_bits) },
+            block: BlockOptions { parse: self.gsst_parse, ..BlockOptions::new(self.code_width()) },
             properties: WriterProperties::builder()
                 .set_max_row_group_row_count(usize::try_from(self.gsst_row_group_rows).ok())
                 .set_compression(self.gsst_compression)
@@ -314,9 +320,10 @@ impl ExtensionOptions for TadocOptions {
             "gsst_columns" => self.gsst_columns = value.to_owned(),
             "gsst_code_bits" => {
                 self.gsst_code_bits = match value {
-                    "8" => CodeWidth::Eight,
-                    "12" => CodeWidth::Twelve,
-                    _ => return Err(refused(name, value, "8 or 12")),
+                    "auto" => None,
+                    "8" => Some(CodeWidth::Eight),
+                    "12" => Some(CodeWidth::Twelve),
+                    _ => return Err(refused(name, value, "auto, 8 or 12")),
                 }
             }
             "gsst_parse" => {
@@ -363,7 +370,7 @@ impl ExtensionOptions for TadocOptions {
             self.workers_write.to_string(),
             self.recompress_ratio.to_string(),
             self.gsst_columns.clone(),
-            self.gsst_code_bits.bits().to_string(),
+            shown_bits(self.gsst_code_bits),
             shown_parse(self.gsst_parse).to_owned(),
             self.gsst_row_group_rows.to_string(),
             shown_compression(self.gsst_compression),
@@ -402,7 +409,7 @@ pub(crate) const OPTIONS: [(&str, &str); 27] = [
     ("workers_write", "Whether workers write the segments of COPY to a living corpus: true or false."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is text that repeats little."),
-    ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
+    ("gsst_code_bits", "Width of GSST codes: auto (by predicted scans), 8 or 12."),
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
     ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),
     ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
@@ -415,6 +422,11 @@ fn shown_divide(divide: Divide) -> &'static str {
         Divide::Auto => "auto",
         Divide::Always => "always",
     }
+}
+
+/// Returns the value of `tadoc.gsst_code_bits`.
+fn shown_bits(width: Option<CodeWidth>) -> String {
+    width.map_or_else(|| "auto".to_owned(), |width| width.bits().to_string())
 }
 
 /// Returns the value of `tadoc.gsst_parse`.
@@ -534,7 +546,7 @@ mod tests {
         let text = |e: Result<()>| e.unwrap_err().to_string();
         assert!(text(options.set("max_hit", "1")).contains("did you mean tadoc.max_hits?"));
         assert!(text(options.set("device", "tpu")).contains("auto, cpu or gpu"));
-        assert!(text(options.set("gsst_code_bits", "9")).contains("8 or 12"));
+        assert!(text(options.set("gsst_code_bits", "9")).contains("auto, 8 or 12"));
         assert!(text(options.set("gsst_compression", "rar")).contains("zstd(LEVEL)"));
         assert!(text(options.set("traversal", "up")).contains("bottom_up"));
         for number in ["0", "65", "all"] {

@@ -45,6 +45,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
+use gsst::CodeWidth;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::corpora::location::object_store;
@@ -53,7 +54,7 @@ use crate::gsst::footers::read_footer;
 use crate::gsst::sink::GsstSink;
 use crate::gsst::source::Settings;
 use crate::options::TadocOptions;
-use crate::placement::{DeviceSession, prepare};
+use crate::placement::{DeviceSession, Storage, fastest_width, prepare};
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]
@@ -236,7 +237,10 @@ impl FileFormat for GsstFormat {
         }
         // Builds the store if the session does not have it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
-        let options = self.options(session)?;
+        let mut options = self.options(session)?;
+        if options.gsst_code_bits.is_none() {
+            options.gsst_code_bits = Some(width_for(session, &options, &config)?);
+        }
         // Without the option, COPY replaces as DataFusion's own does.
         let is_asked = self.overrides.keys().any(|key| key.ends_with("overwrite"));
         let sink = GsstSink::try_new(config, options.clone(), is_asked && !options.overwrite)?;
@@ -246,6 +250,14 @@ impl FileFormat for GsstFormat {
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         Arc::new(GsstSource::new(table_schema))
     }
+}
+
+/// Returns the width of codes with which scans of the files that `config` writes are predicted to be faster.
+fn width_for(session: &dyn Session, options: &TadocOptions, config: &FileSinkConfig) -> Result<CodeWidth> {
+    let devices = DeviceSession::from_config(session.config());
+    let storage = Storage::for_url(&devices, config.object_store_url.as_str());
+    let num_cores = session.config_options().execution.target_partitions;
+    fastest_width(&devices, options, &devices.calibration(), storage, num_cores)
 }
 
 /// Returns the columns of all files. A column that a file lacks is nullable.

@@ -101,7 +101,7 @@ impl DisplayAs for GsstSink {
             "" => "text that repeats little",
             columns => columns,
         };
-        let bits = self.options.gsst_code_bits.bits();
+        let bits = self.options.code_width().bits();
         let parse = shown_parse(self.options.gsst_parse);
         let url = mask_secrets(&self.config.original_url);
         write!(f, "GsstSink(file={url}{separator}columns={columns}{separator}")?;

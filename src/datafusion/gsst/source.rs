@@ -46,7 +46,7 @@ use super::fetch::{Objects, ReadBuffers};
 use super::file_scan::{Counters, DeviceUse, FileScan};
 use super::footers::{ColumnFacts, FileFacts, read_footer, read_schema};
 use crate::options::{Device, TadocOptions};
-use crate::placement::{ColumnWork, DeviceSession, Placement, Storage, place_columns, selectivity};
+use crate::placement::{ColumnWork, DeviceSession, Placement, Storage, is_local, place_columns, selectivity};
 use crate::throughput::Calibration;
 use gsst::parquet::ReadOptions;
 
@@ -155,17 +155,10 @@ impl GsstSource {
             stored_len_bytes: sum.stored_len_bytes,
             width: sum.width(),
             num_row_groups: facts.num_row_groups,
-            storage: Storage {
-                is_local: is_local(store_url),
-                observed_gb_per_s: devices.stores().rate_gb_per_s(store_url),
-            },
+            storage: Storage::for_url(devices, store_url),
             num_cores: *num_cores,
         }
     }
-}
-
-fn is_local(store_url: &str) -> bool {
-    store_url.starts_with("file:")
 }
 
 impl FileSource for GsstSource {
@@ -394,7 +387,7 @@ impl GsstOpener {
             objects: self.objects,
             store_url: Arc::clone(&self.settings.store_url),
             stores: Arc::clone(self.settings.devices.stores()),
-            written_width: options.gsst_code_bits,
+            written_width: options.code_width(),
             footer,
             device,
             counters,

@@ -12,7 +12,7 @@
 //! Width, ratio and number of row groups are those of the files. The rate of the store is that of the calibration for
 //! local files, else that which the session has observed.
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
@@ -29,6 +29,19 @@ use gsst::parquet::CodePredicate;
 /// Share of the rows that are not NULL that is assumed to pass a test, because there are no
 /// statistics of texts. (PostgreSQL assumes 0.5 %.)
 const TEST_PART: f64 = 0.01;
+
+/// A scan of 1 GiB of text, by which the width of codes is chosen.
+const MUCH_TEXT: ColumnWork = ColumnWork {
+    text_len_bytes: 1 << 30,
+    num_rows: 1 << 25,
+    selectivity: None,
+    is_text_wanted: true,
+    stored_len_bytes: 0,
+    width: None,
+    num_row_groups: 64,
+    storage: Storage { is_local: false, observed_gb_per_s: None },
+    num_cores: 1,
+};
 
 /// Columns that a scan decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -57,6 +70,13 @@ pub(crate) struct Storage {
     pub(crate) is_local: bool,
     /// Rate that the session has observed.
     pub(crate) observed_gb_per_s: Option<f64>,
+}
+
+impl Storage {
+    /// Returns the store at `store_url`, with the rate that the session of `devices` has observed.
+    pub(crate) fn for_url(devices: &DeviceSession, store_url: &str) -> Self {
+        Self { is_local: is_local(store_url), observed_gb_per_s: devices.stores().rate_gb_per_s(store_url) }
+    }
 }
 
 /// Opens the devices on another thread if one is demanded, so that the scan waits less.
@@ -136,13 +156,42 @@ pub(crate) fn selectivity(predicates: &[CodePredicate], null_part: impl Fn(usize
     predicates.iter().map(passing_share).reduce(f64::min)
 }
 
+pub(crate) fn is_local(store_url: &str) -> bool {
+    store_url.starts_with("file:")
+}
+
+/// Returns the width of codes with which a scan of all rows of much text in `storage` is predicted to be faster, 8
+/// bits if both are equal. Waits for the driver.
+///
+/// # Errors
+///
+/// An execution error if a rate of the calibration is not above 0.
+pub(crate) fn fastest_width(
+    devices: &DeviceSession,
+    options: &TadocOptions,
+    calibration: &Calibration,
+    storage: Storage,
+    num_cores: usize,
+) -> Result<CodeWidth> {
+    // A file is scanned many times, so the device is open.
+    let state = || devices.problem().map_or(DeviceState::Open, DeviceState::Missing);
+    let seconds = |width| {
+        let work = ColumnWork { storage, num_cores, width: Some(width), ..MUCH_TEXT };
+        let choice = ask_model(options, calibration, &work, &state)?;
+        let prediction = if options.device == Device::Cpu { &choice.cpu } else { choice.prediction() };
+        Ok::<_, DataFusionError>(prediction.seconds)
+    };
+    let is_twelve = seconds(CodeWidth::Twelve)? < seconds(CodeWidth::Eight)?;
+    Ok(if is_twelve { CodeWidth::Twelve } else { CodeWidth::Eight })
+}
+
 fn ask_model(
     options: &TadocOptions,
     calibration: &Calibration,
     work: &ColumnWork,
     state: &dyn Fn() -> DeviceState,
 ) -> Result<Choice> {
-    let width = work.width.unwrap_or(options.gsst_code_bits);
+    let width = work.width.unwrap_or(options.code_width());
     let storage_gb_per_s = storage_rate(calibration, work.storage);
     let mut rates = calibration.rates(width, true);
     if let Some(rate) = storage_gb_per_s.filter(|_| !is_calibrated(calibration, work.storage)) {
@@ -229,7 +278,7 @@ mod tests {
 
     /// Returns the rate that the model predicts on the cores, under the setting `bits` for writing.
     fn predicted(work: &ColumnWork, calibration: &Calibration, bits: CodeWidth) -> Choice {
-        let options = TadocOptions { gsst_code_bits: bits, ..TadocOptions::default() };
+        let options = TadocOptions { gsst_code_bits: Some(bits), ..TadocOptions::default() };
         ask_model(&options, calibration, work, &|| DeviceState::Closed).unwrap()
     }
 
@@ -264,6 +313,21 @@ mod tests {
         assert!(eight.cpu != twelve.cpu);
         let few = ColumnWork { num_row_groups: 1, ..work };
         assert!(predicted(&few, &calibration, CodeWidth::Eight).reason.contains("on 1 core "));
+    }
+
+    #[test]
+    fn slow_storage_has_wide_codes_and_fast_storage_narrow_ones() {
+        let devices = DeviceSession::default();
+        let options = TadocOptions { device: Device::Cpu, ..TadocOptions::default() };
+        let width = |gb_per_s, num_cores| {
+            let storage = Storage { is_local: false, observed_gb_per_s: Some(gb_per_s) };
+            fastest_width(&devices, &options, &Calibration::default(), storage, num_cores).unwrap()
+        };
+        assert_eq!(width(0.01, 1), CodeWidth::Twelve);
+        assert_eq!(width(100.0, 1), CodeWidth::Eight);
+        let unknown = Storage::default();
+        let width = fastest_width(&devices, &options, &Calibration::default(), unknown, 1).unwrap();
+        assert_eq!(width, CodeWidth::Eight);
     }
 
     /// The device tests of faults rely on it: their sessions have one core, little text, and such a

@@ -24,7 +24,7 @@ mod columns;
 mod session;
 
 pub(super) use chooser::{Choice, Place, Placement, WORDS_KEPT, Work, choose};
-pub(super) use columns::{ColumnWork, Storage, place_columns, prepare, selectivity};
+pub(super) use columns::{ColumnWork, Storage, fastest_width, is_local, place_columns, prepare, selectivity};
 pub use session::DeviceSession;
 pub(super) use session::{ObservedStores, demanded_but};
 

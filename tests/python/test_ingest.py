@@ -1,5 +1,7 @@
 """Ingest of pairs, Arrow objects and files, and living corpora."""
 
+import datetime
+import gzip
 import io
 import re
 import subprocess
@@ -106,6 +108,53 @@ def test_files_are_those_of_the_command(con, folder):
         tadoc.ingest("nowhere", "two.tadoc")
     command = [sys.executable, "-m", "datafusion_tadoc", "cat", "one.tadoc", "a.md"]
     assert subprocess.run(command, capture_output=True, check=True).stdout == b"to be\nor not\n"
+
+
+LINES = "2024-05-06 07:08:09 up\n2024-05-06 07:08:10 down\n"
+
+
+def test_logs_have_times_and_a_corpus_of_files_grows(con, folder):
+    (folder / "app.log").write_text(LINES)
+    tadoc.ingest("app.log", "app.tadoc", documents="lines", timestamp="auto", timezone="Europe/Berlin")
+    (first, last) = con.sql("SELECT min(ts), max(ts) FROM 'app.tadoc'").fetchone()
+    assert (first.isoformat(), last - first) == ("2024-05-06T05:08:09+00:00", datetime.timedelta(seconds=1))
+    # A second file is added, from the function and from the open corpus; a file that is there is not.
+    tadoc.ingest("app.log", "logs", documents="lines", timestamp="auto", append=True)
+    (folder / "web.log").write_text(LINES)
+    with tadoc.open("logs", table="logs") as logs:
+        logs.append(["web.log"], documents="lines", timestamp="auto")
+        for add in (logs.append, lambda source, **options: tadoc.ingest(source, "logs", append=True, **options)):
+            with pytest.raises(tadoc.Error, match="app.log is there already.* duplicate=True stores all once more"):
+                add("app.log", documents="lines")
+        logs.append("app.log", documents="lines", timestamp="auto", duplicate=True)
+        assert logs.sql("SELECT count(*), count(ts), count(DISTINCT path) FROM logs").fetchone() == (6, 6, 2)
+    # Rows that are added next may have the columns that files have brought.
+    with tadoc.open("grown", create=True, table="grown") as grown:
+        grown.append([("a.txt", "to be")])
+        grown.append("app.log", documents="lines", timestamp="auto")
+        grown.append(con.sql("SELECT 'b.txt' AS path, 'to do' AS text, TIMESTAMPTZ '2025-01-01T00:00:00Z' AS ts"))
+        assert grown.sql("SELECT count(*), count(ts) FROM grown").fetchone() == (4, 3)
+    with pytest.raises(tadoc.Error, match="logs is a place of living corpora; append=True adds to it"):
+        tadoc.ingest("app.log", "logs")
+
+
+def test_files_are_chosen_and_read_as_the_command_does(con, folder):
+    pages = folder / "pages"
+    pages.mkdir()
+    (pages / "a.html").write_text("<title>A</title><p>to be</p>")
+    (pages / "b.html").write_bytes("<p>caf\xe9</p>".encode("latin-1"))
+    (pages / "c.md").write_text("to do")
+    (pages / "d.txt.gz").write_bytes(gzip.compress(b"packed"))
+    tadoc.ingest(pages, "html.tadoc", glob=["b.*", "x.*"], html="text", charset="auto")
+    assert texts(con, "html.tadoc") == [("b.html", "café\n".encode())]
+    tadoc.ingest(pages, "packed.tadoc", glob="*.gz", decompress=False)
+    assert texts(con, "packed.tadoc")[0][1][:2] == b"\x1f\x8b"
+    with pytest.raises(TypeError, match="^timestamp is for files; rows and pairs are documents already"):
+        tadoc.ingest([("a", "b")], "rows.tadoc", timestamp="auto")
+    with pytest.raises(TypeError, match="^append is for files"):
+        tadoc.ingest([("a", "b")], "rows.tadoc", append=True)
+    with pytest.raises(TypeError, match="^decompress is for files"):
+        tadoc.open("living", create=True).append([("a", "b")], decompress=False)
 
 
 class Terminal(io.StringIO):

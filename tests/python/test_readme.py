@@ -19,6 +19,7 @@ def test_blocks_of_python_run(readme, con, folder):
         pytest.importorskip("datafusion")
     tadoc.write_gsst(con.sql("SELECT 1 AS id, 'https://a.example' AS url"), "names.parquet")
     (folder / "notes_folder").mkdir()
+    (folder / "minutes.txt").write_text("to be decided")
     names = {}
     for block in blocks:
         exec(compile(block, readme, "exec"), names)

@@ -20,12 +20,12 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, Interrupted, __version__
-from datafusion_tadoc._command import run_command
+from datafusion_tadoc._command import check_no_options, options, paths_of, run_command
 from datafusion_tadoc._connection import Connection, Parameters
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._functions import Location
@@ -102,6 +102,17 @@ def ingest(
     out: Location,
     *,
     documents: str | None = None,
+    timestamp: str | None = None,
+    timezone: str | None = None,
+    glob: str | Iterable[str] = (),
+    html: str | None = None,
+    office: str | None = None,
+    charset: str | None = None,
+    follow_links: bool = False,
+    decompress: bool = True,
+    keep_going: bool = False,
+    append: bool = False,
+    duplicate: bool = False,
     overwrite: bool = False,
     allow_empty: bool = False,
     tokenizer: str | None = None,
@@ -119,7 +130,9 @@ def ingest(
       ``path``, and any others, which become user columns,
     - a path, a URL or a list of them: files, folders and globs, as ``tadoc ingest`` takes them.
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
-      ``'csv:COLUMN'``, ``'parquet:COLUMN'`` or ``'arrow:COLUMN'``.
+      ``'csv:COLUMN'``, ``'parquet:COLUMN'`` or ``'arrow:COLUMN'``. ``timestamp='auto'`` makes a column ``ts`` of
+      the times of lines or rows. These options, and those up to `duplicate`, have the names and values of the
+      command. With `append` the documents are added to a living corpus, which begins where there is none.
 
     Pairs and Arrow objects become one file, whose name ends with ``.tadoc``. A source without documents is
     an error, unless `allow_empty` is true.
@@ -130,25 +143,28 @@ def ingest(
     >>> ingest([("a.txt", "to be"), ("b.txt", b"or not")], "pairs.tadoc", overwrite=True)
     'pairs.tadoc'
     """
-    paths = _paths(source)
+    reading = options(
+        documents=documents, timestamp=timestamp, timezone=timezone, glob=glob, html=html, office=office,
+        charset=charset, follow_links=follow_links, no_decompress=not decompress, keep_going=keep_going,
+    )  # fmt: skip
+    paths = paths_of(source)
     if paths is not None:
-        options: dict[str, Any] = {"documents": documents, "tokenizer": tokenizer, "layout": layout}
-        options["block-size"] = block_size
-        flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        flags += ["--force"] if overwrite else []
-        flags += ["--allow-empty"] if allow_empty else []
-        flags += [] if progress else ["--quiet"]
-        run_command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
+        writing = options(
+            force=overwrite, allow_empty=allow_empty, tokenizer=tokenizer, layout=layout, block_size=block_size,
+            append=append, duplicate=duplicate, quiet=not progress,
+        )  # fmt: skip
+        run_command("ingest", *reading, *writing, "--output", os.fspath(out), "--", *paths, progress=progress)
         check_written(out)
         return out
-    if documents is not None:
-        raise TypeError("documents is for files; rows and pairs are documents already")
+    if append or duplicate:
+        raise TypeError("append is for files; tadoc.open(folder, create=True).append(rows) adds rows and pairs")
+    check_no_options(reading)
     rows = arrow_rows(source)
     source = source if rows is None else rows
-    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout}
-    options |= {"allow_empty": allow_empty or None, "block_bytes": block_size}
+    settings: dict[str, Any] = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout}
+    settings |= {"allow_empty": allow_empty or None, "block_bytes": block_size}
     listed = ", ".join(
-        f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
+        f"'tadoc.{name}' {quoted(setting(value))}" for name, value in settings.items() if value is not None
     )
     with_options = f" OPTIONS ({listed})" if listed else ""
     target = quoted(one_file(out, CORPUS))
@@ -274,12 +290,3 @@ def open(
     with errors_in_python():
         con.sql(external_table(table, declared, location, options))
     return Living(location, con, table, declared)
-
-
-def _paths(source: Any) -> list[str] | None:
-    """Returns the paths that `source` names, or None if it is something else."""
-    if isinstance(source, (str, os.PathLike)):
-        return [os.fspath(source)]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(p, (str, os.PathLike)) for p in source):
-        return [os.fspath(path) for path in source]
-    return None

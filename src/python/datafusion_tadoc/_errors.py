@@ -11,6 +11,8 @@ from datafusion_tadoc._native import Error
 OPTIONS = {
     "pass --force": "pass overwrite=True",
     "pass --allow-empty": "pass allow_empty=True",
+    "pass --append to add to it": "append=True adds to it",
+    "--duplicate stores all once more": "duplicate=True stores all once more",
     "--drop-all drops them": "drop_all=True drops them",
     "OPTIONS ('tadoc.allow_empty' 'true')": "allow_empty=True",
     "OPTIONS ('tadoc.overwrite' 'true')": "overwrite=True",

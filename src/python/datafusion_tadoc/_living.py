@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from datafusion_tadoc._command import run_command
+from datafusion_tadoc._command import check_no_options, options, paths_of, run_command
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._native import Error
 from datafusion_tadoc._sql_text import external_table, identifier
@@ -86,11 +86,27 @@ class Living:
         """
         return self.connection.sql(query, params, **named)
 
-    def append(self, source: Any, *, duplicate: bool = False) -> None:
-        """Adds documents, from pairs of path and text, from an Arrow object, or from a list of dictionaries.
+    def append(
+        self,
+        source: Any,
+        *,
+        duplicate: bool = False,
+        documents: str | None = None,
+        timestamp: str | None = None,
+        timezone: str | None = None,
+        glob: str | Iterable[str] = (),
+        html: str | None = None,
+        office: str | None = None,
+        charset: str | None = None,
+        follow_links: bool = False,
+        decompress: bool = True,
+        keep_going: bool = False,
+    ) -> None:
+        """Adds documents, from pairs of path and text, from an Arrow object, from a list of dictionaries, or from
+        paths of files, folders and globs.
 
         A path that the corpus has already is an error, and nothing is added, unless `duplicate` is true. That holds
-        for appends at the same time, too.
+        for appends at the same time, too. The other options are those of :func:`ingest`, for files.
 
         >>> corpus = tadoc.open("appended", create=True)
         >>> corpus.append([("a.txt", "to be")])
@@ -102,7 +118,26 @@ class Living:
         datafusion_tadoc.Error: appended: a document a.txt is there already; nothing was added: edit or drop it, \
 or pass duplicate=True to store it once more
         >>> corpus.append([("a.txt", "to be")], duplicate=True)
+        >>> import pathlib
+        >>> _ = pathlib.Path("some.log").write_text("2024-05-06 07:08:09 up\\n2024-05-06 07:08:10 down\\n")
+        >>> corpus.append("some.log", documents="lines", timestamp="auto")
+        >>> corpus.sql(f"SELECT max(ts) FROM {corpus.table}").fetchone()[0].second
+        10
         """
+        reading = options(
+            documents=documents, timestamp=timestamp, timezone=timezone, glob=glob, html=html, office=office,
+            charset=charset, follow_links=follow_links, no_decompress=not decompress, keep_going=keep_going,
+        )  # fmt: skip
+        paths = paths_of(source)
+        if paths is not None:
+            flags = [*reading, *options(append=True, quiet=True, duplicate=duplicate)]
+            run_command("ingest", *flags, "--output", os.fspath(self.location), "--", *paths)
+            # Files may have brought user columns, which a table has from its beginning.
+            table = external_table(self.table, self._declared, self.location, {})
+            self.connection.sql(table.replace("CREATE ", "CREATE OR REPLACE ", 1))
+            self._unique = None
+            return
+        check_no_options(reading)
         table = self.table if duplicate else self._unique_table()
         rows = arrow_rows(source)
         with errors_in_python():
@@ -206,15 +241,10 @@ or pass duplicate=True to store it once more
         >>> corpus.sync("some_notes")
         {'added': 0, 'changed': 0, 'dropped': 1, 'unchanged': 1}
         """
-        globs = [glob] if isinstance(glob, str) else list(glob)
-        flags = [f"--glob={pattern}" for pattern in globs]
-        named = [("html", html), ("office", office), ("charset", charset)]
-        flags += [f"--{name}={value}" for name, value in named if value is not None]
-        given = {
-            "follow-links": follow_links, "no-decompress": not decompress, "keep-going": keep_going,
-            "drop-all": drop_all, "dry-run": dry_run,
-        }  # fmt: skip
-        flags += [f"--{name}" for name, is_given in given.items() if is_given]
+        flags = options(
+            glob=glob, html=html, office=office, charset=charset, follow_links=follow_links,
+            no_decompress=not decompress, keep_going=keep_going, drop_all=drop_all, dry_run=dry_run,
+        )  # fmt: skip
         said = run_command(
             "sync", "--json", *flags, "--", os.fspath(folder), os.fspath(self.location), is_read=True
         )

@@ -1,4 +1,5 @@
-"""The progress of an ingest of rows from Python, as the command shows that of files."""
+"""The progress of an ingest of rows from Python, as the command shows that of files: a line on a terminal, or in the
+cell of a notebook."""
 
 from __future__ import annotations
 
@@ -11,10 +12,23 @@ SHOW_AFTER = 2.0
 #: Seconds between two lines.
 DRAW_EVERY = 0.2
 ERASE = "\r\x1b[K"
+#: Begin of a line in a notebook, which knows no more than the return to its first column.
+RETURN = "\r"
+
+
+def is_notebook() -> bool:
+    """Returns true if standard error is shown in the cell of a notebook.
+
+    >>> is_notebook()
+    False
+    """
+    # A notebook has imported both before it runs a cell.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 class Progress:
-    """A line on a terminal that counts documents and bytes, and a summary on standard error.
+    """A line that counts documents and bytes, and a summary on standard error.
 
     >>> with Progress() as progress:
     ...     progress.advance(2, 1_500_000)
@@ -25,25 +39,35 @@ class Progress:
     def __init__(self) -> None:
         self.documents = self.text_bytes = 0
         self.started = time.monotonic()
-        self.is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.is_watched = is_terminal or is_notebook()
+        self.erase = ERASE if is_terminal else RETURN
         self.draw_at = self.started + SHOW_AFTER
-        self.is_drawn = False
+        #: Characters of the line that is shown.
+        self.width = 0
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self.is_drawn:
-            print(ERASE, end="", file=sys.stderr, flush=True)
+        if self.width > 0:
+            self.draw("")
+            print(self.erase, end="", file=sys.stderr, flush=True)
 
     def advance(self, documents: int, text_bytes: int) -> None:
         """Adds documents and their bytes, and draws the line if it is time."""
         self.documents += documents
         self.text_bytes += text_bytes
-        if self.is_terminal and time.monotonic() >= self.draw_at:
+        if self.is_watched and time.monotonic() >= self.draw_at:
             self.draw_at = time.monotonic() + DRAW_EVERY
-            self.is_drawn = True
-            print(f"{ERASE}{self.counted()}, {self.rate()}", end="", file=sys.stderr, flush=True)
+            self.draw(f"{self.counted()}, {self.rate()}")
+
+    def draw(self, line: str) -> None:
+        """Draws a line in the place of the one before."""
+        # A notebook does not erase what a shorter line leaves.
+        padded = line if self.erase == ERASE else line.ljust(self.width)
+        print(f"{self.erase}{padded}", end="", file=sys.stderr, flush=True)
+        self.width = len(line)
 
     def counted(self) -> str:
         """Returns what was counted, for people."""

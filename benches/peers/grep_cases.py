@@ -120,7 +120,8 @@ def write_corpora(tadoc, base):
 
 
 def sorted_paths(base):
-    return sorted(path.relative_to(base / "in").as_posix() for path in (base / "in").rglob("*") if path.is_file())
+    found = (path.relative_to(base / "in") for path in (base / "in").rglob("*") if path.is_file())
+    return [path.as_posix() for path in sorted(found, key=lambda path: path.parts)]
 
 
 def case(chance, words, texts):

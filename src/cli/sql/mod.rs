@@ -13,11 +13,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use futures::TryStreamExt;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -307,6 +312,10 @@ impl Console {
     /// Runs all statements of `script`. `is_last` says that no other script follows. Only one
     /// statement at a time is held in parsed form.
     pub async fn run_script(&self, script: &str, is_last: bool) -> Outcome {
+        self.print_script(script, is_last, &self.options).await
+    }
+
+    async fn print_script(&self, script: &str, is_last: bool, options: &PrintOptions) -> Outcome {
         remember_secrets(script);
         let dialect = self.session.dialect()?;
         let mut statements = Statements::new(script, dialect.as_ref())?;
@@ -314,13 +323,13 @@ impl Console {
             if is_last && statements.is_at_end() {
                 self.session.devices().expect_last_statement();
             }
-            contain_panics_of("the statement", self.run_statement(statement)).await??;
+            contain_panics_of("the statement", self.print_statement(statement, options)).await??;
         }
         Ok(())
     }
 
     /// Runs one statement and prints its rows.
-    pub async fn run_statement(&self, statement: Statement) -> Outcome {
+    async fn print_statement(&self, statement: Statement, options: &PrintOptions) -> Outcome {
         let start = Instant::now();
         let Some(plan) = self.session.plan(statement).await? else { return Ok(()) };
         say_notices(&plan);
@@ -329,11 +338,11 @@ impl Console {
         let print = async |stream| {
             let format = self.session.context().state_ref().read().config_options().format.clone();
             let pool = &self.session.context().runtime_env().memory_pool;
-            let options = print::TableOptions { max_width, format: &format, pool };
-            print::print(stream, &self.options, &options).await
+            let table = print::TableOptions { max_width, format: &format, pool };
+            print::print(stream, options, &table).await
         };
         let num_rows = rows.take(print).await?;
-        if !self.options.quiet {
+        if !options.quiet {
             note(print::footer(&num_rows, start.elapsed()));
         }
         Ok(())
@@ -352,7 +361,7 @@ impl Console {
         let last = statements.next(self.session.max_depth())?;
         let mut last = last.ok_or_else(|| Failure::usage("there is no statement"))?;
         while let Some(next) = statements.next(self.session.max_depth())? {
-            self.run_statement(std::mem::replace(&mut last, next)).await?;
+            self.print_statement(std::mem::replace(&mut last, next), &self.options).await?;
         }
         self.session.devices().expect_last_statement();
         let sql = last.to_string();
@@ -388,6 +397,20 @@ const COMMANDS: &str = "\
 \\quiet [on|off]           shows or sets if only rows are written";
 
 const LIST_FUNCTIONS: &str = "SELECT function, kind, summary FROM tadoc_functions()";
+
+/// Describes a function of this crate; the name follows.
+const DESCRIBE_OWN: &str = "\
+SELECT signature || chr(10) || '  ' || summary \
+  || chr(10) || 'arguments:' || chr(10) || '  ' || array_to_string(arguments, chr(10) || '  ') \
+  || chr(10) || CASE kind WHEN 'table' THEN 'columns:' ELSE 'type:' END \
+  || chr(10) || '  ' || array_to_string(columns, chr(10) || '  ') \
+  || chr(10) || 'example:' || chr(10) || '  ' || example \
+FROM tadoc_functions() WHERE function";
+
+/// Describes any function; the name follows.
+const DESCRIBE_ANY: &str = "\
+SELECT DISTINCT coalesce(syntax_example, routine_name) || coalesce(chr(10) || '  ' || description, '') \
+FROM information_schema.routines WHERE routine_name";
 
 /// The next action of the prompt.
 #[derive(PartialEq, Eq)]
@@ -435,10 +458,10 @@ impl Console {
         match words.as_slice() {
             ["q"] => return Ok(Next::Leave),
             ["?"] => println!("{COMMANDS}"),
-            ["d"] => self.run_script("SHOW TABLES", false).await?,
-            ["d", table] => self.run_script(&format!("SHOW COLUMNS FROM {table}"), false).await?,
-            ["h"] => self.run_script(LIST_FUNCTIONS, false).await?,
-            ["h", name] => self.run_script(&help_for(name), false).await?,
+            ["d"] => self.list("SHOW TABLES").await?,
+            ["d", table] => self.list(&format!("SHOW COLUMNS FROM {table}")).await?,
+            ["h"] => self.list(LIST_FUNCTIONS).await?,
+            ["h", name] => print!("{}", self.help_for(name).await?),
             ["i", path] => self.include(path).await?,
             ["quiet"] => println!("quiet is {}", on_or_off(self.options.quiet)),
             ["quiet", "on" | "true" | "t" | "yes" | "y"] => self.options.quiet = true,
@@ -457,6 +480,40 @@ impl Console {
         Ok(Next::Ask)
     }
 
+    /// Prints all rows of a list.
+    async fn list(&self, statement: &str) -> Outcome {
+        let options = PrintOptions { max_rows: MaxRows::Unlimited, ..self.options };
+        self.print_script(statement, false, &options).await
+    }
+
+    /// Returns what is known about the functions of this name, for people.
+    ///
+    /// # Errors
+    /// There is no function of this name.
+    async fn help_for(&self, name: &str) -> Outcome<String> {
+        let literal = name.replace('\'', "''");
+        let mut texts = self.texts(&format!("{DESCRIBE_OWN} = lower('{literal}')")).await?;
+        if texts.is_empty() {
+            texts = self.texts(&format!("{DESCRIBE_ANY} = lower('{literal}')")).await?;
+        }
+        if texts.is_empty() {
+            return Err(Failure::new(format!("there is no function {name}; \\h lists those over corpora and texts")));
+        }
+        Ok(texts.iter().map(|text| format!("{text}\n")).collect())
+    }
+
+    /// Runs a statement, and returns the texts of its first column.
+    async fn texts(&self, statement: &str) -> Outcome<Vec<String>> {
+        let Some(plan) = self.session.plan(self.session.parse_one(statement)?).await? else { return Ok(Vec::new()) };
+        let batches: Vec<RecordBatch> = self.session.start(plan).await?.take(|rows| rows.try_collect()).await?;
+        let mut texts = Vec::new();
+        for batch in &batches {
+            let column = cast(batch.column(0), &DataType::Utf8).map_err(DataFusionError::from)?;
+            texts.extend(column.as_string::<i32>().iter().flatten().map(str::to_owned));
+        }
+        Ok(texts)
+    }
+
     /// Runs the statements of the file at `path`.
     async fn include(&self, path: &str) -> Outcome {
         if let Some(sandbox) = self.session.sandbox() {
@@ -465,17 +522,6 @@ impl Console {
         let script = read_script(Path::new(path))?;
         self.run_script(&script, false).await
     }
-}
-
-/// Returns the statement that describes the functions of this name.
-fn help_for(name: &str) -> String {
-    let name = name.replace('\'', "''");
-    format!(
-        "SELECT function, summary, signature, example FROM tadoc_functions() \
-         WHERE function = lower('{name}') \
-         UNION ALL SELECT DISTINCT function_name, description, syntax_example, NULL \
-         FROM (SHOW FUNCTIONS) WHERE function_name = lower('{name}')"
-    )
 }
 
 fn on_or_off(is_on: bool) -> &'static str {
@@ -554,6 +600,38 @@ mod tests {
         for line in ["\\maxwidth 0", "\\maxwidth -1", "\\maxwidth 1 2"] {
             assert!(session.answer(line).await.is_err(), "{line}");
             assert_eq!(session.max_width, MaxWidth::Unlimited);
+        }
+    }
+
+    #[tokio::test]
+    async fn functions_are_described_at_the_prompt() {
+        let session = Console::for_tables().unwrap();
+        session.prepare(Vec::new()).await.unwrap();
+        let kwic = session.help_for("KWIC").await.unwrap();
+        assert!(kwic.starts_with("kwic(corpus, query, width => 8,"), "{kwic}");
+        for part in
+            ["sample => NULL, seed => 0)\n", "\n  sample => NULL: ", "\n  left_words List", "\nexample:\n  SELECT"]
+        {
+            assert!(kwic.contains(part), "{part}: {kwic}");
+        }
+        assert!(session.help_for("abs").await.unwrap().starts_with("abs(numeric_expression)\n  Returns"));
+        for name in session.texts("SELECT function FROM tadoc_functions()").await.unwrap() {
+            let described = session.help_for(&name).await.unwrap();
+            assert!(described.starts_with(&format!("{name}(")) && described.contains("arguments:"), "{described}");
+        }
+        let missing = session.help_for("k'wic").await.unwrap_err().into_text();
+        assert_eq!(missing, "there is no function k'wic; \\h lists those over corpora and texts");
+    }
+
+    #[tokio::test]
+    async fn commands_of_the_prompt_run() {
+        let mut session = Console::for_tables().unwrap();
+        session.prepare(Vec::new()).await.unwrap();
+        for line in
+            ["CREATE TABLE t AS SELECT 1 AS a;", "\\d", "\\d t", "\\h", "\\h matches", "\\?", "\\quiet", "\\pset"]
+        {
+            let answered = session.answer(line).await;
+            assert!(answered.is_ok(), "{line}: {:?}", answered.err());
         }
     }
 

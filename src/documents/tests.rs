@@ -150,34 +150,35 @@ fn characters_of_workbooks_stand_for_their_numbers() {
                 <c t='inlineStr'><is><t>a_x000D_\nb_x005F_x000D_</t></is></c><c t='str'><v>_x0043_</v></c>\
                 <c><v>_x0031_</v></c></row></sheetData></worksheet>";
     let comments = "<comments><comment><text><r><t>c_x000A_d</t></r></text></comment></comments>";
-    let parts = [
-        ("[Content_Types].xml", "<Types/>".to_owned()),
-        (
-            "xl/workbook.xml",
-            "<workbook xmlns:r='r'><sheets><sheet name='_x0053_' r:id='r0'/></sheets></workbook>".into(),
-        ),
-        (
-            "xl/_rels/workbook.xml.rels",
-            related(&[("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")]),
-        ),
-        ("xl/sharedStrings.xml", strings.into()),
-        ("xl/worksheets/sheet1.xml", rows.into()),
-        (
-            "xl/worksheets/_rels/sheet1.xml.rels",
-            related(&[("comments", "/xl/comments1.xml"), ("drawing", "/xl/drawing1.xml")]),
-        ),
-        ("xl/comments1.xml", comments.into()),
-        ("xl/drawing1.xml", "<wsDr><p><r><t>_x0045_</t></r></p></wsDr>".into()),
-    ];
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, text) in parts {
-        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
-        zip.write_all(text.as_bytes()).unwrap();
+    // Some programs leave out the relationship of the strings, which have their usual name then.
+    let relations = [("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")];
+    for relations in [&relations[..], &relations[..1]] {
+        let parts = [
+            ("[Content_Types].xml", "<Types/>".to_owned()),
+            (
+                "xl/workbook.xml",
+                "<workbook xmlns:r='r'><sheets><sheet name='_x0053_' r:id='r0'/></sheets></workbook>".into(),
+            ),
+            ("xl/_rels/workbook.xml.rels", related(relations)),
+            ("xl/sharedStrings.xml", strings.into()),
+            ("xl/worksheets/sheet1.xml", rows.into()),
+            (
+                "xl/worksheets/_rels/sheet1.xml.rels",
+                related(&[("comments", "/xl/comments1.xml"), ("drawing", "/xl/drawing1.xml")]),
+            ),
+            ("xl/comments1.xml", comments.into()),
+            ("xl/drawing1.xml", "<wsDr><p><r><t>_x0045_</t></r></p></wsDr>".into()),
+        ];
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, text) in parts {
+            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        let file = zip.finish().unwrap().into_inner();
+        let expected = "S\npower failure next\t_x0041_ B\t_x000D_\na b_x000D_\tC\t1\nc d\n_x0045_\n";
+        let (texts, _) = texts_of("a.xlsx", file, Documents::Files, ReadOptions::default());
+        assert_eq!(texts, [expected]);
     }
-    let file = zip.finish().unwrap().into_inner();
-    let expected = "S\npower failure next\t_x0041_ B\t_x000D_\na b_x000D_\tC\t1\nc d\n_x0045_\n";
-    let (texts, _) = texts_of("a.xlsx", file, Documents::Files, ReadOptions::default());
-    assert_eq!(texts, [expected]);
 }
 
 /// Collects the timestamps of rows.

@@ -33,7 +33,7 @@ use memchr::memmem;
 
 use super::dates::{Dates, Form};
 use super::text::{Aside, Element, Text, Token, Xml};
-use super::{Fault, Package, open_xml};
+use super::{Fault, Package, Relationship, open_xml, resolved};
 
 /// Parts that follow a document, by the last word of the type of their relationship.
 const BEHIND_DOCUMENT: [&str; 6] = ["diagramData", "header", "footer", "footnotes", "endnotes", "comments"];
@@ -311,18 +311,12 @@ const PLAIN_NUMBERS: std::ops::Range<f64> = 1e-5..1e15;
 pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mut Text) -> Result<(), Fault> {
     let relationships = package.relationships(main)?;
     let target = |id: &str| relationships.iter().find(|relationship| relationship.id == id).map(|part| &part.target);
-    let strings = relationships.iter().find(|relationship| relationship.kind == "sharedStrings");
     let mut shared = Strings::default();
-    if let Some(strings) = strings
-        && let Some(mut xml) = package.open(&strings.target)?
-    {
+    if let Some(mut xml) = package.open(&part_of_kind(&relationships, main, "sharedStrings"))? {
         shared.read(&mut xml, text)?;
     }
     let (sheets, is_1904) = sheets(package, main)?;
-    let dates = match relationships.iter().find(|relationship| relationship.kind == "styles") {
-        Some(styles) => Dates::read(package, &styles.target, is_1904, text)?,
-        None => Dates::default(),
-    };
+    let dates = Dates::read(package, &part_of_kind(&relationships, main, "styles"), is_1904, text)?;
     for (name, id) in sheets {
         text.push_in_line(&unescaped(name.into()))?;
         text.end_paragraph()?;
@@ -336,6 +330,16 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
         open_xml::append_behind(package, part, &BEHIND_SHEET, Comments::Escaped, text)?;
     }
     Ok(())
+}
+
+/// Returns the name of the part of this kind of the workbook `main`. Without a relationship it is the usual name, as some
+/// programs leave the relationship out.
+fn part_of_kind(relationships: &[Relationship], main: &str, kind: &str) -> String {
+    let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
+    match relationships.iter().find(|relationship| relationship.kind == kind) {
+        Some(part) => part.target.clone(),
+        None => resolved(folder, &format!("{kind}.xml")),
+    }
 }
 
 /// Returns the name and the relationship of each sheet, and true if dates count from 1904.

@@ -3,20 +3,20 @@
 //! ```text
 //! documents   0 .. 99,999      100,000 .. 199,999        200,000 ..
 //!             ▼                ▼                         ▼
-//! FOLDER/     part-00000.jsonl part-00001.jsonl          .writing-00002.jsonl   ─renamed when it is complete─▶
-//! FOLDER/     export.json      what is exported; locked as long as an export runs
+//! PLACE/      part-00000.jsonl part-00001.jsonl          part-00002.jsonl   visible when it is complete
+//! PLACE/      export.json      what is exported
 //! ```
 //!
 //! Each file has the documents of a range of ids that meet the condition, in order, so the same export always makes
-//! the same files. A file has its name once all of it is on the disk. The next run finds in `export.json` that it is
+//! the same files. A file has its name once all of it is there. The next run finds in `export.json` that it is
 //! asked for the same rows of the same corpus, keeps the files with a name, and writes the others. A living corpus is
-//! exported at the version that the first run saw.
+//! exported at the version that the first run saw. [`Place`] is a folder, or a prefix of an object store.
 //!
 //! A condition is looked at for each file. Files and tables that it reads are not compared between runs.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+mod place;
+
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -26,13 +26,11 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
-use tadoc_documents::display::{parse_size, plain, plural, seconds};
+use tadoc_documents::display::{parse_size, plural, seconds};
 use tadoc_session::{Failure, Outcome, Session, interrupt, note, runtime};
 
-/// Name of the file that says what is exported.
-const MANIFEST: &str = "export.json";
-/// Begin of the names of files that are being written.
-const WRITING: &str = ".writing-";
+use self::place::{MANIFEST, Place};
+
 /// Name of the table of the corpus, for conditions and columns.
 const TABLE: &str = "corpus";
 /// Columns that are exported where no others are named: all but those that follow from the text.
@@ -40,8 +38,8 @@ const USUAL_COLUMNS: &str = "* EXCEPT (bytes, words, content)";
 
 /// Write the documents of a corpus as files of JSON lines or Parquet
 ///
-/// The files lie in a folder, each with the documents of a range of ids. An export that was interrupted,
-/// also by kill -9, goes on when it is called again with the same arguments: files that are complete stay.
+/// The files lie in a folder or in an object store, each with the documents of a range of ids. An export that was
+/// interrupted, also by kill -9, goes on when it is called again with the same arguments: files that are complete stay.
 #[derive(Args)]
 #[command(disable_version_flag = true, after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -49,7 +47,7 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: String,
 
-    /// The folder of the files; it is created if it does not exist
+    /// The folder of the files, which is created if it does not exist, or a URL such as s3://bucket/train
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
 
@@ -88,6 +86,7 @@ Examples:
   tadoc export web.tadoc -o train/ --format jsonl.zst --where \"language(text)['code'] = 'eng'\"
   tadoc export web.tadoc -o train/ --columns \"path, text, text_quality(text)['words'] AS words\"
   tadoc export web.tadoc -o train/ --where \"doc_id IN (SELECT doc_id FROM 'kept.parquet')\"
+  tadoc export s3://bucket/web.tadoc -o s3://bucket/train --format parquet
 
 The exit status is 130 after Ctrl-C. Call the command again to go on.";
 
@@ -145,34 +144,32 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 async fn export(arguments: &Arguments) -> Outcome {
     let start = Instant::now();
-    let mut folder = Folder::open(&arguments.output)?;
-    let known = folder.manifest()?;
+    let mut place = Place::open(&arguments.output).await?;
+    let known = place.manifest().await?.map(|text| Manifest::parse(&text, place.shown())).transpose()?;
     let version = arguments.version.or_else(|| known.as_ref().and_then(Manifest::version));
     let session = Session::for_program(arguments.memory_limit, &[]).await?;
     check_sql(&session, arguments)?;
     make_table(&session, &arguments.corpus, version).await?;
     let manifest = Manifest::new(arguments, facts(&session).await?);
     match known {
-        Some(known) => known.check_same(&manifest, &folder.path)?,
-        None => folder.write_manifest(&manifest)?,
+        Some(known) => known.check_same(&manifest, place.shown())?,
+        None => place.write_manifest(&manifest.text()).await?,
     }
-    folder.remove_unfinished()?;
-    let num_ids = num_ids(&session).await?;
-    let num_files = num_ids.div_ceil(arguments.docs_per_file);
+    let complete = place.complete_files().await?;
+    let num_files = num_ids(&session).await?.div_ceil(arguments.docs_per_file);
     let mut num_kept = 0;
     let mut num_rows = 0;
     for number in 0..num_files {
-        let name = format!("{number:05}.{}", arguments.format.ending());
-        let target = folder.path.join(format!("part-{name}"));
-        if target.exists() {
+        let name = format!("part-{number:05}.{}", arguments.format.ending());
+        if complete.contains(&name) {
             num_kept += 1;
             continue;
         }
-        let writing = folder.path.join(format!("{WRITING}{name}"));
-        num_rows += write_file(&session, arguments, number, &writing).await?;
-        folder.complete(&writing, &target)?;
+        num_rows += write_file(&session, arguments, number, &place.begin(&name)).await?;
+        // A statement without rows writes no file of JSON lines.
+        place.complete(&name, arguments.format == Format::Jsonl).await?;
         if !arguments.quiet {
-            note(format_args!("{} of {num_files} files: {}", number + 1, plain(&target.to_string_lossy())));
+            note(format_args!("{} of {num_files} files: {}", number + 1, place.shown_file(&name)));
         }
     }
     if !arguments.quiet {
@@ -180,7 +177,7 @@ async fn export(arguments: &Arguments) -> Outcome {
             if num_kept > 0 { format!("; {} of an earlier run", plural(num_kept, "file")) } else { String::new() };
         note(format_args!(
             "{}: {} in {} in {}{kept}",
-            plain(&arguments.output.to_string_lossy()),
+            place.shown(),
             plural(num_rows, "document"),
             plural(num_files - num_kept, "file"),
             seconds(start.elapsed())
@@ -235,24 +232,20 @@ async fn num_ids(session: &Session) -> Outcome<u64> {
     Ok(ids.flat_map(|ids| ids.values().to_vec()).max().and_then(|max| u64::try_from(max).ok()).unwrap_or(0))
 }
 
-/// Writes the documents of a file to `path`, and returns their number.
-async fn write_file(session: &Session, arguments: &Arguments, number: u64, path: &Path) -> Outcome<u64> {
+/// Writes the documents of a file to `location`, and returns their number.
+async fn write_file(session: &Session, arguments: &Arguments, number: u64, location: &str) -> Outcome<u64> {
     let first = number * arguments.docs_per_file;
     let behind = first.saturating_add(arguments.docs_per_file);
     let columns = arguments.columns.as_deref().unwrap_or(USUAL_COLUMNS);
     // A comment at the end of a condition ends with its line.
     let condition = arguments.r#where.as_ref().map_or_else(String::new, |condition| format!("\nAND ({condition}\n)"));
-    let target = path.to_string_lossy().replace('\'', "''");
+    let target = location.replace('\'', "''");
     let statement = format!(
         "COPY (SELECT {columns}\nFROM {TABLE} WHERE doc_id >= {first} AND doc_id < {behind}{condition}\n\
          ORDER BY doc_id) TO '{target}' {}",
         arguments.format.clause()
     );
     let written = rows(session, &statement).await?;
-    // A statement without rows may write no file.
-    if !path.exists() && arguments.format != Format::Parquet {
-        File::create(path).map_err(|error| at(path, &error))?;
-    }
     let counts = written.iter().filter_map(|batch| batch.column(0).as_primitive_opt::<UInt64Type>());
     Ok(counts.flat_map(|counts| counts.values().to_vec()).sum())
 }
@@ -286,16 +279,25 @@ impl Manifest {
         Self(fields)
     }
 
+    /// Returns the manifest with this text, of the export at `place`.
+    fn parse(text: &str, place: &str) -> Outcome<Self> {
+        let fields = serde_json::from_str(text);
+        fields.map(Self).map_err(|error| Failure::with_cause(format!("{place}: {MANIFEST}"), &error))
+    }
+
+    fn text(&self) -> String {
+        format!("{:#}\n", Value::Object(self.0.clone()))
+    }
+
     /// Returns the version of the living corpus that is exported.
     fn version(&self) -> Option<u64> {
         self.0.get("facts")?.get("version")?.as_str()?.parse().ok()
     }
 
-    /// Checks that an export of `asked` goes on with the files in `folder`, which are those of this one.
-    fn check_same(&self, asked: &Self, folder: &Path) -> Outcome {
+    /// Checks that an export of `asked` goes on with the files at `place`, which are those of this one.
+    fn check_same(&self, asked: &Self, place: &str) -> Outcome {
         let differing = asked.0.iter().find(|(name, value)| self.0.get(*name) != Some(value));
         let Some((name, value)) = differing else { return Ok(()) };
-        let folder = plain(&folder.to_string_lossy()).into_owned();
         let difference = if name == "facts" {
             "the corpus has changed since".to_owned()
         } else {
@@ -303,86 +305,7 @@ impl Manifest {
             format!("its {name} is {before}, and now {value}")
         };
         Err(Failure::new(format!(
-            "{folder}: has the files of another export: {difference}; choose another folder, or remove this one"
+            "{place}: has the files of another export: {difference}; choose another folder, or remove this one"
         )))
     }
-}
-
-/// The folder of an export, which no other export writes to.
-struct Folder {
-    path: PathBuf,
-    /// The manifest, locked.
-    file: File,
-}
-
-impl Folder {
-    /// Opens the folder, and creates it where it is missing.
-    ///
-    /// # Errors
-    /// Another export runs in it, or it has files and no manifest.
-    fn open(path: &Path) -> Outcome<Self> {
-        fs::create_dir_all(path).map_err(|error| at(path, &error))?;
-        let manifest = path.join(MANIFEST);
-        if !manifest.exists() && fs::read_dir(path).map_err(|error| at(path, &error))?.next().is_some() {
-            let folder = plain(&path.to_string_lossy()).into_owned();
-            return Err(Failure::new(format!(
-                "{folder}: has files of something else; choose a folder that is empty or new"
-            )));
-        }
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&manifest);
-        let file = opened.map_err(|error| at(&manifest, &error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), file }),
-            Err(TryLockError::WouldBlock) => {
-                let folder = plain(&path.to_string_lossy()).into_owned();
-                Err(Failure::new(format!("{folder}: another export writes to it; wait until it is done")))
-            }
-            Err(TryLockError::Error(error)) => Err(at(&manifest, &error)),
-        }
-    }
-
-    /// Returns what is exported here; `None` if nothing is yet.
-    fn manifest(&mut self) -> Outcome<Option<Manifest>> {
-        let path = self.path.join(MANIFEST);
-        let mut text = String::new();
-        self.file.read_to_string(&mut text).map_err(|error| at(&path, &error))?;
-        // A run that was killed before its first file may have written a part.
-        if !text.ends_with('\n') {
-            return Ok(None);
-        }
-        let fields =
-            serde_json::from_str(&text).map_err(|error| Failure::with_cause(plain(&path.to_string_lossy()), &error))?;
-        Ok(Some(Manifest(fields)))
-    }
-
-    fn write_manifest(&mut self, manifest: &Manifest) -> Outcome {
-        let text = format!("{:#}\n", Value::Object(manifest.0.clone()));
-        let written = self.file.rewind().and_then(|()| self.file.set_len(0));
-        let written = written.and_then(|()| self.file.write_all(text.as_bytes())).and_then(|()| self.file.sync_all());
-        written.map_err(|error| at(&self.path.join(MANIFEST), &error))
-    }
-
-    /// Removes what a killed run was writing.
-    fn remove_unfinished(&self) -> Outcome {
-        for entry in fs::read_dir(&self.path).map_err(|error| at(&self.path, &error))? {
-            let path = entry.map_err(|error| at(&self.path, &error))?.path();
-            let name = path.file_name().unwrap_or_default();
-            if name.as_encoded_bytes().starts_with(WRITING.as_bytes()) {
-                fs::remove_file(&path).map_err(|error| at(&path, &error))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a file its name once it is on the disk.
-    fn complete(&self, writing: &Path, target: &Path) -> Outcome {
-        let stored = File::open(writing).and_then(|file| file.sync_all());
-        let renamed = stored.and_then(|()| fs::rename(writing, target));
-        let kept = renamed.and_then(|()| File::open(&self.path)).and_then(|folder| folder.sync_all());
-        kept.map_err(|error| at(target, &error))
-    }
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::with_cause(plain(&path.to_string_lossy()), error)
 }

@@ -10,10 +10,10 @@ use testkit::random::Random;
 
 use crate::harness::{Folder, new_folder};
 
-const NUM_DOCS: usize = 400;
+pub const NUM_DOCS: usize = 400;
 
 /// A corpus of lines, each a document.
-fn lines() -> Folder {
+pub fn lines() -> Folder {
     let folder = new_folder();
     let rows = (0..NUM_DOCS).map(|n| format!("{{\"text\": \"line {n} says \\\"ö\\\"\", \"year\": {}}}\n", n % 7));
     folder.write("lines.jsonl", rows.collect::<String>());
@@ -22,7 +22,7 @@ fn lines() -> Folder {
 }
 
 /// Returns the names and bytes of the files of an export.
-fn files(folder: &Folder, name: &str) -> Vec<(String, Vec<u8>)> {
+pub fn files(folder: &Folder, name: &str) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let file = |path: std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -156,4 +156,18 @@ fn what_does_not_go_on_is_refused() {
     refused(&folder, &["export", "lines.tadoc", "-o", "b", "--columns", "path FROM corpus --"], "--columns");
     refused(&folder, &["export", "lines.tadoc", "-o", "c", "--docs-per-file", "0"], "--docs-per-file");
     refused(&folder, &["export", "missing.tadoc", "-o", "d"], "missing.tadoc");
+}
+
+#[test]
+fn a_file_url_is_the_folder() {
+    let folder = lines();
+    let here = folder.path().canonicalize().unwrap().display().to_string();
+    folder.ok(&["export", "lines.tadoc", "-o", "plain", "--docs-per-file", "150"]);
+    let url = format!("file://{here}/deep/er");
+    folder.ok(&["export", "lines.tadoc", "-o", &url, "--docs-per-file", "150"]);
+    assert_eq!(files(&folder, "deep/er"), files(&folder, "plain"));
+    assert!(!folder.names().iter().any(|name| name.starts_with("file")), "{:?}", folder.names());
+    let said = folder.run(&["export", "lines.tadoc", "-o", &url, "--docs-per-file", "150"]);
+    assert!(said.stderr.contains("0 documents in 0 files"), "{}", said.stderr);
+    refused(&folder, &["export", "lines.tadoc", "-o", "http://127.0.0.1:9/out"], "read over HTTP, not written");
 }

@@ -11,7 +11,7 @@
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `sync` (folders that
 //!   change), `full_disk` (no free space).
-//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `export`, `grep`,
+//! - Other commands: `sql`, `named_tables` (arguments that name tables), `reading`, `restore`, `export` and `export_s3`, `grep`,
 //!   `plot`, `memory` (statements with a memory limit),
 //!   `recursion` (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
@@ -26,6 +26,8 @@ mod avro;
 #[cfg(feature = "stores")]
 mod azure;
 mod export;
+#[cfg(feature = "stores")]
+mod export_s3;
 mod failures;
 #[cfg(unix)]
 mod follow;

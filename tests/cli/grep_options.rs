@@ -290,6 +290,16 @@ fn options_about_files_that_are_left_out_change_nothing() {
     let same =
         ["-a", "-z", "-u", "--text", "--search-zip", "-.", "--hidden", "--no-ignore", "--no-ignore-vcs", "--no-config"];
     assert_found(&folder, &[&same[..], &["call"]].concat(), "src/lib.rs:2:    call(main, 1);\n");
+    let about_the_machine = ["-j", "4", "--threads=1", "--mmap", "--no-mmap", "--line-buffered", "--no-messages", "-R"];
+    assert_found(&folder, &[&about_the_machine[..], &["call"]].concat(), "src/lib.rs:2:    call(main, 1);\n");
+}
+
+#[test]
+fn habits_of_other_greps_are_told_the_way_out() {
+    let folder = corpus();
+    // GNU grep searches folders with -r; it and ripgrep have PCRE with -P.
+    assert_fails(&folder, &["-r", "call", "c.tadoc"], "no corpus is given; -r replaces matches, here by \"call\"");
+    assert_fails(&folder, &["-P", r"call(?=\()", "c.tadoc"], "-P: there is no PCRE2 here");
 }
 
 #[test]

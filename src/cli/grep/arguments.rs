@@ -3,7 +3,7 @@
 //! ```text
 //! -l, -L, -c, --count-matches, --json     the last one counts; --files counts more than any of them
 //! -U, -r, --crlf, -M, --passthru, --trim  lines are written by ripgrep's own printer (whole_texts)
-//! -a, -z, --hidden, --no-ignore, …        change nothing: all documents of a corpus are searched, as text
+//! -a, -z, --hidden, -j, --mmap, …         change nothing: all documents of a corpus are searched, as text
 //! -e, -f                                  patterns, in the order in which they are given
 //! ```
 //!
@@ -39,7 +39,8 @@ const MODES: &str = "Instead of lines (the last one counts)";
 /// left out or changed are not known: the number is the place among the lines that are stored.
 ///
 /// Options have the names and the effect of ripgrep's. All documents are searched, as text, so -a, -u, -z, --hidden,
-/// --no-ignore (and --no-ignore-dot and so on) and --no-config are taken and change nothing.
+/// --no-ignore (and --no-ignore-dot and so on), --no-config, -j, --mmap, --line-buffered, --no-messages and -R are taken
+/// and change nothing.
 #[derive(Args)]
 #[command(
     disable_version_flag = true,
@@ -277,11 +278,31 @@ pub struct Arguments {
 
     #[command(flatten)]
     without_effect: WithoutEffect,
+
+    #[arg(short = 'P', long, hide = true)]
+    pcre2: bool,
 }
 
-/// Options of ripgrep about files that a walk leaves out. A corpus has the documents that an ingest chose.
+/// Options of ripgrep about files that a walk leaves out, and about threads and buffers, and -R of GNU grep. A corpus has
+/// the documents that an ingest chose.
 #[derive(Args)]
 struct WithoutEffect {
+    #[arg(short = 'j', long, hide = true)]
+    threads: Option<u32>,
+    #[arg(long, hide = true)]
+    mmap: bool,
+    #[arg(long, hide = true)]
+    no_mmap: bool,
+    #[arg(long, hide = true)]
+    line_buffered: bool,
+    #[arg(long, hide = true)]
+    block_buffered: bool,
+    #[arg(long, hide = true)]
+    no_messages: bool,
+    #[arg(short = 'R', long, hide = true)]
+    dereference_recursive: bool,
+    #[arg(long, hide = true)]
+    one_file_system: bool,
     #[arg(short = 'a', long, hide = true)]
     text: bool,
     #[arg(short = 'z', long, hide = true)]
@@ -323,13 +344,25 @@ impl Arguments {
     /// # Errors
     /// A file of patterns cannot be read, or no pattern or no corpus is given.
     pub fn patterns_and_locations(&self) -> Outcome<(Vec<String>, Vec<PathBuf>)> {
+        if self.pcre2 {
+            return Err(Failure::usage(
+                "-P: there is no PCRE2 here, and so no look-around and no references to groups; leave -P out for the \
+                 expressions of ripgrep, and take -o with -r '$1' for a part of a match",
+            ));
+        }
         let (patterns, locations) = match self.operands.split_first() {
             _ if self.files => (vec![], &self.operands[..]),
             Some((pattern, locations)) if self.sources.is_empty() => (vec![text_of(pattern)?], locations),
             _ => (self.sources.read()?, &self.operands[..]),
         };
         if locations.is_empty() {
-            Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…"))
+            Err(Failure::usage(match &self.replace {
+                Some(text) => format!(
+                    "no corpus is given; -r replaces matches, here by {text:?}, as in ripgrep; usage: tadoc grep \
+                     PATTERN CORPUS…"
+                ),
+                None => "no corpus is given; usage: tadoc grep PATTERN CORPUS…".to_owned(),
+            }))
         } else {
             Ok((patterns, locations.iter().map(PathBuf::from).collect()))
         }

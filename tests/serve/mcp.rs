@@ -237,8 +237,21 @@ async fn documents_are_read_in_parts() {
     let lines = agent.ask("read", "lines", json!({"doc_id": 100, "around": 2})).await;
     assert_eq!(lines.column("doc_id"), [98, 99, 100, 101, 102]);
     assert_eq!(lines.rows()[2]["text"], "line 100 says 3 of 1");
-    let several = agent.refused("read", json!({"corpus": "lines", "path": "lines.txt"})).await;
-    assert!(several.contains("give doc_id, with around=20"), "{several}");
+    // A path whose documents are lines is a file again.
+    let file = agent.ask("read", "lines", json!({"path": "lines.txt", "line": 101, "lines": 2})).await;
+    assert_eq!(file.text, "line 100 says 3 of 1\nline 101 says 4 of 1\n");
+    let told = "lines.txt: lines 101 to 102, each a document (doc_id 100 to 101); go on with line=103";
+    assert_eq!(file.note, told);
+    let file = agent.ask("read", "lines", json!({"path": "lines.txt", "line": 90, "max_bytes": 500})).await;
+    assert!(file.text.len() <= 500 && file.text.starts_with("line 89 says ") && file.text.ends_with('\n'));
+    let next = 90 + file.text.lines().count();
+    assert!(next > 95 && file.note.ends_with(&format!("go on with line={next}")), "{}", file.note);
+    let end = agent.ask("read", "lines", json!({"path": "lines.txt", "line": 19_990, "lines": 10000})).await;
+    assert!(end.note.ends_with(", the end of the file"), "{}", end.note);
+    let behind = agent.refused("read", json!({"corpus": "lines", "path": "lines.txt", "line": 1_000_000})).await;
+    assert_eq!(behind, "line: got 1000000, lines.txt has fewer");
+    let bytes = agent.refused("read", json!({"corpus": "lines", "path": "lines.txt", "byte_offset": 7})).await;
+    assert!(bytes.ends_with("give line, or a doc_id"), "{bytes}");
     let none = agent.refused("read", json!({"corpus": "book", "path": "no.txt"})).await;
     assert!(none.contains("no document of book has the path no.txt; list_documents"), "{none}");
     let behind = agent.refused("read", json!({"corpus": "book", "path": "part.txt", "line": 301})).await;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! path or doc_id ─▶ the document ─▶ its bytes ─▶ from a line or a byte, up to a number of lines and bytes
-//!          └─ around ▶ the documents around it that have its path, such as lines of a file
+//!   │      └─ around ▶ the documents around it that have its path, such as lines of a file
+//!   └─ of several documents ▶ the file again, of which they are the lines
 //! ```
 //!
 //! A passage ends at the end of a line, unless the line alone is too long. The document is decoded as a whole, within
@@ -35,7 +36,7 @@ pub struct Asked {
     #[serde(default)]
     doc_id: Option<u64>,
 
-    /// First line, from 1.
+    /// First line, from 1. Of a path whose documents are lines of a file, it is a line of this file.
     #[serde(default)]
     #[schemars(range(min = 1))]
     line: Option<u64>,
@@ -89,10 +90,17 @@ impl Asked {
     }
 }
 
-/// A document that was found.
-struct Found {
+/// A document.
+struct Document {
     doc_id: u64,
     path: String,
+}
+
+/// What was asked for.
+enum Found {
+    One(Document),
+    /// Several documents of this path.
+    Several(String),
 }
 
 /// Reads a passage of a document of `corpus`, of at most `max_bytes`.
@@ -100,14 +108,17 @@ struct Found {
 /// # Errors
 /// The arguments are wrong, or there is no such document.
 pub async fn read(source: &Source, corpus: &str, asked: &Asked, max_bytes: usize) -> Result<Answer, Refusal> {
-    let found = find(source, corpus, asked).await?;
+    let document = match find(source, corpus, asked).await? {
+        Found::One(document) => document,
+        Found::Several(path) => return lines_of_file(source, corpus, &path, asked, max_bytes).await,
+    };
     if asked.around > 0 {
-        return neighbours(source, corpus, found.doc_id, asked.around).await;
+        return neighbours(source, corpus, document.doc_id, asked.around).await;
     }
-    let content = content(source, corpus, found.doc_id).await?;
+    let content = content(source, corpus, document.doc_id).await?;
     let passage = Passage::new(&content, asked, max_bytes)?;
     let text = &content[passage.start..passage.end];
-    let note = passage.note(&found, &content);
+    let note = passage.note(&document, &content);
     let has_more = passage.end < content.len();
     Ok(Answer { text: String::from_utf8_lossy(text).into_owned(), note, has_more })
 }
@@ -130,17 +141,13 @@ async fn find(source: &Source, corpus: &str, asked: &Asked) -> Result<Found, Ref
         let paths = batch.column(1).as_string::<i32>();
         for (doc_id, path) in ids.iter().zip(paths) {
             let doc_id = doc_id.and_then(|doc_id| doc_id.try_into().ok()).unwrap_or_default();
-            found.push(Found { doc_id, path: path.unwrap_or_default().to_owned() });
+            found.push(Document { doc_id, path: path.unwrap_or_default().to_owned() });
         }
     }
     let is_alone = found.len() < 2;
     match found.into_iter().next() {
-        Some(found) if is_alone => Ok(found),
-        Some(found) => Err(invalid(format!(
-            "path: several documents have the path {}, such as lines or rows of one file; give doc_id, with around=20 \
-             for its neighbours; list_documents, grep and search name the numbers",
-            found.path
-        ))),
+        Some(document) if is_alone => Ok(Found::One(document)),
+        Some(document) => Ok(Found::Several(document.path)),
         None => {
             let got = asked.doc_id.map(|doc_id| format!("the number {doc_id}"));
             let got = got.unwrap_or_else(|| format!("the path {}", asked.path.as_deref().unwrap_or_default()));
@@ -161,6 +168,93 @@ async fn content(source: &Source, corpus: &str, doc_id: u64) -> Result<Vec<u8>, 
         }
     }
     Ok(content)
+}
+
+/// Reads the documents of a path as lines of a file, from the line that is asked for on.
+async fn lines_of_file(
+    source: &Source,
+    corpus: &str,
+    path: &str,
+    asked: &Asked,
+    max_bytes: usize,
+) -> Result<Answer, Refusal> {
+    if asked.byte_offset.is_some() {
+        return Err(invalid(format!(
+            "byte_offset: several documents have the path {path}, such as lines of one file; give line, or a doc_id"
+        )));
+    }
+    let line = asked.line.unwrap_or(1);
+    // A line takes at least a byte.
+    let num_wanted = asked.lines.min(max_bytes as u64);
+    let texts = || vec![corpus.to_owned(), path.to_owned()];
+    let sql = format!(
+        "SELECT doc_id FROM documents($1) WHERE path = $2 ORDER BY doc_id LIMIT {} OFFSET {}",
+        num_wanted.saturating_add(1),
+        line - 1
+    );
+    let mut rows = source.run(Statement { sql, texts: texts() }).await?;
+    let mut ids: Vec<i64> = Vec::new();
+    while let Some(batch) = rows.next().await {
+        ids.extend(batch?.column(0).as_primitive::<Int64Type>().values());
+    }
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+        return Err(invalid(format!("line: got {line}, {path} has fewer")));
+    };
+    let sql = format!(
+        "SELECT content FROM documents($1) WHERE path = $2 AND doc_id BETWEEN {first} AND {last} ORDER BY doc_id \
+         LIMIT {num_wanted}"
+    );
+    let mut rows = source.run(Statement { sql, texts: texts() }).await?;
+    let mut lines = FileLines { max_bytes, ..FileLines::default() };
+    'rows: while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        for content in batch.column(0).as_binary::<i32>().iter().flatten() {
+            if !lines.add(content) {
+                break 'rows;
+            }
+        }
+    }
+    let has_more = lines.num_lines < ids.len();
+    let last_id = ids.get(lines.num_lines.saturating_sub(1)).unwrap_or(last);
+    let last_line = line + (lines.num_lines as u64).saturating_sub(1);
+    let mut note = format!("{path}: lines {line} to {last_line}, each a document (doc_id {first} to {last_id})");
+    note.push_str(&match (lines.is_cut, has_more) {
+        (true, _) => format!("; the line is long: read doc_id={last_id} from byte_offset={} on", lines.text.len()),
+        (false, true) => format!("; go on with line={}", last_line + 1),
+        (false, false) => ", the end of the file".to_owned(),
+    });
+    let text = String::from_utf8_lossy(&lines.text).into_owned();
+    Ok(Answer { text, note, has_more: has_more || lines.is_cut })
+}
+
+/// Documents as lines of a file, of bounded length.
+#[derive(Default)]
+struct FileLines {
+    text: Vec<u8>,
+    num_lines: usize,
+    max_bytes: usize,
+    /// True if the only line is not whole.
+    is_cut: bool,
+}
+
+impl FileLines {
+    /// Adds a line, and returns true if there may be room for another one. The first one is cut where it is too long.
+    fn add(&mut self, line: &[u8]) -> bool {
+        let room = self.max_bytes.saturating_sub(self.text.len());
+        if line.len() < room {
+            self.text.extend_from_slice(line);
+            self.text.push(b'\n');
+            self.num_lines += 1;
+            return true;
+        }
+        if self.num_lines == 0 {
+            let end = character_boundary(line, room.min(line.len()));
+            self.text.extend_from_slice(&line[..end]);
+            self.num_lines = 1;
+            self.is_cut = end < line.len();
+        }
+        false
+    }
 }
 
 /// Returns the documents around one, as rows.
@@ -203,14 +297,14 @@ impl Passage {
     }
 
     /// Returns the note: which part this is, and how to go on.
-    fn note(&self, found: &Found, content: &[u8]) -> String {
+    fn note(&self, document: &Document, content: &[u8]) -> String {
         let text = &content[self.start..self.end];
         let ends_line = text.ends_with(b"\n");
         let last_line = self.first_line + num_line_ends(text) - usize::from(ends_line);
         let [start, end, len] = [self.start, self.end, content.len()].map(|bytes| grouped(bytes as u64));
         let mut note = format!(
             "{} (doc_id {}): lines {} to {last_line}, bytes {start} to {end} of {len}",
-            found.path, found.doc_id, self.first_line
+            document.path, document.doc_id, self.first_line
         );
         if self.end == content.len() {
             note.push_str(", the end of the document");
@@ -263,9 +357,9 @@ mod tests {
 
     fn note(asked: &Asked, max_bytes: usize) -> (String, String) {
         let passage = Passage::new(TEXT, asked, max_bytes).unwrap();
-        let found = Found { doc_id: 7, path: "a".into() };
+        let document = Document { doc_id: 7, path: "a".into() };
         let text = String::from_utf8(TEXT[passage.start..passage.end].to_vec()).unwrap();
-        (text, passage.note(&found, TEXT))
+        (text, passage.note(&document, TEXT))
     }
 
     #[test]
@@ -290,6 +384,16 @@ mod tests {
         let refused = Passage::new(TEXT, &from(5), 10).unwrap_err().text;
         assert_eq!(refused, "line: got 5, the document has 4 lines");
         assert!(Passage::new(TEXT, &Asked { byte_offset: Some(27), lines: 1, ..Asked::default() }, 10).is_err());
+    }
+
+    #[test]
+    fn lines_of_a_file_end_where_the_room_ends() {
+        let mut lines = FileLines { max_bytes: 9, ..FileLines::default() };
+        assert!(lines.add(b"one") && lines.add("é".as_bytes()) && !lines.add(b"two"));
+        assert_eq!((lines.text.as_slice(), lines.num_lines, lines.is_cut), ("one\né\n".as_bytes(), 2, false));
+        let mut long = FileLines { max_bytes: 4, ..FileLines::default() };
+        assert!(!long.add("aéé".as_bytes()));
+        assert_eq!((long.text.as_slice(), long.num_lines, long.is_cut), ("aé".as_bytes(), 1, true));
     }
 
     #[test]

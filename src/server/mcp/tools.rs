@@ -293,7 +293,8 @@ pub fn tools(names: &[String]) -> Vec<Tool> {
         tool(
             "read",
             "The text of a document, named by path or doc_id: from a line or a byte on, up to a number of lines and \
-             bytes. For documents that are lines or rows of one file, doc_id with `around` shows the neighbours.",
+             bytes. Where the documents are lines or rows of one file, path with `line` reads the file, and doc_id with \
+             `around` shows the neighbours.",
             Schema::default().with::<Asked>().with_corpus(names).with::<Size>(),
         ),
         tool(

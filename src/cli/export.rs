@@ -16,6 +16,7 @@
 
 mod place;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -150,6 +151,8 @@ async fn export(arguments: &Arguments) -> Outcome {
     let session = Session::for_program(arguments.memory_limit, &[]).await?;
     check_sql(&session, arguments)?;
     make_table(&session, &arguments.corpus, version).await?;
+    // A name that is wrong is told before the place has a manifest.
+    session.plan(session.parse_one(&query(arguments, 0..0))?).await?;
     let manifest = Manifest::new(arguments, facts(&session).await?);
     match known {
         Some(known) => known.check_same(&manifest, place.shown())?,
@@ -232,19 +235,22 @@ async fn num_ids(session: &Session) -> Outcome<u64> {
     Ok(ids.flat_map(|ids| ids.values().to_vec()).max().and_then(|max| u64::try_from(max).ok()).unwrap_or(0))
 }
 
+/// Returns the query for the documents with these ids.
+fn query(arguments: &Arguments, ids: Range<u64>) -> String {
+    let columns = arguments.columns.as_deref().unwrap_or(USUAL_COLUMNS);
+    // A comment at the end of a condition ends with its line.
+    let condition = arguments.r#where.as_ref().map_or_else(String::new, |condition| format!("\nAND ({condition}\n)"));
+    let Range { start, end } = ids;
+    format!("SELECT {columns}\nFROM {TABLE} WHERE doc_id >= {start} AND doc_id < {end}{condition}\nORDER BY doc_id")
+}
+
 /// Writes the documents of a file to `location`, and returns their number.
 async fn write_file(session: &Session, arguments: &Arguments, number: u64, location: &str) -> Outcome<u64> {
     let first = number * arguments.docs_per_file;
     let behind = first.saturating_add(arguments.docs_per_file);
-    let columns = arguments.columns.as_deref().unwrap_or(USUAL_COLUMNS);
-    // A comment at the end of a condition ends with its line.
-    let condition = arguments.r#where.as_ref().map_or_else(String::new, |condition| format!("\nAND ({condition}\n)"));
     let target = location.replace('\'', "''");
-    let statement = format!(
-        "COPY (SELECT {columns}\nFROM {TABLE} WHERE doc_id >= {first} AND doc_id < {behind}{condition}\n\
-         ORDER BY doc_id) TO '{target}' {}",
-        arguments.format.clause()
-    );
+    let rows_of_file = query(arguments, first..behind);
+    let statement = format!("COPY ({rows_of_file}) TO '{target}' {}", arguments.format.clause());
     let written = rows(session, &statement).await?;
     let counts = written.iter().filter_map(|batch| batch.column(0).as_primitive_opt::<UInt64Type>());
     Ok(counts.flat_map(|counts| counts.values().to_vec()).sum())

@@ -151,11 +151,15 @@ fn what_does_not_go_on_is_refused() {
     folder.write("other/notes.txt", "mine");
     refused(&folder, &["export", "lines.tadoc", "-o", "other"], "has files of something else");
     assert_eq!(fs::read(folder.join("other/notes.txt")).unwrap(), b"mine");
-    refused(&folder, &["export", "lines.tadoc", "-o", "a", "--where", "nothing = 1"], "nothing");
+    refused(&folder, &["export", "lines.tadoc", "-o", "a", "--where", "nothing = 1"], "No field named nothing");
+    refused(&folder, &["export", "lines.tadoc", "-o", "a", "--columns", "nothing"], "No field named nothing");
     refused(&folder, &["export", "lines.tadoc", "-o", "b", "--where", "1 = 1) OR (2 = 2"], "--where");
     refused(&folder, &["export", "lines.tadoc", "-o", "b", "--columns", "path FROM corpus --"], "--columns");
     refused(&folder, &["export", "lines.tadoc", "-o", "c", "--docs-per-file", "0"], "--docs-per-file");
-    refused(&folder, &["export", "missing.tadoc", "-o", "d"], "missing.tadoc");
+    refused(&folder, &["export", "missing.tadoc", "-o", "d/e"], "missing.tadoc");
+    refused(&folder, &["export", "lines.tadoc", "-o", "s3://"], "s3://: expected the name of a bucket");
+    // What did not begin leaves nothing behind.
+    assert!(["a", "b", "c", "d", "s3:"].iter().all(|name| !folder.join(name).exists()), "{:?}", folder.names());
 }
 
 #[test]

@@ -123,11 +123,17 @@ pub struct Folder {
     shown: String,
     /// The manifest, locked.
     file: File,
+    /// The folders that are created for this export, the innermost first.
+    created: Vec<PathBuf>,
+    /// True if the folder has a manifest.
+    has_begun: bool,
 }
 
 impl Folder {
     fn open(path: &Path) -> Outcome<Self> {
         let shown = plain(&path.to_string_lossy()).into_owned();
+        let named = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        let created = named.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         fs::create_dir_all(path).map_err(|error| at(path, &error))?;
         let manifest = path.join(MANIFEST);
         if !manifest.exists() && fs::read_dir(path).map_err(|error| at(path, &error))?.next().is_some() {
@@ -136,8 +142,9 @@ impl Folder {
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&manifest);
         let file = opened.map_err(|error| at(&manifest, &error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), shown, file }),
-            Err(TryLockError::WouldBlock) => {
+            // Another run that did not begin may have removed the file before it gave the lock back.
+            Ok(()) if manifest.exists() => Ok(Self { path: path.to_owned(), shown, file, created, has_begun: false }),
+            Ok(()) | Err(TryLockError::WouldBlock) => {
                 Err(Failure::new(format!("{shown}: another export writes to it; wait until it is done")))
             }
             Err(TryLockError::Error(error)) => Err(at(&manifest, &error)),
@@ -148,10 +155,12 @@ impl Folder {
         let mut text = String::new();
         self.file.read_to_string(&mut text).map_err(|error| at(&self.path.join(MANIFEST), &error))?;
         // A run that was killed before its first file may have written a part.
-        Ok(Some(text).filter(|text| text.ends_with('\n')))
+        self.has_begun = text.ends_with('\n');
+        Ok(Some(text).filter(|_| self.has_begun))
     }
 
     fn write_manifest(&mut self, text: &str) -> Outcome {
+        self.has_begun = true;
         let written = self.file.rewind().and_then(|()| self.file.set_len(0));
         let written = written.and_then(|()| self.file.write_all(text.as_bytes())).and_then(|()| self.file.sync_all());
         written.map_err(|error| at(&self.path.join(MANIFEST), &error))
@@ -187,6 +196,20 @@ impl Folder {
     }
 }
 
+/// Removes the folder of an export that did not begin.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.has_begun {
+            return;
+        }
+        // What cannot be removed is an empty file, with which the next export begins.
+        let _ = fs::remove_file(self.path.join(MANIFEST));
+        for folder in &self.created {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// A prefix of an object store.
 pub struct Prefix {
     store: Arc<dyn ObjectStore>,
@@ -202,6 +225,9 @@ impl Prefix {
             return Err(Failure::new(format!(
                 "{url}: files are read over HTTP, not written; name a folder, or a prefix such as s3://bucket/train"
             )));
+        }
+        if url.ends_with(':') {
+            return Err(Failure::new(format!("{url}//: expected the name of a bucket, as in s3://bucket/train")));
         }
         let (store, manifest) = Resolver::default().object(&format!("{url}/{MANIFEST}"))?;
         let path = manifest.parent().unwrap_or_default();

@@ -15,6 +15,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::{IngestOptions, Maker};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, FooterOutcome, OpenLimits, WRITER};
@@ -50,7 +52,8 @@ pub trait RemoteBuilder: std::fmt::Debug + Send + Sync {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Block {
-    pub(super) text: Vec<u8>,
+    /// May be a part of the text of a larger block, which it then keeps in memory.
+    pub(super) text: Bytes,
     pub(super) doc_ends: Vec<usize>,
     pub(super) paths: Paths,
     /// True if the first document continues the last one of the previous block.
@@ -73,7 +76,7 @@ impl Block {
             let allowed = doc_ends.len().to_string();
             return Err(Error::InvalidArgument { name: "paths", got, allowed });
         }
-        Ok(Self { text, doc_ends, paths, continues: false })
+        Ok(Self { text: text.into(), doc_ends, paths, continues: false })
     }
 
     /// Returns the texts of all documents, one behind the other.

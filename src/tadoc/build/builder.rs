@@ -69,8 +69,10 @@ pub const MAX_PATH_BYTES: usize = 64 << 10;
 pub struct CorpusBuilder<W: Write> {
     writer: CorpusWriter<CountingWriter<W>>,
     maker: Maker,
-    /// Block that is being filled. The text behind its last document end belongs to the open
-    /// document.
+    /// Text of the block that is being filled. What stands behind its last document end belongs to
+    /// the open document.
+    text: Vec<u8>,
+    /// The rest of this block. Its text is still empty.
     block: Block,
     /// True if the last part of the open document is still to come.
     is_open: bool,
@@ -103,6 +105,7 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(Self {
             writer: CorpusWriter::new(out, options.profile, &options.builder.to_string())?,
             maker: Maker { options },
+            text: Vec::new(),
             block: Block::default(),
             is_open: false,
             full_bytes: options.block_bytes.saturating_add(1),
@@ -187,9 +190,9 @@ impl<W: Write> CorpusBuilder<W> {
         self.is_open = true;
         let mut rest = part;
         loop {
-            let room = self.full_bytes.saturating_sub(self.block.text.len());
+            let room = self.full_bytes.saturating_sub(self.text.len());
             let (now, later) = rest.split_at(room.min(rest.len()));
-            append(&mut self.block.text, now)?;
+            append(&mut self.text, now)?;
             rest = later;
             let is_end = is_last && rest.is_empty();
             if !self.write_what_is_full(path, is_end)? && rest.is_empty() {
@@ -210,18 +213,18 @@ impl<W: Write> CorpusBuilder<W> {
     /// document has no more text.
     fn write_what_is_full(&mut self, path: &str, is_end: bool) -> Result<bool> {
         let IngestOptions { block_bytes, profile, .. } = self.maker.options;
-        let len = self.block.text.len();
+        let len = self.text.len();
         if len <= block_bytes || len < self.full_bytes && !is_end {
             return Ok(false);
         }
         if let Some(&start) = self.block.doc_ends.last() {
-            let open = split_off(&mut self.block.text, start)?;
+            let open = split_off(&mut self.text, start)?;
             self.write_block(false, open)?;
             return Ok(true);
         }
-        match find_cut(profile, &self.block.text, block_bytes, is_end) {
+        match find_cut(profile, &self.text, block_bytes, is_end) {
             Cut::At(cut) => {
-                let rest = split_off(&mut self.block.text, cut)?;
+                let rest = split_off(&mut self.text, cut)?;
                 self.end_part(path);
                 self.write_block(true, rest)?;
                 Ok(true)
@@ -246,7 +249,7 @@ impl<W: Write> CorpusBuilder<W> {
     }
 
     fn end_part(&mut self, path: &str) {
-        self.block.doc_ends.push(self.block.text.len());
+        self.block.doc_ends.push(self.text.len());
         self.block.paths.push(path);
     }
 
@@ -265,8 +268,9 @@ impl<W: Write> CorpusBuilder<W> {
     /// Turns the block into a segment, or in the layout `indexed` into one for each of its [`pieces`].
     /// The next block begins with `text`. `is_cut` is true if the last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
-        let next = Block { text, continues: is_cut, ..Block::default() };
-        let block = std::mem::replace(&mut self.block, next);
+        let next = Block { continues: is_cut, ..Block::default() };
+        let mut block = std::mem::replace(&mut self.block, next);
+        block.text = std::mem::replace(&mut self.text, text).into();
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         match self.maker.options.layout {
             SegmentLayout::Small => self.write_segment_from(block),
@@ -494,18 +498,18 @@ mod tests {
     fn push_whole(builder: &mut CorpusBuilder<Vec<u8>>, path: &str, text: &[u8]) {
         let IngestOptions { block_bytes, profile, .. } = builder.maker.options;
         let mut rest = text;
-        let is_full = builder.block.text.len() + rest.len() > block_bytes;
+        let is_full = builder.text.len() + rest.len() > block_bytes;
         if is_full && !builder.block.doc_ends.is_empty() {
             builder.write_block(false, Vec::new()).unwrap();
         }
         while rest.len() > block_bytes {
             let Cut::At(cut) = find_cut(profile, rest, block_bytes, true) else { break };
-            builder.block.text.extend_from_slice(&rest[..cut]);
+            builder.text.extend_from_slice(&rest[..cut]);
             builder.end_part(path);
             builder.write_block(true, Vec::new()).unwrap();
             rest = &rest[cut..];
         }
-        builder.block.text.extend_from_slice(rest);
+        builder.text.extend_from_slice(rest);
         builder.end_part(path);
     }
 
@@ -587,7 +591,7 @@ mod tests {
         let mut builder = CorpusBuilder::new(std::io::sink(), options).unwrap();
         for _ in 0..200 {
             builder.push_part("a", &part, false).unwrap();
-            assert!(builder.block.text.len() <= 2 * options.block_bytes);
+            assert!(builder.text.len() <= 2 * options.block_bytes);
         }
         builder.push_document("a", b"").unwrap();
         let (_, report) = builder.finish(None).unwrap();

@@ -216,7 +216,7 @@ impl Maker {
         let Block { text, doc_ends, paths, continues } = block;
         let len_bytes = text.len() as u64;
         let tokenized = tokenize_block(self.options.profile, &text, &doc_ends)?;
-        // Free the text before the grammar is built.
+        // Free the text, or this part of it, before the grammar is built.
         drop(text);
         let tokenizing = started.elapsed();
 
@@ -420,7 +420,7 @@ impl Iterator for Pieces {
         let mut from_piece = Paths::default();
         self.docs.clone().for_each(|doc| from_piece.push(paths.get(doc).unwrap_or_default()));
         Some(Block {
-            text: text[bytes.clone()].to_vec(),
+            text: text.slice(bytes.clone()),
             doc_ends: doc_ends[self.docs.clone()].iter().map(|end| end - bytes.start).collect(),
             paths: from_piece,
             continues: *continues && self.docs.start == 0,
@@ -558,10 +558,11 @@ mod tests {
     use super::*;
 
     fn block_from(docs: &[Vec<u8>], continues: bool) -> Block {
-        let mut block = Block { continues, ..Block::default() };
+        let mut block = Block { text: docs.concat().into(), continues, ..Block::default() };
+        let mut end = 0;
         for (doc_id, doc) in docs.iter().enumerate() {
-            block.text.extend(doc);
-            block.doc_ends.push(block.text.len());
+            end += doc.len();
+            block.doc_ends.push(end);
             block.paths.push(&doc_id.to_string());
         }
         block
@@ -595,6 +596,7 @@ mod tests {
             continues in any::<bool>(),
         ) {
             let mut together = Block::default();
+            let mut text = Vec::new();
             let pieces: Vec<Block> = pieces(block_from(&docs, continues), piece_bytes).collect();
             for (idx, piece) in pieces.iter().enumerate() {
                 prop_assert_eq!(piece.continues, continues && idx == 0);
@@ -602,13 +604,13 @@ mod tests {
                 let is_within = piece.text.len() <= piece_bytes;
                 let is_one_doc = piece.doc_ends.iter().filter(|&&end| end > 0).count() == 1;
                 prop_assert!(is_within || is_one_doc || pieces.len() == 1);
-                let before = together.text.len();
-                together.text.extend(&piece.text);
+                let before = text.len();
+                text.extend(&piece.text);
                 together.doc_ends.extend(piece.doc_ends.iter().map(|end| end + before));
                 (0..piece.paths.len()).for_each(|doc| together.paths.push(piece.paths.get(doc).unwrap()));
             }
             let expected = block_from(&docs, continues);
-            prop_assert_eq!(together.text, expected.text);
+            prop_assert_eq!(text, expected.text);
             prop_assert_eq!(together.doc_ends, expected.doc_ends);
             prop_assert_eq!(together.paths, expected.paths);
         }

@@ -37,9 +37,6 @@ use super::pair_join::{
     number_pairs, pair,
 };
 
-/// Cost of sorting one id, in ids that can be scanned in the same time.
-const SORT_COST: usize = 16;
-
 /// The sequence in its current state, the counts of its pairs, and the rules so far.
 pub(super) struct Sequence {
     chunks: Vec<Chunk>,
@@ -108,7 +105,7 @@ impl Sequence {
         let numbered = number_pairs(pairs, num_pairs, self.pairs.len() as PairId);
         let first_ids = &numbered.first_ids;
         self.chunks.par_iter_mut().zip(places).zip(numbered.chunks).for_each(|((chunk, positions), grouped)| {
-            chunk.set_pair_ids(positions, grouped.answers(first_ids));
+            chunk.set_pair_ids(positions, grouped.into_answers(first_ids));
         });
         self.add_pairs(&numbered.repeated);
     }
@@ -143,10 +140,11 @@ impl Sequence {
         replaced.iter().map(Vec::len).sum()
     }
 
-    /// Makes a rule of every pair that was chosen twice or more, in the order of their ids. A pair
+    /// Makes a rule of every pair that was chosen twice or more, in the order of the first choices. A pair
     /// that already has a rule keeps it.
     fn make_rules(&mut self, chosen: &[Vec<Chosen>]) {
-        let mut make_rule = |pair_id: usize| {
+        for pair_id in chosen.iter().flatten().map(|chosen| chosen.pair_id as usize) {
+            // Later choices of the pair find 0 uses.
             let uses = std::mem::take(&mut self.uses[pair_id]);
             let rule = &mut self.rule_of_pair[pair_id];
             if uses >= 2 && *rule == 0 {
@@ -156,15 +154,6 @@ impl Sequence {
             if *rule != 0 {
                 self.counts[pair_id] -= uses;
             }
-        };
-        let num_chosen: usize = chosen.iter().map(Vec::len).sum();
-        if num_chosen < self.pairs.len() / SORT_COST {
-            let mut ids: Vec<PairId> = chosen.iter().flatten().map(|c| c.pair_id).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            ids.into_iter().for_each(|id| make_rule(id as usize));
-        } else {
-            (0..self.pairs.len()).for_each(make_rule);
         }
     }
 

@@ -6,7 +6,7 @@
 //! dictionary       list         parts       zstd   blocks             coded    headed blocks  headed coded
 //! documents        strings      zstd
 //! word lists       no regions   regions
-//! counts, lengths  the only one
+//! counts, lengths, checksums   the only one
 //! ```
 //!
 //! The heads of the [codecs](super::codecs) describe them. Each kind of section has its own numbers, and none is ever
@@ -50,6 +50,7 @@ pub(super) const WORD_LISTS: u16 = 2;
 
 pub(super) const WORD_COUNTS: u16 = 1;
 pub(super) const DOCUMENT_LENGTHS: u16 = 1;
+pub(super) const GRAMMAR_CHECKSUMS: u16 = 1;
 pub(super) const TIES: u16 = 1;
 /// Columns, which are stored unchanged: Parquet compresses its data.
 pub(super) const COLUMNS: u16 = 0;

@@ -160,6 +160,9 @@ pub enum SectionKind {
     /// Codes, first tokens, places and checksums of the groups of a dictionary, so that a word is found by
     /// the head and one group. Segments of the layout `indexed` have one unless their dictionary is small.
     DictionaryHead,
+    /// Checksums of the blocks of the grammar, so that units are read without the rest. Large grammars of the layout
+    /// `indexed` have them. Files of earlier versions have none.
+    GrammarChecksums,
     /// List of the sections that were written together. Files of earlier versions have no such
     /// section.
     Ties,
@@ -180,6 +183,7 @@ impl SectionKind {
             8 => Self::ListDirectory,
             9 => Self::WordLists,
             10 => Self::DictionaryHead,
+            11 => Self::GrammarChecksums,
             other => Self::Unknown(other),
         }
     }
@@ -196,6 +200,7 @@ impl SectionKind {
             Self::ListDirectory => 8,
             Self::WordLists => 9,
             Self::DictionaryHead => 10,
+            Self::GrammarChecksums => 11,
             Self::Unknown(kind) => kind,
         }
     }
@@ -223,6 +228,7 @@ impl SectionKind {
             Self::ListDirectory => "list directory",
             Self::WordLists => "word lists",
             Self::DictionaryHead => "dictionary head",
+            Self::GrammarChecksums => "grammar checksums",
             Self::Unknown(_) => "unknown",
         }
     }

@@ -3,8 +3,9 @@
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
 //! 64   sections    of segment 0 (list directory, word lists, dictionary head, dictionary, word
-//!                  counts, grammar, documents, document lengths, ties), then of segment 1, …,
-//!                  then of the file (columns, ties); zeros follow each, up to a multiple of 64
+//!                  counts, grammar checksums, grammar, documents, document lengths, ties), then of
+//!                  segment 1, …, then of the file (columns, ties); zeros follow each, up to a
+//!                  multiple of 64
 //!      footer      list of the sections and their sizes
 //!      postscript  40 bytes, layout never changes
 //!
@@ -559,8 +560,13 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
             return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
         }
     }
-    let optional =
-        [SectionKind::DictionaryHead, SectionKind::WordCounts, SectionKind::DocumentLengths, SectionKind::Ties];
+    let optional = [
+        SectionKind::DictionaryHead,
+        SectionKind::WordCounts,
+        SectionKind::GrammarChecksums,
+        SectionKind::DocumentLengths,
+        SectionKind::Ties,
+    ];
     for kind in optional {
         if sections.iter().filter(|section| section.kind == kind).count() > 1 {
             let name = kind.name();

@@ -12,7 +12,8 @@
 //!
 //! Reading order: `framing`, `codec_numbers` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
 //! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings, and paths as text),
-//! `codecs` (sections), `writer`, `reader`, `stored_parts` (parts of a segment that are read alone).
+//! `codecs` (sections), `writer`, `reader`, `stored_parts` (parts of a segment that are read alone),
+//! `grammar_blocks` (parts of a grammar).
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -43,6 +44,7 @@ mod entropy;
 #[cfg(test)]
 mod file_tests;
 mod framing;
+mod grammar_blocks;
 mod layout;
 mod memory;
 mod reader;
@@ -51,6 +53,7 @@ mod strings;
 mod writer;
 
 pub use framing::{OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version};
+pub use grammar_blocks::{GrammarHead, StoredUnits};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use reader::{
     read_columns, read_document_facts, read_path_runs, read_paths, read_segment, read_segment_with, read_words,

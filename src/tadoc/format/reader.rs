@@ -71,6 +71,7 @@ pub fn verify_segment(
     stored.check_numbers(&segment)?;
     stored.check_groups()?;
     stored.check_lists(&segment)?;
+    stored.check_blocks()?;
     stored.check_entrances(limits)?;
     Ok(segment)
 }

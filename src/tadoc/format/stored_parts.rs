@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! documents   their units of text, with the rules that these reach and the words in them
-//!             (layouts without units: the whole segment)
+//!             (layouts without units: the whole segment); see also grammar_blocks
 //! words       head ──words──▶ ranges of the file ──their bytes──▶ ids of the words
 //! lists       directory ──word ids──▶ ranges of the file ──their bytes──▶ documents of each word
 //! ```
@@ -148,8 +148,7 @@ fn units_of<'a>(stored: &StoredSegment<'a>, docs: &[u32]) -> Result<Option<(Gram
         return Ok(None);
     }
     let stream = GrammarStream::open(section.origin(stored.file), section.codec, bytes, stored.meta)?;
-    let mut units: Vec<usize> = docs.iter().flat_map(|&doc| stream.units().for_doc(doc)).collect();
-    units.dedup();
+    let units = stream.units_for(docs);
     Ok(Some((stream, units)))
 }
 
@@ -170,16 +169,31 @@ impl StoredSegment<'_> {
         tokens: impl FnOnce(&[u32]) -> Result<Dictionary>,
         limits: &OpenLimits,
     ) -> Result<Segment> {
-        let place = section_for(self.file, self.meta, SectionKind::Grammar)?.origin(self.file);
-        let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
-        let dictionary = tokens(&terminals)?;
-        let (section, paths) = self.section(SectionKind::Documents)?;
-        let paths = codecs::documents::decode(section.origin(self.file), section.codec, paths, self.meta)?;
-        let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())
-            .map_err(|e| place.fault(0, e.to_string()))?;
-        refuse_steep_rule(place, steep_rule)?;
-        Ok(Segment::new(dictionary, dag, paths, self.meta.continues))
+        let (_, paths) = self.section(SectionKind::Documents)?;
+        segment_from_units(self.file, self.meta, stream, units, paths, tokens, limits)
     }
+}
+
+/// Decodes `units` of `stream`, the grammar of the segment `meta` of `file`, and builds a segment of them. `paths` is the
+/// checked section of its documents. `tokens` returns the dictionary of some tokens.
+pub(super) fn segment_from_units(
+    file: &str,
+    meta: &SegmentMeta,
+    stream: &GrammarStream<'_>,
+    units: Vec<usize>,
+    paths: &[u8],
+    tokens: impl FnOnce(&[u32]) -> Result<Dictionary>,
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let place = section_for(file, meta, SectionKind::Grammar)?.origin(file);
+    let PartialGrammar { grammar, terminals } = stream.decode_units(units, limits)?;
+    let dictionary = tokens(&terminals)?;
+    let section = section_for(file, meta, SectionKind::Documents)?;
+    let paths = codecs::documents::decode(section.origin(file), section.codec, paths, meta)?;
+    let (dag, steep_rule) = Dag::from_valid(grammar, dictionary.num_words(), dictionary.lengths())
+        .map_err(|e| place.fault(0, e.to_string()))?;
+    refuse_steep_rule(place, steep_rule)?;
+    Ok(Segment::new(dictionary, dag, paths, meta.continues))
 }
 
 /// Bytes of a dictionary, whose checksum is right.

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use crate::error::{Error, Result};
-use crate::format::codec_numbers;
+use crate::format::codec_numbers::{self, is_stream};
 use crate::format::codecs;
 use crate::format::codecs::dictionary::EncodedDictionary;
 use crate::format::codecs::documents::document_lengths;
@@ -16,6 +16,7 @@ use crate::format::codecs::grammar_stream::cut_units;
 use crate::format::codecs::word_lists::{Regions, WordDocuments};
 use crate::format::cursor::Origin;
 use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, check_header, header};
+use crate::format::grammar_blocks::encode_checksums;
 use crate::format::layout::{FileFooter, SegmentMeta};
 use crate::format::reader::StoredSegment;
 use crate::grammar::Grammar;
@@ -230,15 +231,15 @@ impl EncodedSegment {
             num_elements: grammar.symbols.len() as u64,
             sections: Vec::new(),
         };
-        let mut sections = vec![
-            (SectionKind::Dictionary, dictionary_codec, dictionary_section),
-            (SectionKind::WordCounts, codec_numbers::WORD_COUNTS, counts_section),
-            (SectionKind::Grammar, grammar_codec, grammar_section),
-            (SectionKind::Documents, documents_codec, documents),
-        ];
-        if let Some(head) = head {
-            sections.insert(0, (SectionKind::DictionaryHead, dictionary_codec, head));
-        }
+        let checksums = if is_stream(grammar_codec) { encode_checksums(&grammar_section) } else { None };
+        let mut sections = Vec::new();
+        sections.extend(head.map(|head| (SectionKind::DictionaryHead, dictionary_codec, head)));
+        sections.push((SectionKind::Dictionary, dictionary_codec, dictionary_section));
+        sections.push((SectionKind::WordCounts, codec_numbers::WORD_COUNTS, counts_section));
+        let codec = codec_numbers::GRAMMAR_CHECKSUMS;
+        sections.extend(checksums.map(|checksums| (SectionKind::GrammarChecksums, codec, checksums)));
+        sections.push((SectionKind::Grammar, grammar_codec, grammar_section));
+        sections.push((SectionKind::Documents, documents_codec, documents));
         let lengths_section = lengths_section?;
         if is_worth_its_bytes(&lengths_section, &sections, layout) {
             let codec = codec_numbers::DOCUMENT_LENGTHS;

@@ -46,9 +46,8 @@
 //! document. Repeats save 14 % of the root of sources and 26 % of that of logs, and codes by context 2
 //! to 5 %. Ids and blocks take 5 to 10 %, of which 3 % make single ones readable.
 //!
-//! Everything is touched at computed places: the head as a whole, and single numbers of ids and
-//! blocks, and ranges of root and rules. So a table with a checksum of each 8 KiB of the section
-//! would let a reader check the blocks that it touches.
+//! The head says where everything else is. So [a reader](crate::format::grammar_blocks) may have the head, ids, blocks and
+//! rules, and of the root only the units that it decodes.
 
 mod choice;
 mod codes;
@@ -69,6 +68,15 @@ use codes::{Alphabet, Codes, ENDS, Entrance, Reader, Units};
 
 pub(in crate::format) use encode::{cut_units, encode};
 pub(in crate::format) use partial::{GrammarStream, PartialGrammar};
+
+/// Places in a section, in bytes from its begin.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::format) struct SectionPlaces {
+    /// Length of the head.
+    pub head_len: usize,
+    pub root_start: usize,
+    pub rules_start: usize,
+}
 
 /// Length of the text of a unit that ends inside a document, at least. A unit that ends with a
 /// document has half of it or more. The lists that name units, and the text that is decoded for one
@@ -199,6 +207,7 @@ impl<'a> Coded<'a> {
 #[derive(Debug)]
 struct Stored<'a> {
     place: Origin<'a>,
+    places: SectionPlaces,
     num_terminals: u32,
     num_rules: u32,
     units: Units,
@@ -258,6 +267,7 @@ impl<'a> Stored<'a> {
         if !fits || !units.contexts_exist_in(&root_codes) {
             return Err(misfit());
         }
+        let head_len = bytes.len() - cursor.remaining();
         let groups = classes.classes[..classes.num_groups].iter().enumerate();
         let ids = groups.map(|(group, class)| {
             let limit = if group < classes.num_terminal_groups { num_terminals } else { num_rules };
@@ -266,12 +276,14 @@ impl<'a> Stored<'a> {
         let ids = ids.collect::<Result<_>>()?;
         let num_blocks = num_inner.div_ceil(BLOCK_LEN) as usize;
         let blocks = Monotone::read(&mut cursor, num_blocks, rules_bits.saturating_add(1))?;
+        let root_start = bytes.len() - cursor.remaining();
         let root_bytes = cursor.take(root_bits.div_ceil(8) as usize)?;
+        let places = SectionPlaces { head_len, root_start, rules_start: root_start + root_bytes.len() };
         let rules_bytes = cursor.take(rules_bits.div_ceil(8) as usize)?;
         cursor.finish()?;
         let root = Coded { codes: root_codes, bytes: root_bytes, num_bits: root_bits };
         let rules = Coded { codes: rules_codes, bytes: rules_bytes, num_bits: rules_bits };
-        Ok(Self { place, num_terminals, num_rules, units, parts, classes, ids, blocks, root, rules })
+        Ok(Self { place, places, num_terminals, num_rules, units, parts, classes, ids, blocks, root, rules })
     }
 
     /// Returns the id of the element at `place` among those of all groups, or `None` if the section

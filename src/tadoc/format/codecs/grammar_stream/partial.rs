@@ -13,7 +13,7 @@ use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 use super::codes::{ENDS, Entrance, Reader, Unit, Units};
-use super::{BLOCK_LEN, REPEAT, Stored};
+use super::{BLOCK_LEN, REPEAT, SectionPlaces, Stored};
 
 /// Peak memory for each element that is decoded: symbols and offsets, while they grow.
 const ELEMENT_BYTES: u64 = 16;
@@ -50,6 +50,26 @@ impl<'a> GrammarStream<'a> {
     /// Returns the units of the segment.
     pub fn units(&self) -> &Units {
         &self.stored.units
+    }
+
+    /// Returns the units of the documents `docs`, which ascend.
+    pub fn units_for(&self, docs: &[u32]) -> Vec<usize> {
+        let mut units: Vec<usize> = docs.iter().flat_map(|&doc| self.units().for_doc(doc)).collect();
+        units.dedup();
+        units
+    }
+
+    /// Returns where the parts of the section are.
+    pub(in crate::format) fn places(&self) -> SectionPlaces {
+        self.stored.places
+    }
+
+    /// Returns the bytes of the section that have the elements of unit `unit_idx`, which exists.
+    pub(in crate::format) fn root_bytes(&self, unit_idx: usize) -> Range<usize> {
+        let start = self.units().entrance(unit_idx).bit / 8;
+        let end = self.units().entrance(unit_idx + 1).bit.div_ceil(8);
+        let root_start = self.places().root_start;
+        root_start + start as usize..root_start + end as usize
     }
 
     /// Decodes the units `wanted`, which ascend. The grammar is valid, and all its rules are used.

@@ -28,7 +28,7 @@ use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once};
 use crate::corpora::memory::{counting_bytes, positions_memory, text_memory};
 use crate::corpora::open_file::{Sections, decoded, in_order};
 use crate::corpora::skipping::{SomeWords, Sought};
-use crate::corpora::stored_file::StoredFile;
+use crate::corpora::stored_file::{READ_AT_ONCE, StoredFile};
 use crate::corpora::units::read_docs;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::datafusion_error;
@@ -39,9 +39,6 @@ use tadoc::segment::{ListedWord, Segment, SegmentFacts, WordList};
 
 /// Most words of a segment whose lists are read.
 const MAX_WORDS: usize = 4096;
-/// Least number of segments of which grammars or documents are read at a time, so that decoders need not wait for a
-/// store.
-const READ_AT_ONCE: usize = 8;
 
 /// A corpus that answers one question about numbers of the leaves of a query.
 pub(crate) struct CountedCorpus {
@@ -358,7 +355,8 @@ impl Counting<'_> {
             AbsentWords::Stored { dictionary, .. } => Some(SomeWords::Stored(dictionary)),
             AbsentWords::Searched { .. } | AbsentWords::Unread => None,
         };
-        let (part, dictionary) = read_docs(self.context, self.stored, place, words, docs).await?;
+        let head = self.stored.read_grammar_head(place).await?;
+        let (part, dictionary) = read_docs(self.context, self.stored, place, words, docs, head).await?;
         absent.units.note(part.num_decoded, part.num_units);
         let lists = self.count_unknown(Arc::new(part.segment), counts).await?;
         Ok(ReadLeaves { place, lists: Some(lists), num_units: part.num_decoded, dictionary })

@@ -1,4 +1,4 @@
-//! The stored bytes of a file, of which ranges are read: heads of dictionaries, groups of words, lists.
+//! The stored bytes of a file, of which ranges are read: heads of dictionaries and grammars, groups of words, lists.
 //!
 //! ```text
 //! words ─▶ head ─▶ ranges of their groups ─▶ ids ─▶ ranges of their lists
@@ -17,11 +17,14 @@ use crate::corpora::loaded::{LoadContext, WordIds};
 use crate::corpora::location::{read_range, store_of};
 use crate::corpora::open_file::{OpenFile, decoded, in_order};
 use crate::errors::datafusion_error;
-use tadoc::format::{DictionaryHead, SegmentMeta, StoredLists};
+use tadoc::format::{DictionaryHead, GrammarHead, SegmentMeta, StoredLists};
 
 /// Length of a file that is read with one request, because another request takes longer than to
 /// read all of it.
 pub(super) const SMALL_FILE_BYTES: u64 = 256 << 10;
+/// Least number of segments of which grammars or documents are read at a time, so that decoders need not wait for a
+/// store.
+pub(super) const READ_AT_ONCE: usize = 8;
 
 /// Returns the number of bytes of `range`.
 pub(super) fn len(range: &Range<u64>) -> u64 {
@@ -103,7 +106,17 @@ impl<'a> StoredFile<'a> {
         Ok((lists, groups))
     }
 
-    async fn read_each(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    /// Reads the head of the grammar of the segment at `place`, by which its units are found, if there is one.
+    pub(super) async fn read_grammar_head(&self, place: usize) -> Result<Option<GrammarHead>> {
+        let Some(range) = self.open.footer.segments[place].grammar_head_range() else { return Ok(None) };
+        let bytes = self.read(range).await?;
+        let path = self.open.file.path.clone();
+        let footer = Arc::clone(&self.open.footer);
+        let head = GrammarHead::new(&path, &footer, place, &bytes);
+        head.map(Some).map_err(datafusion_error)
+    }
+
+    pub(super) async fn read_each(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
         in_order(ranges.into_iter().map(|range| self.read(range).boxed()), FILES_AT_ONCE).await
     }
 

@@ -153,6 +153,7 @@ fn facts(scan: &ScanSpec, totals: &Totals) -> Vec<(&'static str, String)> {
         ("dictionary_head_section_bytes", stored(&footers, SectionKind::DictionaryHead).to_string()),
         ("dictionary_section_bytes", stored(&footers, SectionKind::Dictionary).to_string()),
         ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
+        ("grammar_checksums_section_bytes", stored(&footers, SectionKind::GrammarChecksums).to_string()),
         ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
         ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
         ("document_lengths_section_bytes", stored(&footers, SectionKind::DocumentLengths).to_string()),

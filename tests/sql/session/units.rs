@@ -1,5 +1,6 @@
 //! Tests of questions about places and texts that units answer: rows are those of a corpus that is opened whole.
 
+use std::fs;
 use std::path::Path;
 
 use datafusion::arrow::array::RecordBatch;
@@ -113,6 +114,26 @@ async fn repeated_questions_open_segments() {
     }
     assert_eq!(decoded[3], 1);
     assert_eq!(decoded[59], 0, "{decoded:?}");
+}
+
+#[tokio::test]
+async fn few_documents_read_a_part_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let indexed = write(&dir.path().join("a.tadoc"), 5, SegmentLayout::INDEXED);
+    let small = write(&dir.path().join("b.tadoc"), 5, SegmentLayout::Small);
+    let file_len = fs::metadata(&indexed).unwrap().len() as usize;
+    for (sql, most_percent) in [
+        ("SELECT text FROM documents('@') WHERE doc_id = 7", 10),
+        ("SELECT text FROM documents('@') WHERE doc_id IN (3, 250)", 20),
+        ("SELECT text FROM extract('@', 7, 3, 40)", 10),
+    ] {
+        // Each of several partitions may read the same document.
+        let one = session_with(SessionConfig::new().with_target_partitions(1));
+        let num_read = counter(&one, &sql.replace('@', &indexed), "bytes_read").await;
+        assert!(100 * num_read < most_percent * file_len, "{num_read} of {file_len}: {sql}");
+        let expected = rows(&session(), &sql.replace('@', &small)).await;
+        assert_eq!(rows(&session(), &sql.replace('@', &indexed)).await, expected, "{sql}");
+    }
 }
 
 #[tokio::test]

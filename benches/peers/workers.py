@@ -51,7 +51,7 @@ STATEMENTS = {
     "text of documents": "SELECT count(*), sum(length(text)) FROM documents('{f}')",
 }
 SPLIT = "string_to_array(trim(regexp_replace(text, '\\W+', ' ', 'g')), ' ')"
-POSITIONS = f"(SELECT doc_id, unnest({SPLIT}) AS word, unnest(range(1, cardinality({SPLIT}) + 1)) AS at FROM t)"
+POSITIONS = f"(SELECT doc_id, unnest({SPLIT}) AS word, unnest(range(1, CAST(cardinality({SPLIT}) AS BIGINT) + 1)) AS at FROM t)"
 NEXT = "lead(word, {n}) OVER (PARTITION BY doc_id ORDER BY at)"
 PLAIN = {
     "word_count": f"SELECT count(*), sum(c) FROM (SELECT word, count(*) AS c FROM {POSITIONS} WHERE word <> '' GROUP BY word)",
@@ -62,6 +62,15 @@ PLAIN = {
     "GROUP BY word, b, d)",
     "text of documents": "SELECT count(*), sum(length(text)) FROM t",
 }
+# Parts of the plain text that tasks read, as corpora have segments.
+NUM_ROW_GROUPS = 64
+# Let each worker have a part of the plain text, however short it is. The engine divides plans of several partitions only,
+# and plans as many as the command has cores.
+DIVIDE_PLAIN = [
+    "SET datafusion.execution.target_partitions = 2",
+    "SET datafusion.optimizer.repartition_file_min_size = '0'",
+    "SET distributed.file_scan_config_bytes_per_partition = '1'",
+]
 NO_WORK = "SELECT count(*) FROM term_count('{f}', 'xqzzyvk')"
 UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
 
@@ -187,16 +196,26 @@ def main():
         else:
             file = os.path.abspath(arguments.texts)
         statements = {name: sql.format(f=file) for name, sql in STATEMENTS.items() if arguments.only in name}
-        compare(arguments, cores, statements, [])
+        divide = [f"SET tadoc.divide = '{arguments.divide}'"]
+        compare(arguments, cores, statements, [], divide)
         overhead(arguments, cores, file)
         if arguments.parquet:
             plain = os.path.join(temp, "texts.parquet")
-            copy = f"COPY (SELECT doc_id, text FROM documents('{file}')) TO '{plain}' STORED AS PARQUET " \
-                "OPTIONS (compression 'uncompressed')"
-            subprocess.run([*tadoc, "sql", "-q", "-c", copy], check=True)
+            write_plain(tadoc, file, plain)
             print("\nPlain text in Parquet:\n")
             table = f"CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{plain}'"
-            compare(arguments, cores, {name: sql for name, sql in PLAIN.items() if arguments.only in name}, [table])
+            statements = {name: sql for name, sql in PLAIN.items() if arguments.only in name}
+            compare(arguments, cores, statements, [table], DIVIDE_PLAIN)
+
+
+def write_plain(tadoc, file, plain):
+    """Writes the documents of a corpus as text to Parquet, in as many row groups as several workers need."""
+    count = [*tadoc, "sql", "-q", "--format", "csv", "-c", f"SELECT count(*) FROM documents('{file}')"]
+    num_docs = int(subprocess.run(count, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1])
+    num_rows = max(num_docs // NUM_ROW_GROUPS, 1)
+    copy = f"COPY (SELECT doc_id, text FROM documents('{file}')) TO '{plain}' STORED AS PARQUET " \
+        f"OPTIONS (compression 'uncompressed', max_row_group_size '{num_rows}')"
+    subprocess.run([*tadoc, "sql", "-q", "-c", copy], check=True, stdout=subprocess.DEVNULL)
 
 
 def ingests(arguments, cores, temp):
@@ -235,7 +254,8 @@ def ingest(arguments, cores, num_workers, out):
         return seconds, computed, used, share.group() if share else ""
 
 
-def compare(arguments, cores, statements, setup):
+def compare(arguments, cores, statements, setup, divide):
+    """Measures statements in one process and on workers, where the settings `divide` come before them."""
     print("| statement | workers | cold, s | warm, s | one / warm | command, s | most of a worker, s | all, s | packed, MB |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
     for name, sql in statements.items():
@@ -244,9 +264,8 @@ def compare(arguments, cores, statements, setup):
         print(f"| {name} | none | {one.cold:.2f} | {one.warm:.3f} | | {one.command:.2f} | | | |", flush=True)
         for num_workers in map(int, arguments.workers.split(",")):
             with Session(arguments, cores, num_workers) as session:
-                divide = [f"SET tadoc.divide = '{arguments.divide}'"]
-                some = session.measured(sql, setup + divide)
-                packed = session.bytes_packed(sql, setup + divide) / 1e6
+                some = session.measured(sql, [*setup, *divide])
+                packed = session.bytes_packed(sql, [*setup, *divide]) / 1e6
             if some.rows != one.rows:
                 raise SystemExit(f"answers differ: {sql}: {one.rows}, {some.rows}")
             ratio = one.warm / some.warm

@@ -16,7 +16,8 @@ compared with those of one process.
 
 Processor time is that of one warm run on average: of the command, of the worker that computed most, and of all workers
 together. The first two together are what the time is bound by on machines of one core each. Bytes are those that workers packed
-for one another, from EXPLAIN ANALYZE. "adds" is the time of a statement without work, less that of one process.
+for one another, from EXPLAIN ANALYZE. "adds" is the shortest time of a statement without work that is divided, less that of one
+process.
 
 --parquet writes the documents as text to Parquet without compression, and asks the questions that SQL can ask of it.
 
@@ -71,6 +72,7 @@ DIVIDE_PLAIN = [
     "SET datafusion.optimizer.repartition_file_min_size = '0'",
     "SET distributed.file_scan_config_bytes_per_partition = '1'",
 ]
+SHORT_RUNS = 100
 NO_WORK = "SELECT count(*) FROM term_count('{f}', 'xqzzyvk')"
 UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
 
@@ -146,6 +148,18 @@ class Session:
         command = children() - before - (0 if self.workers else once)
         runs = self.runs + 1 if self.workers else self.runs
         return Measured(lines[: len(lines) // (self.runs + 1)], [cold[0], *seconds[1:]], runs, command, used)
+
+    def short(self, sql, setup):
+        """Returns the shortest time of a short statement, the processor time of the command for one, and that of the worker
+        that computed most, in milliseconds."""
+        before = children()
+        self.run(sql, setup, 1)
+        once = children() - before
+        before = children()
+        _, seconds, used = self.run(sql, setup, SHORT_RUNS + 1)
+        command = (children() - before - once) / SHORT_RUNS
+        most = max(used, default=0) / (SHORT_RUNS + 1)
+        return tuple(1e3 * part for part in (min(seconds), command, most))
 
     def bytes_packed(self, sql, setup):
         """Returns the bytes that workers pack for one another."""
@@ -277,15 +291,17 @@ def compare(arguments, cores, statements, setup, divide):
 
 
 def overhead(arguments, cores, file):
+    """Prints what workers add to a statement without work on an open corpus."""
     sql = NO_WORK.format(f=file)
-    with Session(arguments, cores, 0) as alone:
-        one = alone.measured(sql)
     num_workers = int(arguments.workers.split(",")[0])
+    with Session(arguments, cores, 0) as alone:
+        one, one_command, _ = alone.short(sql, [])
     with Session(arguments, cores, num_workers) as session:
-        some = session.measured(sql)
+        some, command, most = session.short(sql, ["SET tadoc.divide = 'always'"])
     print(
-        f"\nA statement without work takes {one.warm * 1e3:.1f} ms in one process and {some.warm * 1e3:.1f} ms with "
-        f"{num_workers} workers: it adds {(some.warm - one.warm) * 1e3:.1f} ms."
+        f"\nA statement without work takes {one:.1f} ms in one process and {some:.1f} ms with {num_workers} workers: it adds "
+        f"{some - one:.1f} ms. Processor time is {one_command:.1f} ms in one process, {command:.1f} ms of the command with "
+        f"workers, and {most:.1f} ms of the worker that computed most."
     )
 
 

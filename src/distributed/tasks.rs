@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A run goes to the worker with the highest hash of both (rendezvous hashing), unless that worker has
-//! its share already. So the same segments meet the same worker again, where they are open, in other
+//! its share of the work already. So the same segments meet the same worker again, where they are open, in other
 //! statements and when a worker comes or goes. All runs of a worker are one task. Both sides of a
 //! join divide their runs alone, and share the workers of the first. Files that cannot be cut, such as
 //! compressed ones, are dealt whole.
@@ -82,7 +82,14 @@ pub(super) fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLe
 fn divided_runs(event: &ScaleUpLeafNodeEvent<'_>, runs: &RunsExec) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
     let workers = workers(event.session_config, runs, event.task_count)?;
     let shares = shares(&runs.runs, &workers, event.task_count);
-    shares.iter().map(|places| Ok(Arc::new(runs.share(places)?) as _)).collect()
+    let mut tasks: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(shares.len());
+    for places in shares {
+        let share = runs.share(&places)?;
+        // The times are those of all tasks: the first one shows them.
+        let share = if tasks.is_empty() { share } else { share.with_times(None) };
+        tasks.push(Arc::new(share));
+    }
+    Ok(tasks)
 }
 
 /// Returns true if a task may read a part of a file: not of a compressed one, nor where a line of values may
@@ -145,22 +152,22 @@ fn chosen(all: &[Url], key: &str, num_tasks: usize) -> Vec<Url> {
 /// Returns the places of the runs of each task, ascending. The task at each place is for that one of
 /// `workers`.
 fn shares(runs: &[Run], workers: &[Url], num_tasks: usize) -> Vec<Vec<usize>> {
-    let sized: Vec<(String, u64)> = runs.iter().map(|run| (key_of(run), bytes_of(run))).collect();
+    let sized: Vec<(String, u64)> = runs.iter().map(|run| (key_of(run), work_of(run))).collect();
     shares_of(&sized, workers, num_tasks)
 }
 
 fn shares_of(runs: &[(String, u64)], workers: &[Url], num_tasks: usize) -> Vec<Vec<usize>> {
-    let total: u64 = runs.iter().map(|(_, bytes)| bytes).sum();
+    let total: u64 = runs.iter().map(|(_, work)| work).sum();
     let equal = total.div_ceil(num_tasks.max(1) as u64);
     let most = equal + equal / SLACK;
     let mut shares: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new()); num_tasks];
-    for (place, (key, bytes)) in runs.iter().enumerate() {
+    for (place, (key, work)) in runs.iter().enumerate() {
         let score = |task: &usize| workers.get(*task).map(|worker| score(key, worker));
-        let has_room = |task: &usize| shares[*task].0 == 0 || shares[*task].0 + bytes <= most;
+        let has_room = |task: &usize| shares[*task].0 == 0 || shares[*task].0 + work <= most;
         let best = (0..num_tasks).filter(has_room).max_by_key(score);
         let least = || (0..num_tasks).min_by_key(|&task| shares[task].0);
         let Some(task) = best.or_else(least) else { break };
-        shares[task].0 += bytes;
+        shares[task].0 += work;
         shares[task].1.push(place);
     }
     shares.into_iter().map(|(_, places)| places).collect()
@@ -170,8 +177,8 @@ fn key_of(run: &Run) -> String {
     run.scan.downcast_ref::<TadocExec>().map(TadocExec::files_key).unwrap_or_default()
 }
 
-fn bytes_of(run: &Run) -> u64 {
-    run.scan.downcast_ref::<TadocExec>().map_or(1, TadocExec::text_bytes)
+fn work_of(run: &Run) -> u64 {
+    run.scan.downcast_ref::<TadocExec>().map_or(1, TadocExec::work_ns).max(1)
 }
 
 fn score(key: &str, worker: &Url) -> u64 {

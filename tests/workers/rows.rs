@@ -245,6 +245,9 @@ fn what_is_faster_in_one_process_stays_there() {
         assert!(plan.contains("workers=none: ") && !plan.contains("Stage 1"), "{plan}");
         let plan = sql(&folder, &urls, &explain).ok();
         assert!(plan.contains("Stage 1"), "{plan}");
+        let times = plan.split("workers=2: ").nth(1).and_then(|rest| rest.split(", ").nth(1));
+        assert!(times.is_some_and(|alone| alone.ends_with(" in one process")), "{plan}");
+        assert_eq!(plan.matches("workers=").count(), 1, "{plan}");
     }
 }
 

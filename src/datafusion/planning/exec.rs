@@ -51,6 +51,7 @@ use crate::plan_methods::leaf_methods;
 use crate::planning::filter::Stage;
 use crate::planning::output::Output;
 use crate::planning::parcels::Parcels;
+use crate::planning::portions::{shape_of, work_ns};
 use crate::planning::signature::Claim;
 use crate::planning::{Execution, ScanPlan, ScanSpec, Shared};
 
@@ -145,9 +146,9 @@ impl TadocExec {
         keys.join(", ")
     }
 
-    /// Returns the bytes of text of its files.
-    pub fn text_bytes(&self) -> u64 {
-        self.plan.spec.len_bytes()
+    /// Returns its estimated work, in nanoseconds of one core: by elements of its grammars, or by bytes of its texts.
+    pub fn work_ns(&self) -> u64 {
+        work_ns(shape_of(self.plan.spec.corpora()), &self.plan.facts) as u64
     }
 
     /// Returns an estimate of the number of rows.

@@ -75,13 +75,13 @@ impl PortionRows for AllPortions<'_> {
 
     fn for_words(&self, function: Arc<dyn TableFunction>, column: &str) -> Result<LogicalPlanBuilder> {
         let columns = [WORD, column];
-        if self.portions.parcels.is_none() {
+        let Some(num_parcels) = self.portions.num_parcels else {
             let rows = self.rows(function, &columns, Vec::new())?;
             return rows.aggregate([col(WORD)], [sum(col(column)).alias(column)]);
-        }
+        };
         let name = function.signature().name;
         let words = self.planner.for_function(function, &columns, Vec::new())?;
-        let merged = PlannedRows(words.merged(self.portions)?);
+        let merged = PlannedRows(words.merged(self.portions, num_parcels)?);
         LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(merged)), None)
     }
 }

@@ -24,6 +24,7 @@
 
 use datafusion::common::stats::Precision;
 
+use crate::corpora::OpenFile;
 use crate::corpora::memory::Uses;
 use crate::options::Divide;
 use crate::planning::ScanSpec;
@@ -65,8 +66,9 @@ pub(crate) enum Division {
     OneProcess(String),
     /// By so many workers, which pack their rows. EXPLAIN shows the times.
     Parcels(usize, String),
-    /// By so many workers, whose rows are put behind one another, or added up as texts.
-    Runs(usize),
+    /// By so many workers, whose rows are put behind one another, or added up as texts. EXPLAIN shows the times of the
+    /// former.
+    Runs(usize, Option<String>),
 }
 
 /// The machines of a statement.
@@ -91,12 +93,11 @@ pub(super) struct Machines {
 /// Chooses the way for the scan `spec`.
 pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Division {
     let must_divide = spec.options.divide == Divide::Always || machines.needed_bytes > machines.limit_bytes;
-    let segments = spec.corpora().iter().flat_map(|open| &open.footer.segments);
-    let shape: SegmentShape = segments.map(SegmentShape::from).sum();
+    let shape = shape_of(spec.corpora());
     let is_added_up = matches!(facts.merge, Merge::Combined | Merge::JoinedLists);
     if is_added_up && facts.parcels.is_none() {
         let reason = "none, the function does not pack its rows".to_owned();
-        return if must_divide { Division::Runs(machines.num_workers) } else { Division::OneProcess(reason) };
+        return if must_divide { Division::Runs(machines.num_workers, None) } else { Division::OneProcess(reason) };
     }
     let times = Times::new(shape, facts, machines);
     let num_workers = if must_divide { machines.num_workers } else { times.best_number() };
@@ -106,10 +107,11 @@ pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Di
     let rows_bytes = packed_rows(shape, facts).saturating_mul(ROW_BYTES) / num_workers as u64;
     let share_bytes = machines.share_bytes.max(machines.needed_bytes / num_workers as u64);
     let has_room = share_bytes.saturating_add(rows_bytes) <= machines.limit_bytes;
-    if facts.merge == Merge::Behind || !has_room {
-        Division::Runs(num_workers)
-    } else {
-        Division::Parcels(num_workers, times.on_workers(num_workers))
+    let shown = times.on_workers(num_workers);
+    match facts.merge {
+        Merge::Behind => Division::Runs(num_workers, Some(shown)),
+        _ if has_room => Division::Parcels(num_workers, shown),
+        _ => Division::Runs(num_workers, None),
     }
 }
 
@@ -121,6 +123,27 @@ fn packed_rows(shape: SegmentShape, facts: &Facts) -> u64 {
         Some(ParcelRows::Task(TraversalTask::DocumentSequences, _)) => shape.num_words,
         _ => shape.num_elements,
     }
+}
+
+/// Returns the estimated work of a scan with these `facts` of segments of this `shape`, in nanoseconds of one core.
+/// The segments are open.
+pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts) -> f64 {
+    let machines = Machines {
+        num_workers: 1,
+        num_partitions: 1,
+        limit_bytes: u64::MAX,
+        needed_bytes: 0,
+        share_bytes: 0,
+        largest_run: 1.0,
+        is_loaded: true,
+        are_words_kept: false,
+    };
+    Times::new(shape, facts, machines).work_ns
+}
+
+/// Returns the shape of segments of `files`.
+pub(crate) fn shape_of(files: &[OpenFile]) -> SegmentShape {
+    files.iter().flat_map(|open| &open.footer.segments).map(SegmentShape::from).sum()
 }
 
 /// Estimated work of a scan, in nanoseconds of one core.
@@ -335,6 +358,15 @@ mod tests {
             assert!(is_divided(100_000_000, facts), "{facts:?}");
         }
         assert!(!is_divided(100_000_000, &one));
+    }
+
+    #[test]
+    fn work_goes_with_elements_where_a_grammar_is_walked() {
+        let short = shape(1000);
+        let long = SegmentShape { len_bytes: 100 * short.len_bytes, ..short };
+        let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        assert_eq!(work_ns(short, &pairs()), work_ns(long, &pairs()));
+        assert!(work_ns(long, &text) > 99.0 * work_ns(short, &text));
     }
 
     #[test]

@@ -49,7 +49,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::catalog::Session;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -66,6 +65,7 @@ use self::combining::{AllPortions, joined_lists};
 pub use self::combining::{JoinedLists, PlannedRows};
 pub(crate) use self::combining::{added_up, numbered};
 use self::division::{Division, Machines, division};
+pub(crate) use self::division::{shape_of, work_ns};
 use self::exec::{DOC_ID, DOC_IDS};
 pub use self::exec::{PortionFacts, PortionsExec};
 pub use self::merged::MergedRowsExec;
@@ -103,8 +103,10 @@ pub(crate) struct Portions {
     num_side_by_side: usize,
     /// Most machines that read them.
     num_workers: usize,
-    /// Number of parcels of packed rows, and the times for EXPLAIN. `None` if rows are not packed.
-    parcels: Option<(u32, String)>,
+    /// Number of parcels of packed rows. `None` if rows are not packed.
+    num_parcels: Option<u32>,
+    /// Times with and without workers for EXPLAIN, where they are estimated.
+    times: Option<String>,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
     /// before), or that the largest portion needs alone if this is more.
     memory_bytes: u64,
@@ -141,7 +143,7 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions { files, num_side_by_side: 0, num_workers: 1, parcels: None, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, num_workers: 1, num_parcels: None, times: None, memory_bytes })
 }
 
 /// Returns the files of `source` in portions for a reader that may leave early: the first has
@@ -157,7 +159,7 @@ pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) ->
     let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
     let (files, largest_bytes) = cut(source.corpora(), uses, fits);
     let memory_bytes = largest_bytes.saturating_mul(2);
-    Some(Portions { files, num_side_by_side: 0, num_workers: 1, parcels: None, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, num_workers: 1, num_parcels: None, times: None, memory_bytes })
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition
@@ -196,35 +198,35 @@ pub(crate) fn runs_of(
         limit_bytes,
         needed_bytes: needed.bytes(),
         share_bytes: needed.bytes_of_part(num_workers as u64),
-        largest_run: largest_part(&files),
+        largest_run: largest_part(&files, facts),
         is_loaded: loaded.is_some(),
         are_words_kept: loaded.is_some_and(|loaded| loaded.corpus.segments().iter().all(is_kept)),
     };
-    let (num_workers, parcels) = match division(spec, facts, machines) {
+    let (num_workers, num_parcels, times) = match division(spec, facts, machines) {
         Division::OneProcess(reason) => {
             facts.explain.push(("workers", reason));
             return None;
         }
         Division::Parcels(num_workers, times) => {
             let num_parcels = num_partitions.saturating_mul(num_workers.min(spreading.num_workers).max(1));
-            (num_workers, Some((u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS), times)))
+            (num_workers, Some(u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS)), Some(times))
         }
-        Division::Runs(num_workers) => (num_workers, None),
+        Division::Runs(num_workers, times) => (num_workers, None, times),
     };
     let num_side_by_side = num_partitions.min(files.len()).max(2);
-    Some(Portions { files, num_side_by_side, num_workers, parcels, memory_bytes: largest_bytes })
+    Some(Portions { files, num_side_by_side, num_workers, num_parcels, times, memory_bytes: largest_bytes })
 }
 
-/// Returns the part of the text of all `runs` that is in the largest one.
-fn largest_part(runs: &[Files]) -> f64 {
-    let len_bytes = |run: &Files| run.files.iter().map(|open| open.footer.len_bytes()).sum::<u64>();
-    let mut total = 0u64;
-    let mut largest = 0u64;
-    for len_bytes in runs.iter().map(len_bytes) {
-        total = total.saturating_add(len_bytes);
-        largest = largest.max(len_bytes);
+/// Returns the part of the work of all `runs` that is in the largest one.
+fn largest_part(runs: &[Files], facts: &Facts) -> f64 {
+    let mut total = 0.0;
+    let mut largest = 0.0;
+    for run in runs {
+        let work = work_ns(shape_of(&run.files), facts);
+        total += work;
+        largest = f64::max(largest, work);
     }
-    largest as f64 / total.max(1) as f64
+    if total > 0.0 { largest / total } else { 0.0 }
 }
 
 /// Returns the bytes that segments may take in memory.
@@ -331,8 +333,8 @@ impl Planner<'_> {
     /// # Errors
     /// The errors of planning the scans, and of planning the operators over their rows.
     pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
-        match (self.facts.merge, &portions.parcels) {
-            (Merge::Combined | Merge::JoinedLists, Some(_)) => self.merged(portions),
+        match (self.facts.merge, portions.num_parcels) {
+            (Merge::Combined | Merge::JoinedLists, Some(num_parcels)) => self.merged(portions, num_parcels),
             (Merge::Combined | Merge::JoinedLists, None) => self.combined(portions).await,
             (Merge::Numbered, _) => self.numbered(portions).await,
             (Merge::Behind | Merge::Never, _) => self.behind(portions),
@@ -340,10 +342,7 @@ impl Planner<'_> {
     }
 
     /// Plans the rows by packing those of each run, and merging them.
-    fn merged(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some((num_parcels, times)) = portions.parcels.clone() else {
-            return internal_err!("the rows of portions are not packed");
-        };
+    fn merged(&self, portions: &Portions, num_parcels: u32) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Parcels::schema();
         let projection = (0..schema.fields().len()).collect();
         let packed = ScanSpec {
@@ -368,7 +367,12 @@ impl Planner<'_> {
         let rows = spec.projected_schema()?;
         let ordering = self.facts.ordering.iter().map_while(|name| column(name, &rows).ok());
         let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default())).collect();
-        Ok(Arc::new(MergedRowsExec::try_new(runs, Arc::new(spec), ordering, times)?))
+        Ok(Arc::new(MergedRowsExec::try_new(
+            runs,
+            Arc::new(spec),
+            ordering,
+            portions.times.clone().unwrap_or_default(),
+        )?))
     }
 
     fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -400,7 +404,9 @@ impl Planner<'_> {
             let runs = inputs.into_iter().map(run);
             let num_partitions = portions.num_side_by_side;
             let runs = RunsExec::new(runs.collect(), num_partitions, schema, ordering);
-            return Ok(Arc::new(runs.for_workers(portions.num_workers)));
+            // Of rows that are told numbers, the node that merges the numbers shows the times.
+            let times = portions.times.clone().filter(|_| self.facts.merge == Merge::Behind);
+            return Ok(Arc::new(runs.for_workers(portions.num_workers).with_times(times)));
         }
         Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
     }

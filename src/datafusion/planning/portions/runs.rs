@@ -90,6 +90,8 @@ pub struct RunsExec {
     pub ordering: Vec<String>,
     /// Most machines that read the runs.
     pub most_workers: usize,
+    /// Times with and without workers, for EXPLAIN.
+    times: Option<String>,
     properties: Arc<PlanProperties>,
 }
 
@@ -113,12 +115,18 @@ impl RunsExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { runs, ordering, most_workers: usize::MAX, properties }
+        Self { runs, ordering, most_workers: usize::MAX, times: None, properties }
     }
 
     /// Returns the node for at most `most_workers` machines.
     pub(super) fn for_workers(self, most_workers: usize) -> Self {
         Self { most_workers, ..self }
+    }
+
+    /// Returns the node with `times` that EXPLAIN shows, or with none.
+    #[must_use]
+    pub fn with_times(self, times: Option<String>) -> Self {
+        Self { times, ..self }
     }
 
     /// Returns the number of partitions.
@@ -143,7 +151,8 @@ impl RunsExec {
 
     /// Returns the node with other scans of its runs.
     fn with_runs(&self, runs: Vec<Run>) -> Self {
-        Self::new(runs, self.num_partitions(), self.schema(), &self.ordering).for_workers(self.most_workers)
+        let other = Self::new(runs, self.num_partitions(), self.schema(), &self.ordering);
+        other.for_workers(self.most_workers).with_times(self.times.clone())
     }
 
     /// Returns an estimate of the number of rows, and a guess for a search.
@@ -191,7 +200,11 @@ impl DisplayAs for RunsExec {
             (DisplayFormatType::TreeRender, _) => writeln!(f, "runs={num_runs}"),
             (_, None) => write!(f, "TadocRunsExec: runs=0"),
             (_, Some(first)) => {
-                write!(f, "TadocRunsExec: runs={num_runs}, first: ")?;
+                write!(f, "TadocRunsExec: runs={num_runs}, ")?;
+                if let Some(times) = &self.times {
+                    write!(f, "workers={times}, ")?;
+                }
+                write!(f, "first: ")?;
                 first.scan.fmt_as(format, f)
             }
         }

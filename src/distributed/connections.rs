@@ -1,7 +1,7 @@
 //! Connections to workers: their credentials, the end of a request, and errors in the words of users.
 //!
 //! ```text
-//! no connection     worker URL: reason; what to do about it
+//! no connection     worker URL: no connection: reason; what to do about it
 //! a broken one      worker URL: the connection broke while it ran a part; what to do
 //! all others        worker URL: the error of the worker
 //! ```
@@ -38,8 +38,9 @@ use url::Url;
 /// Begin of what is said about a connection that broke. A worker may have said it of another worker.
 const BROKE: &str = "the connection broke while";
 /// Signs of a connection to a worker that broke.
-const SIGNS: [&str; 5] = [
+const SIGNS: [&str; 6] = [
     "transport error",
+    "transport::Error(Transport",
     "h2 protocol error",
     "error reading a body from connection",
     "keep-alive timed out",
@@ -48,26 +49,85 @@ const SIGNS: [&str; 5] = [
 /// Sign of an error of an object store, whose connections are others.
 const OF_STORE: &str = "Generic ";
 
+/// Begin of what is said where no worker can be reached.
+const UNREACHED: &str = "no connection: ";
+/// Most bytes of the name of a kind of error.
+const MAX_KIND_BYTES: usize = 40;
+
+/// Returns the worker of `urls` that is lost, and the reason, if `error` says so. A worker may say it of another one.
+///
+/// Only what follows the names of workers and kinds of errors counts: values of users may be anywhere behind them.
+pub(super) fn lost_worker<'a>(urls: &'a [Url], error: &DataFusionError) -> Option<(&'a Url, String)> {
+    let text = error.strip_backtrace();
+    let mut said = text.as_str();
+    let mut lost = None;
+    loop {
+        if let Some(rest) = without_kind(said) {
+            said = rest;
+        } else if let Some((url, rest)) = without_name(said, urls) {
+            lost = Some(url);
+            said = rest;
+        } else {
+            break;
+        }
+    }
+    let is_lost = said.starts_with(BROKE) || said.starts_with(UNREACHED);
+    let reason = said.split("; ").next().unwrap_or(said);
+    lost.filter(|_| is_lost).map(|url| (url, reason.to_owned()))
+}
+
+/// Returns `text` without the kind of an error at its begin, such as `Execution error: `.
+fn without_kind(text: &str) -> Option<&str> {
+    if let Some(cause) = text.strip_prefix("\ncaused by\n") {
+        return Some(cause);
+    }
+    let (kind, rest) = text.split_once("rror: ")?;
+    let is_kind = kind.len() < MAX_KIND_BYTES && kind.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
+    is_kind.then_some(rest)
+}
+
+/// Returns `text` without the name of one of the workers of `urls` at its begin.
+fn without_name<'a, 'b>(text: &'b str, urls: &'a [Url]) -> Option<(&'a Url, &'b str)> {
+    let without = |url: &'a Url| {
+        let rest = text.strip_prefix("worker ")?.strip_prefix(url.as_str())?;
+        Some((url, rest.strip_prefix(": ").unwrap_or(rest)))
+    };
+    urls.iter().find_map(without)
+}
+
+/// Returns the words before what is said of the worker at `url`.
+fn name_of_worker(url: &Url) -> String {
+    format!("worker {url}: ")
+}
+
 /// Returns the error of a worker at `url` that cannot be reached.
 pub(super) fn unreachable(url: &Url, error: &dyn Error) -> DataFusionError {
     let reason = with_causes(error);
-    exec_datafusion_err!("worker {url}: {reason}; {}", way_out(&reason))
+    let name = name_of_worker(url);
+    match certificate_way_out(&reason) {
+        Some(way_out) => exec_datafusion_err!("{name}{reason}; {way_out}"),
+        None => exec_datafusion_err!("{name}{UNREACHED}{reason}; is `tadoc worker` running there?"),
+    }
 }
 
-/// Returns what to do about a connection that cannot be made for this `reason`.
-fn way_out(reason: &str) -> &'static str {
+/// Returns what to do about a certificate that is refused for this `reason`. Returns `None` for other reasons.
+fn certificate_way_out(reason: &str) -> Option<&'static str> {
     let has = |sign: &str| reason.contains(sign);
     if has("CaUsedAsEndEntity") {
-        "its certificate is its own authority; give it a certificate that an authority signed, and give \
-         --workers-ca the authority (sql/README.md has the commands of openssl)"
+        Some(
+            "its certificate is its own authority; give it a certificate that an authority signed, and give \
+             --workers-ca the authority (sql/README.md has the commands of openssl)",
+        )
     } else if has("UnknownIssuer") || has("BadSignature") {
-        "no authority that is trusted here signed its certificate; give --workers-ca the one that did"
+        Some("no authority that is trusted here signed its certificate; give --workers-ca the one that did")
     } else if has("NotValidForName") {
-        "its certificate is for other names; it needs the name of the URL as subjectAltName"
+        Some("its certificate is for other names; it needs the name of the URL as subjectAltName")
     } else if has("Expired") {
-        "its certificate has expired; look at the clocks of both machines, or make a new one"
+        Some("its certificate has expired; look at the clocks of both machines, or make a new one")
+    } else if has("certificate") {
+        Some("give --workers-ca the authority that signed its certificate")
     } else {
-        "is `tadoc worker` running there?"
+        None
     }
 }
 
@@ -99,12 +159,17 @@ pub(super) fn named(url: &Url, part: &str, error: DataFusionError) -> DataFusion
     let is_lost = SIGNS.iter().any(|sign| text.contains(sign));
     if is_lost && !text.contains(BROKE) && !text.contains(OF_STORE) {
         return exec_datafusion_err!(
-            "worker {url}: {BROKE} it ran {part} ({}); see whether `tadoc worker` still runs there, or was \
-             ended for lack of memory, and run the statement again",
+            "{}{BROKE} it ran {part} ({}); see whether `tadoc worker` still runs there, or was ended for lack of \
+             memory, and run the statement again",
+            name_of_worker(url),
             shown(&text)
         );
     }
-    if is_typed { error.context(format!("worker {url}")) } else { exec_datafusion_err!("worker {url}: {text}") }
+    if is_typed {
+        error.context(format!("worker {url}"))
+    } else {
+        exec_datafusion_err!("{}{text}", name_of_worker(url))
+    }
 }
 
 /// The token that is sent to workers, and the certificates that those at `https` URLs may have. Without
@@ -235,9 +300,37 @@ mod tests {
     }
 
     #[test]
+    fn lost_workers_are_told_from_other_faults() {
+        let urls: Vec<Url> = ["http://one:8816", "http://two:8816"].map(|url| url.parse().unwrap()).into();
+        let lost = |error: &DataFusionError| lost_worker(&urls, error).map(|(url, reason)| (url.clone(), reason));
+        let broken = named(&urls[1], "task 2 of stage 1", DataFusionError::External("transport error".into()));
+        let reason = "the connection broke while it ran task 2 of stage 1 (transport error)".to_owned();
+        assert_eq!(lost(&broken), Some((urls[1].clone(), reason.clone())));
+        // The first says it of the second.
+        let told = named(&urls[0], "task 0 of stage 2", DataFusionError::External(broken.strip_backtrace().into()));
+        assert_eq!(lost(&told), Some((urls[1].clone(), reason)));
+        let refused = unreachable(&urls[0], &std::io::Error::other("tcp connect error"));
+        assert_eq!(lost(&refused), Some((urls[0].clone(), "no connection: tcp connect error".to_owned())));
+        let typed = DataFusionError::Context(format!("worker {}", urls[1]), Box::new(refused));
+        assert_eq!(lost(&typed).map(|(url, _)| url), Some(urls[0].clone()));
+        let certificate = unreachable(&urls[0], &std::io::Error::other("invalid peer certificate: UnknownIssuer"));
+        let memory = named(&urls[0], "", DataFusionError::ResourcesExhausted("no room".to_owned()));
+        let other =
+            named(&"http://three:8816".parse().unwrap(), "", DataFusionError::External("transport error".into()));
+        // A user writes it.
+        let value = format!("Cannot cast string '{}' to value of Int64 type", broken.strip_backtrace());
+        let value = named(&urls[0], "", DataFusionError::External(value.into()));
+        for error in [certificate, memory, other, value] {
+            assert_eq!(lost(&error), None, "{error}");
+        }
+    }
+
+    #[test]
     fn certificates_have_a_way_out() {
+        let way_out = |reason: &str| certificate_way_out(reason).unwrap_or_default();
         assert!(way_out("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))").contains("openssl"));
         assert!(way_out("invalid peer certificate: UnknownIssuer").contains("--workers-ca"));
-        assert!(way_out("tcp connect error").contains("running there?"));
+        assert!(way_out("invalid peer certificate: UnsupportedSignatureAlgorithm").contains("--workers-ca"));
+        assert_eq!(way_out("tcp connect error"), "");
     }
 }

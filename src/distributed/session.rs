@@ -7,27 +7,26 @@
 //!
 //! Every request names the version of its sender, and a worker of another version refuses it. A
 //! connection that cannot be made, or whose other end is silent, ends in an error after
-//! [`SILENT_FOR`]: the machine may be gone, or stopped.
+//! [`SILENT_FOR`]: the machine may be gone, or stopped. The statement then goes on without it (`retries`).
 //!
 //! The engine runs each stage once, and a recursive query runs its part again and again. Some windows cannot
 //! travel. Statements with either run in one process. DataFusion plans the statement behind `EXPLAIN` by itself,
 //! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
 
 use std::collections::HashMap;
-use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{config_err, exec_datafusion_err, exec_err};
+use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
@@ -43,11 +42,11 @@ use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
     ChannelResolver, CoordinatorToWorkerMsg, DistributedExec, DistributedExt, ExecuteTaskRequest, GetWorkerInfoRequest,
     GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey, Worker, WorkerChannel,
-    WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerResolver, WorkerToCoordinatorMsg,
+    WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerToCoordinatorMsg,
     display_plan_ascii,
 };
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::net::TcpListener;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
 use tonic::service::Routes;
@@ -59,11 +58,13 @@ use url::Url;
 use crate::codec::{WholeSeries, filters_windows, know_windows, name_windows};
 use crate::connections::{Credentials, Requests, named, stop_of_request, unreachable};
 use crate::exchanges::{NumbersForAll, PlainExchanges};
+use crate::retries::RetryExec;
 use crate::tasks::{desired_tasks, divide, route};
+use crate::workers::WorkerUrls;
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
 use datafusion_tadoc::{
-    DeviceSession, Spreading, TadocSessionStateBuilderExt, asking, bound_functions, mask_secrets, stoppable,
+    DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt, asking, bound_functions, stoppable,
 };
 
 /// Version that the machines of a statement must share.
@@ -75,108 +76,9 @@ const VERSION_HEADER: &str = "x-tadoc-version";
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(10);
 /// Time between two questions for a sign of life on a quiet connection.
 const ASK_EVERY: Duration = Duration::from_secs(5);
-/// Most workers of a session.
-const MAX_WORKERS: usize = 1024;
 /// Most bytes of a message to a worker. The head of a message says its length, and memory for it is set
 /// aside before it has arrived.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-
-/// The workers of a session: URLs like `http://host:8815` or `https://host:8815`, and the credentials of
-/// the connections to them.
-///
-/// ```
-/// use datafusion_tadoc_distributed::WorkerUrls;
-///
-/// let workers: WorkerUrls = "http://one:8815, http://two:8815".parse()?;
-/// assert_eq!(workers.len(), 2);
-/// assert!("ftp://one".parse::<WorkerUrls>().is_err());
-/// # Ok::<(), datafusion::error::DataFusionError>(())
-/// ```
-#[derive(Clone)]
-pub struct WorkerUrls {
-    urls: Vec<Url>,
-    credentials: Credentials,
-}
-
-impl std::fmt::Debug for WorkerUrls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let urls: Vec<&str> = self.urls.iter().map(Url::as_str).collect();
-        f.debug_struct("WorkerUrls").field("urls", &urls).finish_non_exhaustive()
-    }
-}
-
-impl WorkerUrls {
-    /// Returns the number of workers.
-    pub fn len(&self) -> usize {
-        self.urls.len()
-    }
-
-    /// Returns true if there is no worker.
-    pub fn is_empty(&self) -> bool {
-        self.urls.is_empty()
-    }
-
-    pub(super) fn urls(&self) -> &[Url] {
-        &self.urls
-    }
-
-    pub(super) fn credentials(&self) -> &Credentials {
-        &self.credentials
-    }
-
-    /// Shows `credentials` to the workers.
-    #[must_use]
-    pub fn with_credentials(self, credentials: Credentials) -> Self {
-        Self { credentials, ..self }
-    }
-}
-
-impl FromStr for WorkerUrls {
-    type Err = DataFusionError;
-
-    /// Parses URLs with commas, blanks or line ends between them. A line that begins with `#` is a
-    /// comment.
-    fn from_str(text: &str) -> Result<Self> {
-        let mut urls = Vec::new();
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-        let parts = lines.flat_map(|line| line.split([',', ' ', '\t', '\r']));
-        for part in parts.filter(|part| !part.is_empty()) {
-            let url = worker_url(part)?;
-            if urls.contains(&url) {
-                return config_err!("workers: {url} is named twice");
-            }
-            urls.push(url);
-        }
-        match urls.len() {
-            0 => config_err!("workers: expected URLs like http://host:8815, got none"),
-            1..=MAX_WORKERS => Ok(Self { urls, credentials: Credentials::default() }),
-            more => config_err!("workers: expected at most {MAX_WORKERS}, got {more}"),
-        }
-    }
-}
-
-fn worker_url(text: &str) -> Result<Url> {
-    let shown = mask_secrets(text);
-    let Ok(url) = Url::parse(text) else {
-        return config_err!("workers: expected a URL like http://host:8815, got {shown}");
-    };
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return config_err!("workers: expected a URL like http://host:8815, got {shown}");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return config_err!("workers: {shown} has a user; give a token instead");
-    }
-    if !matches!(url.path(), "" | "/") || url.query().is_some() {
-        return config_err!("workers: expected a URL without a path, got {shown}");
-    }
-    Ok(url)
-}
-
-impl WorkerResolver for WorkerUrls {
-    fn get_urls(&self) -> Result<Vec<Url>> {
-        Ok(self.urls.clone())
-    }
-}
 
 /// Makes statements of the session run on `workers`. Call it after
 /// [`with_tadoc`](TadocSessionStateBuilderExt::with_tadoc).
@@ -196,15 +98,15 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     rules.push(Arc::new(NumbersForAll));
     let mut builder = name_windows(builder)
         .with_physical_optimizer_rules(rules)
-        .with_distributed_channel_resolver(Connections::new(workers.credentials.clone()))
-        .with_distributed_worker_resolver(workers)
+        .with_distributed_channel_resolver(Connections::new(workers.credentials().clone()))
+        .with_distributed_worker_resolver(workers.clone())
         .with_distributed_user_codec(TadocCodec)
         .with_distributed_desired_task_count_handler(desired_tasks)
         .with_distributed_scale_up_leaf_node_handler(divide)
         .with_distributed_route_tasks_handler(route)
         .with_distributed_planner();
     let planner = builder.query_planner().take();
-    builder.with_query_planner(Arc::new(StagesPlanner::new(planner)))
+    builder.with_query_planner(Arc::new(StagesPlanner { planner, workers }))
 }
 
 /// Variant of [`with_workers`] for a session that exists, after [`register_all`](datafusion_tadoc::register_all).
@@ -249,6 +151,7 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials, access: Wor
         cache: Arc::default(),
         devices: Arc::new(DeviceSession::new()),
         connections: Connections::new(credentials),
+        idle: OnceLock::new(),
     };
     let home = Arc::new(home);
     let session = move |context: WorkerQueryContext| {
@@ -288,25 +191,45 @@ struct WorkerHome {
     cache: Arc<CorpusCache>,
     devices: Arc<DeviceSession>,
     connections: Connections,
+    /// Session without a task. Those of tasks are copies: making one takes longer than many tasks.
+    idle: OnceLock<SessionState>,
 }
 
 impl WorkerHome {
-    fn session(&self, context: WorkerQueryContext) -> Result<SessionState> {
+    /// Returns the session of a task, which has the configuration of `context`.
+    fn session(&self, mut context: WorkerQueryContext) -> Result<SessionState> {
         check_version(&context.headers)?;
-        let mut builder = context.builder;
-        let config = builder.config().get_or_insert_with(SessionConfig::new);
+        let mut state = self.idle()?.clone();
+        let config = context.builder.config().take().unwrap_or_default();
+        *state.config_mut() = self.configured(config);
+        Ok(state)
+    }
+
+    fn idle(&self) -> Result<&SessionState> {
+        if let Some(state) = self.idle.get() {
+            return Ok(state);
+        }
+        let builder = SessionStateBuilder::new().with_default_features();
+        let config = self.configured(SessionConfig::new());
+        let builder = builder.with_config(config).with_runtime_env(Arc::clone(&self.runtime));
+        let mut state = as_worker(builder).build();
+        bound_functions(&mut state, &self.runtime.memory_pool)?;
+        Ok(self.idle.get_or_init(|| state))
+    }
+
+    /// Adds to the configuration of a task what tasks share.
+    fn configured(&self, mut config: SessionConfig) -> SessionConfig {
         config.set_extension(Arc::clone(&self.cache));
         config.set_extension(Arc::clone(&self.devices));
+        config.set_extension(Arc::new(AtWorker));
+        config.options_mut().extensions.insert(TadocOptions::default());
         let runtime = Arc::clone(&self.runtime);
         let access = self.access;
-        let builder = as_worker(builder)
-            .with_distributed_channel_resolver(self.connections.clone())
-            .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
-                prepare(event, &runtime, access)
-            });
-        let mut state = builder.build();
-        bound_functions(&mut state, &self.runtime.memory_pool)?;
-        Ok(state)
+        let config = config.with_distributed_user_codec(TadocCodec);
+        let config = config.with_distributed_channel_resolver(self.connections.clone());
+        config.with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
+            prepare(event, &runtime, access)
+        })
     }
 }
 
@@ -492,17 +415,15 @@ impl WorkerChannel for NamedWorker {
 /// Line above a plan that is not divided.
 const ONE_MACHINE: &str = "one task on this machine:\n";
 
-/// Planner that shows stages. It leaves all planning to the planner that makes them.
-#[derive(Debug)]
-pub(super) struct StagesPlanner {
+/// Planner that shows stages, and runs statements again that lose a worker. It leaves all planning to the planner that
+/// makes stages.
+#[derive(Debug, Clone)]
+struct StagesPlanner {
     planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+    workers: WorkerUrls,
 }
 
 impl StagesPlanner {
-    pub(super) fn new(planner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
-        Self { planner }
-    }
-
     async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let planned = match &self.planner {
             Some(planner) if !is_recursive(plan)? && !filters_windows(plan)? => {
@@ -515,6 +436,29 @@ impl StagesPlanner {
         }
         // Workers do so with what they get.
         NameParquetFiles.optimize(planned, session.config_options())
+    }
+
+    /// Returns `plan`, which was made of `logical_plan`, with the node that goes on without a lost worker.
+    fn retried(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else { return Ok(plan) };
+        if !RetryExec::fits(&plan)? {
+            return Ok(plan);
+        }
+        let planner = self.clone();
+        let logical_plan = logical_plan.clone();
+        let state = state.clone();
+        let plan_again = move || {
+            let planner = planner.clone();
+            let logical_plan = logical_plan.clone();
+            let state = state.clone();
+            async move { planner.plan(&logical_plan, &state).await }.boxed()
+        };
+        Ok(Arc::new(RetryExec::new(plan, self.workers.clone(), Arc::new(plan_again))))
     }
 }
 
@@ -538,7 +482,7 @@ impl QueryPlanner for StagesPlanner {
         let plan = self.plan(logical_plan, session).await?;
         let (LogicalPlan::Explain(explain), Some(explained)) = (logical_plan, plan.downcast_ref::<ExplainExec>())
         else {
-            return Ok(plan);
+            return self.retried(plan, logical_plan, session);
         };
         // What is wrong with the statement is in the plan already.
         let Ok(staged) = self.plan(&explain.plan, session).await else { return Ok(plan) };
@@ -561,32 +505,6 @@ impl QueryPlanner for StagesPlanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn refusal(text: &str) -> String {
-        text.parse::<WorkerUrls>().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn lists_of_workers_are_checked() {
-        let workers: WorkerUrls = "# ours\nhttp://a:1\nhttp://b:2, http://c:3\n".parse().unwrap();
-        assert_eq!(workers.len(), 3);
-        assert!(refusal("").contains("got none"));
-        assert!(refusal("http://a:1,http://a:1").contains("named twice"));
-        assert!(refusal("a:1").contains("like http://host:8815"));
-        assert!(refusal("http://a:1/x").contains("without a path"));
-        let secret = refusal("http://me:secret@a:1");
-        assert!(secret.contains("has a user") && !secret.contains("secret"), "{secret}");
-    }
-
-    #[test]
-    fn tokens_are_not_shown() {
-        let workers: WorkerUrls = "http://a:1".parse().unwrap();
-        let credentials = Credentials::default().with_token("hush").unwrap();
-        assert!(!format!("{credentials:?}").contains("hush"));
-        let workers = workers.with_credentials(credentials.clone());
-        assert!(!format!("{workers:?}").contains("hush"));
-        assert!(credentials.with_token("a\nb").is_err());
-    }
 
     #[test]
     fn other_versions_are_refused() {

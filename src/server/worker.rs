@@ -212,12 +212,15 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns the workers, as the engine of a session; `None` if none are named.
+    /// Returns the workers, as the engine of a session; `None` if none are named. A warning tells of each worker that is
+    /// lost.
     ///
     /// # Errors
     /// A file cannot be read, or what it says is no list of workers.
     pub fn engine(&self) -> Outcome<Option<Box<dyn Engine>>> {
-        Ok(self.urls()?.map(|workers| Box::new(Workers(workers)) as _))
+        let Some(workers) = self.urls()? else { return Ok(None) };
+        let workers = workers.with_warnings(|fault| note(format_args!("warning: {fault}")));
+        Ok(Some(Box::new(Workers(workers))))
     }
 
     /// Returns the workers, as builders of the segments of an ingest; `None` if none are named. A warning tells of each

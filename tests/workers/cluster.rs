@@ -119,6 +119,21 @@ pub fn needles() -> Folder {
 
 const WORDS: [&str; 9] = ["file", "Fold", "the sea", "segment", "café", "scan", "storm", "To be", "grammar"];
 
+/// Writes a corpus and returns a statement over it that takes the workers many seconds.
+pub fn long_statement(folder: &Folder) -> &'static str {
+    let mut state = 1u64;
+    let mut word = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state >> 52
+    };
+    for n in 0..24 {
+        let text: String = (0..60_000).map(|_| format!("w{} ", word())).collect();
+        folder.write(&format!("long/{n:02}.txt"), text);
+    }
+    folder.ok(&["ingest", "long", "--block-size", "1MiB", "-o", "long.tadoc"]);
+    "SELECT count(*), sum(count) FROM cooccurrence('long.tadoc', window => 60)"
+}
+
 /// Returns the URLs of workers for `--workers`.
 pub fn list(workers: &[Worker]) -> String {
     workers.iter().map(|worker| worker.url.as_str()).collect::<Vec<_>>().join(",")

@@ -59,13 +59,19 @@ fn other_certificates_are_refused() {
         assert_eq!(ran.status, 1, "{more:?}");
         assert!(ran.stderr.contains(text), "{}", ran.stderr);
     };
+    // A server that speaks without TLS, or with it, is no worker.
+    let done_without = |urls: &str, more: &[&str], warning: &str| {
+        let ran = ask(&folder, urls, STATEMENTS[0], more);
+        assert!(ran.stderr.starts_with(warning), "{}", ran.stderr);
+        assert_eq!(sorted(ran), sorted(sql(&folder, "", STATEMENTS[0])));
+    };
     refused(&urls, &[], "certificate");
-    refused(&urls.replace("https", "http"), &[], "worker http://127.0.0.1");
+    done_without(&urls.replace("https", "http"), &[], "warning: worker http://127.0.0.1");
     refused(&urls, &["--workers-ca", "text.pem"], "text.pem: expected certificates");
     refused(&urls, &["--workers-ca", "missing.pem"], "missing.pem");
     let plain = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
     let urls = list(&plain).replace("http", "https");
-    refused(&urls, &["--workers-ca", "cert.pem"], "worker https://127.0.0.1");
+    done_without(&urls, &["--workers-ca", "cert.pem"], "warning: worker https://127.0.0.1");
     assert_eq!(folder.run(&["worker", "--tls-cert", "cert.pem"]).status, 2);
 }
 

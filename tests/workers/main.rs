@@ -2,12 +2,12 @@
 //!
 //! - `rows`: every function has the rows of one process. `metrics`: so have the counters.
 //! - `stores`: corpora in S3 and behind HTTP.
-//! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
-//!   cancelled.
+//! - `losses`: workers that are not there, killed or silent. `faults`: workers that ask for a token, or refuse a
+//!   place; statements that are cancelled.
 //! - `devices`: workers with a device use it.
 //! - `ingest`: workers build the blocks of an ingest.
 //! - `encryption`: workers behind TLS. `hostile`: bytes that no coordinator sends.
-//! - Helpers: `cluster`.
+//! - Helpers: `cluster`, `proxy`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -18,6 +18,8 @@ mod encryption;
 mod faults;
 mod hostile;
 mod ingest;
+mod losses;
 mod metrics;
+mod proxy;
 mod rows;
 mod stores;

@@ -37,7 +37,8 @@ use super::message::{BlockMessage, max_segment_bytes, read_segment};
 use super::service::body_from;
 use super::{BUILD_PATH, LENGTH_HEADER, PLACES_HEADER, PLACES_PATH};
 use crate::connections::with_causes;
-use crate::session::{Connections, SILENT_FOR, WorkerUrls};
+use crate::session::{Connections, SILENT_FOR};
+use crate::workers::WorkerUrls;
 
 /// Places of a worker that has not told their number.
 const USUAL_PLACES: usize = 3;

@@ -8,10 +8,10 @@
 //!
 //! Command: `TADOC_COLUMN=l_comment.txt TADOC_FOLDER=/dev/shm cargo bench --bench gsst_storage`, with a row in
 //! each line. The column is repeated until it has 1 GiB. `TADOC_RATES=0.5,2,20` names the rates in GB/s of stored
-//! bytes, and `TADOC_FORMS=gsst8,gsst12` some of the four forms. All reads together have the rate, and reads that wait are not counted as work of the cores. A line has the
-//! shortest of three runs in one session, after a first one in which the session observes the rate of the store.
-//! The files are in the page cache. Without a device the lines of the device are left out and a line says so,
-//! unless `REQUIRE_GPU=1`.
+//! bytes, and `TADOC_FORMS=gsst8,gsst12` some of the four forms. All reads together have the rate, and reads that wait
+//! are not counted as work of the cores. A line has the shortest of three runs in one session, after a first one in
+//! which the session observes the rate of the store. The files are in the page cache. Without a device the lines of the
+//! device are left out and a line says so, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -107,14 +107,14 @@ impl SlicedExec {
         if numbers.schema() != numbers_schema() {
             return plan_err!("expected numbers of partitions, got rows of {}", numbers.schema());
         }
-        let of_leaf = leaf.properties();
+        let leaf_properties = leaf.properties();
         let properties = PlanProperties::new(
-            of_leaf.eq_properties.clone(),
+            leaf_properties.eq_properties.clone(),
             Partitioning::UnknownPartitioning(numbers.output_partitioning().partition_count()),
-            of_leaf.emission_type,
-            of_leaf.boundedness,
+            leaf_properties.emission_type,
+            leaf_properties.boundedness,
         )
-        .with_scheduling_type(of_leaf.scheduling_type);
+        .with_scheduling_type(leaf_properties.scheduling_type);
         Ok(Self { leaf, numbers, properties: Arc::new(properties) })
     }
 }

@@ -52,7 +52,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
 
-    /// Export only documents that meet this condition of SQL, such as "words > 50 AND lang = 'en'"; the table is `corpus`
+    /// Export only documents that meet this condition of SQL, such as "words > 50 AND lang = 'en'"; the table is
+    /// `corpus`
     #[arg(short, long, value_name = "CONDITION")]
     r#where: Option<String>,
 

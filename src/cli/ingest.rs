@@ -103,7 +103,8 @@ pub struct Arguments {
     /// field b of the object a.
     /// warc: a response, resource or conversion of a crawl, in WARC or ARC; its path is the URL, and type,
     /// content_type and date become columns.
-    /// mbox: a message of a mailbox, or a file .eml, or one of Maildir or MH; from, to, subject and date become columns.
+    /// mbox: a message of a mailbox, or a file .eml, or one of Maildir or MH; from, to, subject and date become
+    /// columns.
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 

@@ -225,7 +225,8 @@ fn has_sets_of_groups(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| !aggregate.group_expr().is_single())
 }
 
-/// Returns true if `node` aggregates a frame that moves over the rows, by a function of which DataFusion knows an order.
+/// Returns true if `node` aggregates a frame that moves over the rows, by a function of which DataFusion knows an
+/// order.
 fn has_moving_counts(node: &Arc<dyn ExecutionPlan>) -> bool {
     let exprs = match (node.downcast_ref::<BoundedWindowAggExec>(), node.downcast_ref::<WindowAggExec>()) {
         (Some(window), _) => window.window_expr(),

@@ -170,7 +170,7 @@ impl Encoder<'_> {
     }
 
     fn runs(&self, runs: &RunsExec) -> Result<RunsMessage> {
-        let of_run = |run: &Run| {
+        let message_for = |run: &Run| {
             let Some(scan) = run.scan.downcast_ref::<TadocExec>() else {
                 let what = format!("a run of {}", run.scan.name());
                 return Err(TravelError::Stays(what).into());
@@ -178,7 +178,7 @@ impl Encoder<'_> {
             Ok(RunMessage { scan: Some(self.scan(scan)?), first_doc_id: run.first_doc_id })
         };
         Ok(RunsMessage {
-            runs: runs.runs.iter().map(of_run).collect::<Result<_>>()?,
+            runs: runs.runs.iter().map(message_for).collect::<Result<_>>()?,
             num_partitions: u32::try_from(runs.num_partitions()).unwrap_or(u32::MAX),
             schema: self.schema(&runs.schema())?,
             ordering: runs.ordering.clone(),
@@ -221,7 +221,7 @@ impl Decoder<'_> {
             return refused(format!("expected 1 to {MAX_PARTITIONS} partitions, got {got}"));
         }
         let found = Arc::default();
-        let of_run = |run: RunMessage| {
+        let run_from = |run: RunMessage| {
             let Some(scan) = run.scan else { return refused("a run without a scan") };
             let scan = self.scan(scan, &found)?;
             let got = scan.schema();
@@ -231,7 +231,7 @@ impl Decoder<'_> {
             }
             Ok(Run { scan: Arc::new(scan), first_doc_id: run.first_doc_id })
         };
-        let runs = message.runs.into_iter().map(of_run).collect::<Result<_>>()?;
+        let runs = message.runs.into_iter().map(run_from).collect::<Result<_>>()?;
         let num_partitions = message.num_partitions as usize;
         Ok(RunsExec::new(runs, num_partitions, Arc::clone(&schema), &message.ordering))
     }

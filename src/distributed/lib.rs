@@ -8,8 +8,8 @@
 //! A scan travels as names and numbers: the function and its arguments, files with their lengths and
 //! versions, filters, columns, limit and settings. The worker opens the files itself. It refuses a file
 //! that is not the one that was planned, because a new file has other rows. Credentials do not travel:
-//! each machine takes its own from its environment. Statements that write do not travel either, but for the segments of a `COPY` to a living
-//! corpus, if the session and the workers permit it: one commit of the coordinator names them.
+//! each machine takes its own from its environment. Statements that write do not travel either, but for the segments of
+//! a `COPY` to a living corpus, if the session and the workers permit it: one commit of the coordinator names them.
 //!
 //! A session with workers cuts scans into runs of segments, which each worker reads and answers in
 //! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at

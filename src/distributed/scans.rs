@@ -161,9 +161,9 @@ impl Decoder<'_> {
         if !columns.is_sorted_by(|one, other| one < other) {
             return refused(format!("expected ascending columns of a filter, got {columns:?}"));
         }
-        let of_stage: SchemaRef = Arc::new(schema.project(&columns)?);
-        let expr = self.expr(&message.expr, &of_stage)?;
-        Ok(Stage::from_parts(columns, message.shown.clone(), of_stage, expr))
+        let stage_schema: SchemaRef = Arc::new(schema.project(&columns)?);
+        let expr = self.expr(&message.expr, &stage_schema)?;
+        Ok(Stage::from_parts(columns, message.shown.clone(), stage_schema, expr))
     }
 
     /// Returns the node of a scan that arrived.
@@ -457,8 +457,8 @@ impl Encoder<'_> {
         check_no_user(config.object_store_url.as_ref(), config.object_store_url.as_str())?;
         let (filter, facts, settings) = source.parts();
         let files = serialize_file_scan_config(config, self.codec, self.converter)?;
-        let of_scan = config.file_groups.iter().flat_map(|group| group.iter());
-        let mut versions = of_scan.map(|file| version(config, file)).collect::<Result<Vec<_>>>()?;
+        let scan_files = config.file_groups.iter().flat_map(|group| group.iter());
+        let mut versions = scan_files.map(|file| version(config, file)).collect::<Result<Vec<_>>>()?;
         // A file that is cut into ranges is named by each of them.
         versions.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         versions.dedup();

@@ -11,7 +11,8 @@
 //!
 //! The engine runs each stage once, and a recursive query runs its part again and again. Some windows cannot
 //! travel. Statements with either run in one process. DataFusion plans the statement behind `EXPLAIN` by itself,
-//! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
+//! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages
+//! without it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -398,12 +399,12 @@ impl WorkerChannel for NamedWorker {
         let part = name_of(&request.task_key);
         let partitions = self.worker.execute_task(headers, request, metrics, context).await;
         let partitions = partitions.map_err(|error| named(&self.url, &part, error))?.into_iter();
-        let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {
+        let answered = |rows: BoxStream<'static, Result<RecordBatch>>| {
             let url = self.url.clone();
             let part = part.clone();
             rows.map_err(move |error| named(&url, &part, error)).boxed()
         };
-        Ok(partitions.map(of_worker).collect())
+        Ok(partitions.map(answered).collect())
     }
 
     async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {

@@ -2,7 +2,8 @@
 //! UTF-16 and UTF-32, of which the user gets a warning; and files whose name says that they are packed while
 //! their bytes do not, PDF, binary ones, and texts with bytes that are no UTF-8, of which the user gets a note.
 //!
-//! Formats are recognised by their first bytes, in members of archives, too, and texts by all of them. A file counts once.
+//! Formats are recognised by their first bytes, in members of archives, too, and texts by all of them. A file counts
+//! once.
 //!
 //! [`Tally`] counts the inputs of each such remark and keeps the first as an example. So it does for texts that a
 //! character set did not decode: U+FFFD stands for some bytes, or the bytes stay as they are because nobody knows the

@@ -326,8 +326,8 @@ impl Statements {
     ) -> Result<(), Refusal> {
         let _turn = self.turn().await;
         let planner = Arc::clone(self);
-        let of_planner = text.clone();
-        let plan = move || planner.threads.block_on(planner.plan(&of_planner));
+        let planned_text = text.clone();
+        let plan = move || planner.threads.block_on(planner.plan(&planned_text));
         let planned = self.threads.spawn_blocking(plan);
         let broken = |_| Refusal::new(Kind::Broken, "planning broke down");
         let plan = planned.await.map_err(broken)??;

@@ -1,5 +1,5 @@
-//! `tadoc worker`: a machine that answers parts of statements of `tadoc sql --workers`, and builds blocks of `tadoc ingest
-//! --workers`; and the arguments that name such machines.
+//! `tadoc worker`: a machine that answers parts of statements of `tadoc sql --workers`, and builds blocks of `tadoc
+//! ingest --workers`; and the arguments that name such machines.
 //!
 //! ```text
 //! tadoc sql --workers ══ parts of plans ══▶ access ─▶ worker ─▶ files, other workers
@@ -62,7 +62,8 @@ const WORKERS_VARIABLE: &str = "TADOC_WORKERS";
 /// `tadoc sql --workers` divides the segments of corpora between workers. Each worker reads its
 /// segments itself, so it needs the same files: in an object store, behind HTTP, or in a folder that
 /// all machines share at the same path. Workers send rows to each other, so each must reach all
-/// others by the URLs that --workers names. A worker only reads, unless --writable lets it write segments of living corpora.
+/// others by the URLs that --workers names. A worker only reads, unless --writable lets it write segments of living
+/// corpora.
 ///
 /// `tadoc ingest --workers` sends blocks of text, and the worker sends back their segments. It reads and writes no file
 /// for them.
@@ -212,8 +213,8 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns the workers, as the engine of a session; `None` if none are named. A warning tells of each worker that is
-    /// lost.
+    /// Returns the workers, as the engine of a session; `None` if none are named. A warning tells of each worker that
+    /// is lost.
     ///
     /// # Errors
     /// A file cannot be read, or what it says is no list of workers.

@@ -240,8 +240,8 @@ impl Resident {
         let text = std::str::from_utf8(text.get(..len_bytes)?).ok()?;
         let mut pages = text.split(' ').skip(1).map_while(|number| number.parse::<usize>().ok());
         let all = pages.next()?;
-        let of_files = pages.next()?;
-        Some(all.saturating_sub(of_files).saturating_mul(page_bytes()))
+        let file_pages = pages.next()?;
+        Some(all.saturating_sub(file_pages).saturating_mul(page_bytes()))
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -1,7 +1,7 @@
 //! Tests of `tadoc grep` on corpora of lines and records: its output is that of ripgrep on the files.
 //!
-//! The oracle is a naive model of ripgrep in this file. GNU grep, where it is installed, and `rg`, where it is, find the
-//! same for the same files.
+//! The oracle is a naive model of ripgrep in this file. GNU grep, where it is installed, and `rg`, where it is, find
+//! the same for the same files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -94,7 +94,8 @@ async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
     }
 }
 
-/// Statements with parts that DataFusion's messages leave out, or could: of windows, and of other expressions and nodes.
+/// Statements with parts that DataFusion's messages leave out, or could: of windows, and of other expressions and
+/// nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn expressions_and_nodes_arrive_whole() {
     let scene = Scene::new().await;

@@ -1,5 +1,5 @@
-//! `tadoc mcp --http`: an agent asks corpora with the client of the protocol's SDK, over HTTP; and requests that no agent
-//! sends.
+//! `tadoc mcp --http`: an agent asks corpora with the client of the protocol's SDK, over HTTP; and requests that no
+//! agent sends.
 //!
 //! ```text
 //! client of the SDK ─▶ socket of the test ─▶ 127.0.0.1:PORT/mcp

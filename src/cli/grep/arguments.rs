@@ -39,8 +39,8 @@ const MODES: &str = "Instead of lines (the last one counts)";
 /// left out or changed are not known: the number is the place among the lines that are stored.
 ///
 /// Options have the names and the effect of ripgrep's. All documents are searched, as text, so -a, -u, -z, --hidden,
-/// --no-ignore (and --no-ignore-dot and so on), --no-config, -j, --mmap, --line-buffered, --no-messages and -R are taken
-/// and change nothing.
+/// --no-ignore (and --no-ignore-dot and so on), --no-config, -j, --mmap, --line-buffered, --no-messages and -R are
+/// taken and change nothing.
 #[derive(Args)]
 #[command(
     disable_version_flag = true,
@@ -259,8 +259,8 @@ pub struct Arguments {
     #[arg(long, help_heading = MODES)]
     include_zero: bool,
 
-    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends, but with -U and -r, and documents that
-    /// cannot match are no searches
+    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends, but with -U and -r, and documents
+    /// that cannot match are no searches
     #[arg(
         long,
         overrides_with_all = ["files_with_matches", "files_without_match", "count", "count_matches"],
@@ -283,8 +283,8 @@ pub struct Arguments {
     pcre2: bool,
 }
 
-/// Options of ripgrep about files that a walk leaves out, and about threads and buffers, and -R of GNU grep. A corpus has
-/// the documents that an ingest chose.
+/// Options of ripgrep about files that a walk leaves out, and about threads and buffers, and -R of GNU grep. A corpus
+/// has the documents that an ingest chose.
 #[derive(Args)]
 struct WithoutEffect {
     #[arg(short = 'j', long, hide = true)]

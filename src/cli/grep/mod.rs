@@ -100,9 +100,9 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
     output.finish(shows_summary.then(|| statistics.summary(begun_at.elapsed())))
 }
 
-/// Divides `corpora`, those at one of `num_locations` locations, into those whose paths are searched together, each with
-/// the name in front of its paths. If there are several files, each has its own name: equal paths in them are different
-/// texts.
+/// Divides `corpora`, those at one of `num_locations` locations, into those whose paths are searched together, each
+/// with the name in front of its paths. If there are several files, each has its own name: equal paths in them are
+/// different texts.
 fn divided(location: &Path, corpora: Corpora, num_locations: usize) -> Vec<(Option<String>, Corpora)> {
     match corpora {
         Corpora::Files(files) if files.len() > 1 => {

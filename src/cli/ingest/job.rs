@@ -8,8 +8,8 @@
 //! batch [ a | m.tar/x | m.tar/y | b ]   left out: m.tar/x  ─▶  [ a | m.tar/y | b ]
 //! ```
 //!
-//! The number of blocks that are built side by side is an option for the machine, and so are workers that build them. The
-//! written file does not depend on either. A progress bar shows on a terminal after two seconds of work.
+//! The number of blocks that are built side by side is an option for the machine, and so are workers that build them.
+//! The written file does not depend on either. A progress bar shows on a terminal after two seconds of work.
 //!
 //! Documents that the corpus has already are read and not stored ([`DocumentFilter`]). A document is known by
 //! its path, and by its number among the documents of this path: an archive may have two members of one name.

@@ -56,8 +56,8 @@ pub struct Building {
     ///
     /// An indexed file has the documents of each word, up to 32 percent of the rest: counts and ranks of words
     /// read these alone, and searches decode the documents that they name. indexed:40 sets another percentage.
-    /// Under it lists of rare words become shorter, and the longest are left out. A small file decodes whole segments instead. `tadoc optimize --layout`
-    /// writes one as the other.
+    /// Under it lists of rare words become shorter, and the longest are left out. A small file decodes whole segments
+    /// instead. `tadoc optimize --layout` writes one as the other.
     #[arg(long, default_value = "indexed", value_name = "NAME")]
     pub layout: SegmentLayout,
 
@@ -103,11 +103,11 @@ pub struct Forms {
     /// The documents that an office file becomes: text (one with its text) or members (those of the zip file, the
     /// bytes of rtf)
     ///
-    /// text is for docx, pptx, xlsx, odt, odp, ods and rtf, as files and as lines, in folders and archives. Paragraphs are
-    /// lines, cells have a tab between them, a sheet begins with its name. Headers, footers, notes and comments follow
-    /// the text. Text that was deleted with changes tracked is left out. A file that is broken has a warning, and its
-    /// members become documents (its bytes, of rtf). So they do where --glob leaves the file out. Each of its tags and
-    /// texts, and the strings that cells share, may have --max-row-size bytes.
+    /// text is for docx, pptx, xlsx, odt, odp, ods and rtf, as files and as lines, in folders and archives. Paragraphs
+    /// are lines, cells have a tab between them, a sheet begins with its name. Headers, footers, notes and comments
+    /// follow the text. Text that was deleted with changes tracked is left out. A file that is broken has a warning,
+    /// and its members become documents (its bytes, of rtf). So they do where --glob leaves the file out. Each of its
+    /// tags and texts, and the strings that cells share, may have --max-row-size bytes.
     #[arg(long, default_value = "text", value_name = "HOW", value_enum)]
     pub office: Office,
 

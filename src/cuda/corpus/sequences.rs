@@ -170,13 +170,13 @@ impl CorpusSequences {
         ];
         let tickets = Tickets::new(device)?;
         let rules = [Argument::Rules(self.arrays()), Argument::Short(num_rules as u32), tickets.argument()];
-        let of_terminals = module.kernel("corpus_sequences_terminals")?;
-        let of_rules = module.kernel("corpus_sequences_edges")?;
+        let terminals_kernel = module.kernel("corpus_sequences_terminals")?;
+        let rules_kernel = module.kernel("corpus_sequences_edges")?;
         // SAFETY: the arguments match the kernels. The arrays belong to a validated grammar, so its
         // rules precede those that they contain. Edges have room for `reach` words of each rule.
         unsafe {
-            launch(device, &of_terminals, grid_for(num_terminals as usize), THREADS, &terminals)?;
-            launch(device, &of_rules, grid_for(num_rules - 1), THREADS, &rules)?;
+            launch(device, &terminals_kernel, grid_for(num_terminals as usize), THREADS, &terminals)?;
+            launch(device, &rules_kernel, grid_for(num_rules - 1), THREADS, &rules)?;
         }
         tickets.check_end(SEQUENCES_KERNEL)
     }

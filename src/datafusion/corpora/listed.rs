@@ -400,7 +400,7 @@ fn docs_with(counts: &[LeafCounts]) -> Option<Vec<u32>> {
     for counts in counts {
         match counts {
             LeafCounts::Known(_) => {}
-            LeafCounts::InDocs(of_leaf) => docs.extend(of_leaf),
+            LeafCounts::InDocs(leaf_docs) => docs.extend(leaf_docs),
             LeafCounts::Anywhere => return None,
         }
     }

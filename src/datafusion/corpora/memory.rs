@@ -80,8 +80,8 @@ pub(super) fn peak_bytes<'a>(
     decoded.saturating_add(most_in_flight.saturating_mul(parallel))
 }
 
-/// Returns the peak memory while `read_at_once` of `segments` are read and `decoded_at_once` decoded at a time, and none
-/// is kept.
+/// Returns the peak memory while `read_at_once` of `segments` are read and `decoded_at_once` decoded at a time, and
+/// none is kept.
 pub(super) fn counting_bytes(segments: &[&SegmentMeta], decoded_at_once: usize, read_at_once: usize) -> u64 {
     let most = |bytes: fn(&SegmentMeta) -> u64| segments.iter().map(|segment| bytes(segment)).max().unwrap_or(0);
     let decoded_bytes = most(|segment| Sections::All.memory_bytes(segment));

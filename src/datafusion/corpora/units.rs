@@ -8,10 +8,10 @@
 //! In files of the layout `indexed` the lists of the words of a question say which documents may have it, and the units
 //! of these are decoded alone. All documents keep their numbers, and the others have no text. So phrases, contexts and
 //! texts cost what their documents cost. Exact words are found by the head of the dictionary or in the dictionary as it
-//! is stored, and of a large one only the words of the units are decoded. Of a large grammar only the blocks of the units
-//! and the rules are read. Its head says where they are. It is read beside the words and lists, so that a statement waits
-//! no more often for a store. Partial segments serve one statement. When statements together have decoded half as many
-//! units as a segment has, the next one opens it whole, and it is kept.
+//! is stored, and of a large one only the words of the units are decoded. Of a large grammar only the blocks of the
+//! units and the rules are read. Its head says where they are. It is read beside the words and lists, so that a
+//! statement waits no more often for a store. Partial segments serve one statement. When statements together have
+//! decoded half as many units as a segment has, the next one opens it whole, and it is kept.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,8 +151,8 @@ async fn read_part(
     }
 }
 
-/// Returns the words of the segment at `place`, of which `words` are there already, if they were read, and the documents
-/// that may have what is `sought` by its lists, or `None` if these leave out none.
+/// Returns the words of the segment at `place`, of which `words` are there already, if they were read, and the
+/// documents that may have what is `sought` by its lists, or `None` if these leave out none.
 async fn find_documents(
     context: &LoadContext,
     stored: &StoredFile<'_>,
@@ -314,7 +314,7 @@ async fn find_words(
         AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
     };
     let limits = context.options.open_limits();
-    let of_words = Arc::clone(sought);
+    let conditions = Arc::clone(sought);
     let find = move || -> tadoc::Result<(SomeWords, WordCondition)> {
         let words = match (words, bytes) {
             (AbsentWords::Decoded(dictionary), _) => SomeWords::Decoded(dictionary),
@@ -324,7 +324,7 @@ async fn find_words(
                 SomeWords::Stored(Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?))
             }
         };
-        of_words.word_condition(footer.profile, words, &limits)
+        conditions.word_condition(footer.profile, words, &limits)
     };
     decoded(find).await
 }

@@ -103,8 +103,8 @@ impl TableFunction for RankedInvertedIndex {
         let columns = ["sequence", DOC_ID, COUNT];
         let counts = rows.for_all(Arc::new(counts), &columns)?;
         let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
-        let of_sequence = row_number().partition_by(vec![col("sequence")]);
-        let place = of_sequence.order_by(most_first).build()?.alias("place");
+        let numbered = row_number().partition_by(vec![col("sequence")]);
+        let place = numbered.order_by(most_first).build()?.alias("place");
         let rank = cast(col("place"), DataType::Int64).alias("rank");
         counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
     }

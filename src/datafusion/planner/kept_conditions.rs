@@ -7,10 +7,10 @@
 //!                                 and not            Filter: (SELECT false)
 //! ```
 //!
-//! DataFusion (55.2) moves a condition below an aggregate or a window if all its columns are keys of groups. A condition
-//! without columns has none, so it went below, too. But an aggregate of all rows has one row also of nothing, and a
-//! window counts the rows that are left. So such conditions, and those with a new value for each row (`random()`), stay.
-//! The rule takes the place of DataFusion's own and calls it for everything else.
+//! DataFusion (55.2) moves a condition below an aggregate or a window if all its columns are keys of groups. A
+//! condition without columns has none, so it went below, too. But an aggregate of all rows has one row also of nothing,
+//! and a window counts the rows that are left. So such conditions, and those with a new value for each row
+//! (`random()`), stay. The rule takes the place of DataFusion's own and calls it for everything else.
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@
 //! segment   magic "TADOCSEG" │ version u32 │ checksum of the block u32 │ a file .tadoc with one segment
 //! ```
 //!
-//! The text is first, so that it stays where it arrived. The checksum is CRC32C. The file of a segment has checksums of its
-//! own. The checksum of the block in front of it says which block it is of. Any bytes give a block, a segment or an error,
-//! and a block takes no more memory than some times the bytes of its message: each document has at least two.
+//! The text is first, so that it stays where it arrived. The checksum is CRC32C. The file of a segment has checksums of
+//! its own. The checksum of the block in front of it says which block it is of. Any bytes give a block, a segment or an
+//! error, and a block takes no more memory than some times the bytes of its message: each document has at least two.
 
 use std::sync::Arc;
 
@@ -234,9 +234,9 @@ pub(super) fn read_segment(
 /// Returns the most bytes that a message of the segment of `block` may have. A segment that is larger is built here: no
 /// text needs as many, and memory of an answer is bounded before it has arrived.
 pub(super) fn max_segment_bytes(block: &Block) -> usize {
-    let of_docs = block.doc_ends().len().saturating_mul(32);
-    let of_text = block.text().len().saturating_add(block.paths().len_bytes()).saturating_mul(4);
-    of_docs.saturating_add(of_text).saturating_add(1 << 20)
+    let docs_bytes = block.doc_ends().len().saturating_mul(32);
+    let text_bytes = block.text().len().saturating_add(block.paths().len_bytes()).saturating_mul(4);
+    docs_bytes.saturating_add(text_bytes).saturating_add(1 << 20)
 }
 
 #[cfg(test)]

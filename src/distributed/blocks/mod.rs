@@ -8,14 +8,15 @@
 //! ```
 //!
 //! The ingest reads, cuts blocks, and writes segments in their order. A worker builds the segment of a block and knows
-//! nothing of the others. So the file is the same as without workers, byte for byte, and a block that is built twice, or
-//! elsewhere than it was sent, changes nothing.
+//! nothing of the others. So the file is the same as without workers, byte for byte, and a block that is built twice,
+//! or elsewhere than it was sent, changes nothing.
 //!
 //! `message` has the bytes, `service` the worker's side, `workers` the side of the ingest.
 //!
-//! Limits: a block of 128 MiB is sent as one request. The text of a block stays in memory until its segment is there, at
-//! most two blocks for each worker. A worker is trusted with the text of documents, as one that answers statements is. Its
-//! answers are checked for damage, origin and length ([`Block::take_segment`](tadoc::build::Block::take_segment)).
+//! Limits: a block of 128 MiB is sent as one request. The text of a block stays in memory until its segment is there,
+//! at most two blocks for each worker. A worker is trusted with the text of documents, as one that answers statements
+//! is. Its answers are checked for damage, origin and length
+//! ([`Block::take_segment`](tadoc::build::Block::take_segment)).
 
 mod message;
 mod service;

@@ -7,13 +7,15 @@
 //!            └─▶ none is left: None, and the ingest builds the block itself
 //! ```
 //!
-//! A fault is a worker that is gone, silent, slow, of another version, or asks for another token, and any answer that is no
-//! segment of the block. It is reported once, and the worker rests: 5 seconds, and twice as long after each further fault,
-//! so that one that is started again is used again. A worker without a free place is no fault, and rests for a second.
+//! A fault is a worker that is gone, silent, slow, of another version, or asks for another token, and any answer that
+//! is no segment of the block. It is reported once, and the worker rests: 5 seconds, and twice as long after each
+//! further fault, so that one that is started again is used again. A worker without a free place is no fault, and rests
+//! for a second.
 //!
 //! *Slow* is a worker that takes four times as long as blocks of this length took so far, or as they take at 1 MiB a
-//! second, and 10 seconds more. *Silent* is one that does not answer the questions of the connection for 10 to 15 seconds.
-//! No request waits longer, so an ingest never hangs. A block is never lost: `None` is the answer to every fault.
+//! second, and 10 seconds more. *Silent* is one that does not answer the questions of the connection for 10 to 15
+//! seconds. No request waits longer, so an ingest never hangs. A block is never lost: `None` is the answer to every
+//! fault.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -20,8 +20,8 @@
 //! ```
 //!
 //! Cells of a row have a tab between them, also for cells that are empty. Rows without text are left out. A cell is
-//! one line: line ends in it become blanks. Numbers stand as they are stored, and dates as ISO 8601 has them ([`Dates`]).
-//! Formulas give their value. Comments and text boxes follow the rows of their sheet.
+//! one line: line ends in it become blanks. Numbers stand as they are stored, and dates as ISO 8601 has them
+//! ([`Dates`]). Formulas give their value. Comments and text boxes follow the rows of their sheet.
 //!
 //! Source: ECMA-376 (Office Open XML), parts 1 and 4: WordprocessingML, DrawingML, PresentationML; part 1,
 //! 22.9.2.19: ST_Xstring; 18: SpreadsheetML.
@@ -332,8 +332,8 @@ pub fn append(package: &mut Package<'_, impl Read + Seek>, main: &str, text: &mu
     Ok(())
 }
 
-/// Returns the name of the part of this kind of the workbook `main`. Without a relationship it is the usual name, as some
-/// programs leave the relationship out.
+/// Returns the name of the part of this kind of the workbook `main`. Without a relationship it is the usual name, as
+/// some programs leave the relationship out.
 fn part_of_kind(relationships: &[Relationship], main: &str, kind: &str) -> String {
     let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
     match relationships.iter().find(|relationship| relationship.kind == kind) {

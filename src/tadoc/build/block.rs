@@ -7,11 +7,11 @@
 //!                          └─▶ here                                               writer
 //! ```
 //!
-//! A segment depends on its block and on the options, and on nothing else: not on the blocks beside it, on threads or on
-//! the machine. So a file is the same, byte for byte, wherever its segments are built. What travels back is a corpus file
-//! of this one segment, whose checksums and counts are those of any file. [`Block::take_segment`] refuses a file that
-//! another program wrote, or that has other documents by their numbers and lengths. It does not decode the text: a builder
-//! elsewhere is trusted with the text, and not with memory or with the program that reads its answer.
+//! A segment depends on its block and on the options, and on nothing else: not on the blocks beside it, on threads or
+//! on the machine. So a file is the same, byte for byte, wherever its segments are built. What travels back is a corpus
+//! file of this one segment, whose checksums and counts are those of any file. [`Block::take_segment`] refuses a file
+//! that another program wrote, or that has other documents by their numbers and lengths. It does not decode the text: a
+//! builder elsewhere is trusted with the text, and not with memory or with the program that reads its answer.
 
 use std::sync::Arc;
 
@@ -109,8 +109,8 @@ impl Block {
         Ok(writer.finish(None)?.0)
     }
 
-    /// Takes the segment of this block out of `file`, which [`build`](Self::build) returned elsewhere. `name` is the name
-    /// of the file in errors. Takes O(file).
+    /// Takes the segment of this block out of `file`, which [`build`](Self::build) returned elsewhere. `name` is the
+    /// name of the file in errors. Takes O(file).
     ///
     /// # Errors
     /// [`Error::Format`] or [`Error::Checksum`] if the file is damaged or has other documents, [`Error::Version`] if

@@ -188,8 +188,8 @@ impl GrammarHead {
         }
         let wanted = stream.units_for(docs);
         let num_units = stream.units().len();
-        let of_units = wanted.iter().map(|&unit| stream.root_bytes(unit));
-        let parts = of_units.chain([bytes.len()..root_start, rules_start..image.len()]);
+        let unit_bytes = wanted.iter().map(|&unit| stream.root_bytes(unit));
+        let parts = unit_bytes.chain([bytes.len()..root_start, rules_start..image.len()]);
         let parts = parts.map(|part| to_blocks(part, image.len()));
         let parts = parts.filter(|part| part.end > bytes.len().max(part.start));
         let parts = parts.map(|part| grammar.offset + part.start as u64..grammar.offset + part.end as u64);

@@ -174,8 +174,8 @@ impl StoredSegment<'_> {
     }
 }
 
-/// Decodes `units` of `stream`, the grammar of the segment `meta` of `file`, and builds a segment of them. `paths` is the
-/// checked section of its documents. `tokens` returns the dictionary of some tokens.
+/// Decodes `units` of `stream`, the grammar of the segment `meta` of `file`, and builds a segment of them. `paths` is
+/// the checked section of its documents. `tokens` returns the dictionary of some tokens.
 pub(super) fn segment_from_units(
     file: &str,
     meta: &SegmentMeta,
@@ -304,8 +304,8 @@ impl StoredDictionary {
     }
 }
 
-/// Head of a dictionary, by which exact words are found in parts of it. Segments of the layout `indexed` have one, unless
-/// their dictionaries are small.
+/// Head of a dictionary, by which exact words are found in parts of it. Segments of the layout `indexed` have one,
+/// unless their dictionaries are small.
 ///
 /// ```
 /// use tadoc::build::{CorpusBuilder, IngestOptions};

@@ -264,8 +264,8 @@ impl EncodedSegment {
     /// against its checksum.
     ///
     /// # Errors
-    /// [`Error::Format`] if the file has other sections than those of one segment of this build, [`Error::Checksum`] if a
-    /// section is damaged.
+    /// [`Error::Format`] if the file has other sections than those of one segment of this build, [`Error::Checksum`] if
+    /// a section is damaged.
     pub(crate) fn from_file(name: &str, footer: &FileFooter, file: &[u8]) -> Result<Self> {
         check_header(name, file)?;
         let [meta] = footer.segments.as_slice() else {

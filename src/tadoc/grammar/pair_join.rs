@@ -6,10 +6,10 @@
 //! chunk 2 ─ group by shard ─┘   hash, count, number  └─ ungroup ─ ids of chunk 2
 //! ```
 //!
-//! This is a radix join. A shard has 8,192 to 16,384 pairs, so its table stays in the second-level cache for any size of
-//! input. One thread fills it, so no atomics are needed. The number of shards depends only on the number of pairs, and
-//! ids only on the order of shards and of chunks. So the result does not depend on threads. Look-ups from the chunks
-//! directly into one large table, batched so that cache misses overlap, are slower.
+//! This is a radix join. A shard has 8,192 to 16,384 pairs, so its table stays in the second-level cache for any size
+//! of input. One thread fills it, so no atomics are needed. The number of shards depends only on the number of pairs,
+//! and ids only on the order of shards and of chunks. So the result does not depend on threads. Look-ups from the
+//! chunks directly into one large table, batched so that cache misses overlap, are slower.
 //!
 //! # Tallies
 //!
@@ -267,8 +267,8 @@ impl Table {
         slot_idx
     }
 
-    /// Ends the counts, so that slots have levels. Returns the pairs that have ids, in the order of their ids, and their
-    /// counts.
+    /// Ends the counts, so that slots have levels. Returns the pairs that have ids, in the order of their ids, and
+    /// their counts.
     fn finish(&mut self) -> Vec<(Pair, u32)> {
         let Self { slots, repeated, num_repeated } = self;
         let finish = |&slot_idx: &u32| {
@@ -416,8 +416,8 @@ pub(super) fn are_joined(num_chunks: usize, len: usize) -> bool {
 /// by nothing on logs.
 const REPEAT_SHARE: usize = 3;
 
-/// Returns true if the rounds run a second time over their own result, a grammar of `num_elements` elements of a text of
-/// `num_tokens` tokens.
+/// Returns true if the rounds run a second time over their own result, a grammar of `num_elements` elements of a text
+/// of `num_tokens` tokens.
 pub(super) fn has_second_pass(num_elements: usize, num_tokens: usize) -> bool {
     num_elements <= num_tokens / REPEAT_SHARE
 }

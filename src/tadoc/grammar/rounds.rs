@@ -62,9 +62,8 @@ use super::repeats::{Dedup, Shared, replace_repeats, share_segments};
 use super::sequence::Sequence;
 
 /// Builds a grammar of `tokens`. The documents begin at `doc_offsets` (one more offset than
-/// documents), and the ids are below `num_terminals`. `dedup` says if repeated token ranges are shared before the rounds.
-/// It uses all threads of the current rayon
-/// pool. The result does not depend on their number.
+/// documents), and the ids are below `num_terminals`. `dedup` says if repeated token ranges are shared before the
+/// rounds. It uses all threads of the current rayon pool. The result does not depend on their number.
 ///
 /// # Errors
 /// [`Error::Capacity`](crate::Error::Capacity) if there are more than 2^31 tokens.

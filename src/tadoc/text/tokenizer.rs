@@ -57,8 +57,8 @@ pub enum TokenizerProfile {
     Uax29 = 1,
     /// Maximal runs of characters that are neither white space nor NUL, as in the TADOC papers.
     Whitespace = 2,
-    /// The words of `word`, but each character of a script that is written without blanks, and of Hangul, is a word, and
-    /// a soft hyphen between letters does not end one. Words may touch, as in `日本`.
+    /// The words of `word`, but each character of a script that is written without blanks, and of Hangul, is a word,
+    /// and a soft hyphen between letters does not end one. Words may touch, as in `日本`.
     #[default]
     Auto = 3,
 }
@@ -99,9 +99,9 @@ impl TokenizerProfile {
         }
     }
 
-    /// Returns the profile that questions to corpora of this profile and of `other` have, if there is one. Of `auto` and
-    /// `word` it is `auto`: their words are the same but for scripts without blanks and marks that nobody sees. Such a
-    /// word is found in corpora of `auto` only.
+    /// Returns the profile that questions to corpora of this profile and of `other` have, if there is one. Of `auto`
+    /// and `word` it is `auto`: their words are the same but for scripts without blanks and marks that nobody sees.
+    /// Such a word is found in corpora of `auto` only.
     pub fn together(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Auto, Self::Word) | (Self::Word, Self::Auto) => Some(Self::Auto),

@@ -15,8 +15,8 @@ use crate::fixtures;
 const NUM_SEGMENTS: usize = 3;
 const WITH_ALL_LISTS: SegmentLayout = SegmentLayout::Indexed { max_lists_percent: 100 };
 
-/// Writes segments of `num_words` words each, which end with `suffix`. They stand in documents of 500 words, first all of them and then `times`
-/// as many in random order.
+/// Writes segments of `num_words` words each, which end with `suffix`. They stand in documents of 500 words, first all
+/// of them and then `times` as many in random order.
 fn write(path: &Path, num_words: usize, suffix: &str, times: usize, layout: SegmentLayout) -> String {
     let mut random = Random(num_words as u64);
     let word = |segment: usize, at: usize| format!("w{:07}{suffix}", (at * NUM_SEGMENTS + segment) * 7919 % 10_000_019);

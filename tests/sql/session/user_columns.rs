@@ -18,7 +18,8 @@ fn session() -> SessionContext {
     session_with(SessionConfig::new().with_target_partitions(3).with_information_schema(true))
 }
 
-/// Writes a corpus of sources of this package with the columns `author` and `year`, and makes the table `known` of them.
+/// Writes a corpus of sources of this package with the columns `author` and `year`, and makes the table `known` of
+/// them.
 async fn write_authors(ctx: &SessionContext, folder: &TempDir) -> String {
     let plain = folder.path().join("plain.tadoc");
     let root = testkit::root().join("src/datafusion/functions");

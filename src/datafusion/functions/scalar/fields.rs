@@ -331,7 +331,8 @@ fn json_at<'t>(path: &JsonPath, text: &'t str) -> Option<&'t str> {
     path.find(text)
 }
 
-/// Returns the text at `path` of a text of JSON: that of a string, and other values as they are written, without blanks.
+/// Returns the text at `path` of a text of JSON: that of a string, and other values as they are written, without
+/// blanks.
 fn text_at<'t>(path: &JsonPath, text: &'t str) -> Option<Value<'t>> {
     let json = json_at(path, text)?;
     let found = match json.as_bytes().first()? {

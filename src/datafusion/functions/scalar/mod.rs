@@ -18,8 +18,9 @@
 //! time of the device was 0.47 to 1.11 for extract_text, 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on
 //! 64 MiB of log, versioned text and prose. Cores that keep the words of documents count about as fast as the device.
 //!
-//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, [`fields`] reads the fields of a text, and [`quality`]
-//! measures it for training data. [`bounded`] has no function of its own: it puts DataFusion's under a limit of memory.
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does, [`fields`] reads the fields of a text, and
+//! [`quality`] measures it for training data. [`bounded`] has no function of its own: it puts DataFusion's under a
+//! limit of memory.
 
 mod answers;
 mod bounded;

@@ -16,11 +16,11 @@
 //! of the profile release has not been measured, so it may stay in one process where workers would win.
 //!
 //! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are
-//! told the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A corpus
-//! that one process has no room for is divided, whatever it costs. A function that adds up rows and cannot pack them
-//! runs in one process: adding up texts took longer on two workers than counting on one
-//! (`benches/results/2026-11-25-h100.md`). A corpus of which workers have no room for their shares and the packed rows is
-//! added up as texts, which spill.
+//! told the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A
+//! corpus that one process has no room for is divided, whatever it costs. A function that adds up rows and cannot pack
+//! them runs in one process: adding up texts took longer on two workers than counting on one
+//! (`benches/results/2026-11-25-h100.md`). A corpus of which workers have no room for their shares and the packed rows
+//! is added up as texts, which spill.
 
 use datafusion::common::stats::Precision;
 
@@ -31,8 +31,8 @@ use crate::planning::ScanSpec;
 use crate::planning::function::{Facts, Merge, ParcelRows, Walk};
 use tadoc::analytics::{SegmentShape, TraversalTask, traversal_costs, traversal_statistics};
 
-/// Nanoseconds to pack, send and merge the rows of an element of the grammar, and the more for each worker: the more there
-/// are, the more rows and words are sent several times.
+/// Nanoseconds to pack, send and merge the rows of an element of the grammar, and the more for each worker: the more
+/// there are, the more rows and words are sent several times.
 const ROW_NS: [f64; 2] = [150.0, 45.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
@@ -43,8 +43,8 @@ const KEPT_ID_NS: f64 = 5.0;
 /// Nanoseconds to decode an element of a grammar, and a word of a dictionary, of a segment that is not open.
 const ELEMENT_NS: f64 = 25.0;
 const WORD_NS: f64 = 60.0;
-/// Nanoseconds for a byte of a text that becomes rows, for one of a text in which places are found, and for the path and
-/// the lengths of a document.
+/// Nanoseconds for a byte of a text that becomes rows, for one of a text in which places are found, and for the path
+/// and the lengths of a document.
 const TEXT_NS: f64 = 2.2;
 const SEARCHED_NS: f64 = 0.4;
 const DOC_NS: f64 = 100.0;

@@ -178,8 +178,8 @@ impl ExecutionPlan for PortionsExec {
     }
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        let of_all = || self.properties.output_ordering().map(|all| all.clone().into());
-        self.inputs.iter().map(|_| self.facts.is_combined.then(of_all).flatten()).collect()
+        let whole_order = || self.properties.output_ordering().map(|all| all.clone().into());
+        self.inputs.iter().map(|_| self.facts.is_combined.then(whole_order).flatten()).collect()
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {

@@ -443,14 +443,14 @@ impl Planner<'_> {
         columns: &[&str],
         filters: Vec<Expr>,
     ) -> Result<Planner<'_>> {
-        let of_function = function.columns();
-        let schema = &of_function.schema;
+        let function_columns = function.columns();
+        let schema = &function_columns.schema;
         let projection = columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
         let spec = ScanSpec {
             function,
             schema: Arc::clone(schema),
             projection,
-            filters: Filters::compile(self.session, &of_function, &filters)?,
+            filters: Filters::compile(self.session, &function_columns, &filters)?,
             limit: None,
             ..self.spec.clone()
         };

@@ -234,9 +234,9 @@ impl ExecutionPlan for WordNumbersExec {
         parent_filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        let of_numbers = ChildFilterDescription::all_unsupported(&parent_filters);
-        let of_rows = ChildFilterDescription::from_child(&parent_filters, &self.rows)?;
-        Ok(FilterDescription::new().with_child(of_numbers).with_child(of_rows))
+        let numbers_filters = ChildFilterDescription::all_unsupported(&parent_filters);
+        let rows_filters = ChildFilterDescription::from_child(&parent_filters, &self.rows)?;
+        Ok(FilterDescription::new().with_child(numbers_filters).with_child(rows_filters))
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {

@@ -252,11 +252,11 @@ impl ExecutionPlan for RunsExec {
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let mut is_narrower = false;
         let narrowed = |run: &Run| {
-            let mut of_run = result.clone();
-            for parent in &mut of_run.parent_filters {
+            let mut run_result = result.clone();
+            for parent in &mut run_result.parent_filters {
                 parent.filter = for_ids(Arc::clone(&parent.filter), run.first_doc_id)?;
             }
-            let passed = run.scan.handle_child_pushdown_result(phase, of_run, config)?;
+            let passed = run.scan.handle_child_pushdown_result(phase, run_result, config)?;
             is_narrower |= passed.updated_node.is_some();
             let scan = passed.updated_node.unwrap_or_else(|| Arc::clone(&run.scan));
             Ok::<_, DataFusionError>(Run { scan, first_doc_id: run.first_doc_id })
@@ -269,8 +269,8 @@ impl ExecutionPlan for RunsExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         let mut all = MetricsSet::new();
-        let of_runs = self.runs.iter().filter_map(|run| run.scan.metrics());
-        of_runs.for_each(|of_run| of_run.iter().for_each(|metric| all.push(Arc::clone(metric))));
+        let run_metrics = self.runs.iter().filter_map(|run| run.scan.metrics());
+        run_metrics.for_each(|metrics| metrics.iter().for_each(|metric| all.push(Arc::clone(metric))));
         Some(all.aggregate_by_name())
     }
 

@@ -1,5 +1,5 @@
-//! Dates of numbers alone: of three numbers, the last of which is the year, and days of a week and of a year as ISO 8601
-//! has them.
+//! Dates of numbers alone: of three numbers, the last of which is the year, and days of a week and of a year as ISO
+//! 8601 has them.
 //!
 //! ```text
 //! 06.05.2024 07:08:09   6.5.2024 7:08   13/06/2024 07:08:09   05/06/2024 7:08:09 AM   06.05.24 07:08:09
@@ -7,8 +7,8 @@
 //! 2024-127T07:08:09Z     2024127T070809         day 127
 //! ```
 //!
-//! Other lines tell the order of day and month ([`told_by_lines`](crate::timestamps::told_by_lines)). Days of a week and
-//! of a year are read only before `T` and a time: three digits behind a year may also be a number of anything else.
+//! Other lines tell the order of day and month ([`told_by_lines`](crate::timestamps::told_by_lines)). Days of a week
+//! and of a year are read only before `T` and a time: three digits behind a year may also be a number of anything else.
 
 use chrono::{NaiveDate, Weekday};
 

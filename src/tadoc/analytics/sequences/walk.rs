@@ -383,7 +383,8 @@ const LEAST_TALLY_BITS: u32 = 4;
 pub(in crate::analytics) type KeyRange<K> = (K, K);
 
 /// Calls `take` for each pass, until it returns false. `take` gets the sinks of a walk, the range
-/// of their keys (all keys below 2^`key_bits`; one range of these after another if memory is short), and the bytes that the walk still holds. `new` makes sinks.
+/// of their keys (all keys below 2^`key_bits`; one range of these after another if memory is short), and the bytes that
+/// the walk still holds. `new` makes sinks.
 ///
 /// # Errors
 /// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows,

@@ -50,8 +50,8 @@ use crate::segment::{Corpus, Segment};
 
 use super::line_pattern::{LinePattern, MAX_COMPILED_BYTES};
 
-/// Number of states whose effects have a place for each element. Those of others are in a hash table, but those behind a
-/// match follow from those at the begin of a line.
+/// Number of states whose effects have a place for each element. Those of others are in a hash table, but those behind
+/// a match follow from those at the begin of a line.
 const NUM_DENSE: usize = 12;
 
 /// Counts the lines that a pattern selects.
@@ -196,7 +196,8 @@ impl Passed {
     }
 }
 
-/// Returns the state in which an element begins behind what was passed. `at_start` is its effect at the begin of a line.
+/// Returns the state in which an element begins behind what was passed. `at_start` is its effect at the begin of a
+/// line.
 #[inline]
 fn state_behind_blank(automaton: &LineAutomaton<'_>, passed: Passed, at_start: Effect) -> u8 {
     if !passed.after_word() {

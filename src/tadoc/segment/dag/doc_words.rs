@@ -69,8 +69,8 @@ impl DocWords {
         Some(Self { signatures: signatures(dag), ..words })
     }
 
-    /// Variant of [`new`](Self::new) without signatures of rules, in which the words of a document stand in any order, for
-    /// lists of words. It is `None` if there are more than `max_pairs` pairs of a document and a distinct word.
+    /// Variant of [`new`](Self::new) without signatures of rules, in which the words of a document stand in any order,
+    /// for lists of words. It is `None` if there are more than `max_pairs` pairs of a document and a distinct word.
     pub(crate) fn unordered(dag: &Dag, max_pairs: usize) -> Option<Self> {
         Self::counted(dag, max_pairs, false)
     }

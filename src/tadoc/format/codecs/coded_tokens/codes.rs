@@ -101,7 +101,8 @@ impl Counts {
     }
 
     /// Gives pairs codes of their own where this saves bits. The counts are those of single contexts, and then of
-    /// each pair. Returns these pairs, ascending, and counts of single contexts, with all other pairs, and then of these.
+    /// each pair. Returns these pairs, ascending, and counts of single contexts, with all other pairs, and then of
+    /// these.
     fn with_own_pairs(self) -> (Vec<usize>, Self) {
         let mut counts = self.0;
         let from_pairs = counts.split_off(NUM_SINGLE);
@@ -387,7 +388,8 @@ impl StoredTables {
 pub struct Tables {
     entries: Vec<Entry>,
     single: Vec<Table>,
-    /// The table of each pair: its own, or that of its last byte. So a byte takes two look-ups that wait for each other.
+    /// The table of each pair: its own, or that of its last byte. So a byte takes two look-ups that wait for each
+    /// other.
     pairs: Vec<Table>,
 }
 

@@ -9,8 +9,8 @@
 //! first are therefore the ones that were completed last, and their first uses need no id.
 //!
 //! The choice changes how often names and codes are used, so it is made in rounds. Each takes the lengths that the
-//! choice before gives. The group of an element and the class of its distance decide if a repeat is shorter than a name.
-//! So a round looks up one group for each element that can be a repeat, and goes once over all ids. Groups are
+//! choice before gives. The group of an element and the class of its distance decide if a repeat is shorter than a
+//! name. So a round looks up one group for each element that can be a repeat, and goes once over all ids. Groups are
 //! found by counting, without sorting: an element's rank follows from the numbers of elements with more uses.
 //!
 //! Time and memory: O(elements).
@@ -94,8 +94,8 @@ struct Candidate {
 
 impl Choice {
     /// Chooses repeats in the root of `grammar`. `symbols` are its elements as they are written, root first, or
-    /// [`USED_FIRST`]. At the begin all that can be repeats are. An element that gets no name then stays a repeat, whose
-    /// class exists.
+    /// [`USED_FIRST`]. At the begin all that can be repeats are. An element that gets no name then stays a repeat,
+    /// whose class exists.
     pub(super) fn new(grammar: &Grammar, symbols: &[u32], unit_starts: &[u32]) -> Self {
         let mut repeats = last_distances(grammar, unit_starts);
         let (root, rules) = symbols.split_at(repeats.len());

@@ -46,8 +46,8 @@
 //! document. Repeats save 14 % of the root of sources and 26 % of that of logs, and codes by context 2
 //! to 5 %. Ids and blocks take 5 to 10 %, of which 3 % make single ones readable.
 //!
-//! The head says where everything else is. So [a reader](crate::format::grammar_blocks) may have the head, ids, blocks and
-//! rules, and of the root only the units that it decodes.
+//! The head says where everything else is. So [a reader](crate::format::grammar_blocks) may have the head, ids, blocks
+//! and rules, and of the root only the units that it decodes.
 
 mod choice;
 mod codes;

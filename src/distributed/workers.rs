@@ -203,7 +203,7 @@ mod tests {
         workers.clone().lose(&a, "gone");
         assert_eq!(workers.get_urls().unwrap(), [b.clone(), c.clone()]);
         workers.lose(&b, "gone too");
-        assert_eq!(workers.get_urls().unwrap(), [c.clone()]);
+        assert_eq!(workers.get_urls().unwrap(), std::slice::from_ref(&c));
         workers.lose(&c, "gone as well");
         assert_eq!(workers.get_urls().unwrap(), [a]);
         let told = told.lock().unwrap();

@@ -17,6 +17,7 @@
 //!
 //! A section of less than 64 KiB has no checksums and is read as a whole. The others take 4 bytes for 8 KiB.
 
+use std::iter::once;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -194,7 +195,7 @@ impl GrammarHead {
         let parts = parts.filter(|part| part.end > bytes.len().max(part.start));
         let parts = parts.map(|part| grammar.offset + part.start as u64..grammar.offset + part.end as u64);
         let paths = section_for(&file, &meta, SectionKind::Documents)?;
-        let ranges = joined(parts.chain([paths.offset..paths.padded_end()]).collect());
+        let ranges = joined(parts.chain(once(paths.offset..paths.padded_end())).collect());
         let num_bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let rest = meta.rest_range();
         if 4 * num_bytes > 3 * (rest.end - rest.start) {

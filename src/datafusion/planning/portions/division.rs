@@ -11,9 +11,9 @@
 //! The work is that of the cheapest traversal, from the counts of footers ([`tadoc::analytics::traversal_costs`]).
 //! A grammar has about one element for each distinct pair or triple of words that a text has (0.6 to 1.0 for
 //! sources and their windows of 2 to 5 words). Segments that are not open here are decoded first, in both cases.
-//! Workers are taken to have as many cores as this machine. The rates of rows are those of a build of the profile dev
-//! with two to eight workers (`benches/results/2026-11-30-h200.md`, and of told words `2026-11-30-workers.md`). A build
-//! of the profile release has not been measured, so it may stay in one process where workers would win.
+//! Workers are taken to have as many cores as this machine. The rates are those of a build of the profile release with
+//! two to eight workers (`benches/results/2026-11-30-workers.md`). In the profile dev rows take several times as long,
+//! and a statement may be slower on workers than in one process.
 //!
 //! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are
 //! told the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A
@@ -31,9 +31,9 @@ use crate::planning::ScanSpec;
 use crate::planning::function::{Facts, Merge, ParcelRows, Walk};
 use tadoc::analytics::{SegmentShape, TraversalTask, traversal_costs, traversal_statistics};
 
-/// Nanoseconds to pack, send and merge the rows of an element of the grammar, and the more for each worker: the more
-/// there are, the more rows and words are sent several times.
-const ROW_NS: [f64; 2] = [150.0, 45.0];
+/// Nanoseconds to pack, send and merge the rows of an element of the grammar: a part that is divided, and one for each
+/// worker. The more workers there are, the more rows and words are sent several times, so nothing is gained by more.
+const ROW_NS: [f64; 2] = [0.0, 55.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
 /// The same for a document of a list.
@@ -41,19 +41,21 @@ const ID_NS: [f64; 2] = [0.0, 75.0];
 /// Nanoseconds for a document of a list that is made of the words that segments keep.
 const KEPT_ID_NS: f64 = 5.0;
 /// Nanoseconds to decode an element of a grammar, and a word of a dictionary, of a segment that is not open.
-const ELEMENT_NS: f64 = 25.0;
-const WORD_NS: f64 = 60.0;
+const ELEMENT_NS: f64 = 60.0;
+const WORD_NS: f64 = 150.0;
+/// Time of a walk, as a part of the cost of its traversal.
+const WALK_PART: f64 = 0.4;
 /// Nanoseconds for a byte of a text that becomes rows, for one of a text in which places are found, and for the path
 /// and the lengths of a document.
-const TEXT_NS: f64 = 2.2;
+const TEXT_NS: f64 = 1.1;
 const SEARCHED_NS: f64 = 0.4;
 const DOC_NS: f64 = 100.0;
 /// Nanoseconds that stages of a statement take before the first row, and after the last one, and the more for each
 /// worker.
-const START_NS: [f64; 2] = [12e6, 1e6];
+const START_NS: [f64; 2] = [2e6, 0.5e6];
 /// Nanoseconds for a word whose number scans are told: a part that is divided, and one for each worker, which gets the
 /// numbers of all words and looks up its own.
-const TOLD_NS: [f64; 2] = [0.0, 1100.0];
+const TOLD_NS: [f64; 2] = [0.0, 500.0];
 /// Nanoseconds for a word of a dictionary whose number is kept.
 const KEPT_WORD_NS: f64 = 10.0;
 /// The largest share of a worker, in equal shares.
@@ -235,7 +237,7 @@ fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines
         TraversalTask::TermVector | TraversalTask::Cooccurrence => (elements, 0.0),
     };
     let is_kept = task == TraversalTask::InvertedIndex && machines.are_words_kept;
-    let cost = if is_kept { listed * KEPT_ID_NS } else { cost };
+    let cost = if is_kept { listed * KEPT_ID_NS } else { WALK_PART * cost };
     let rows_ns = [0, 1].map(|part| num_rows * ROW_NS[part] + num_ids * ID_NS[part]);
     (cost + opening_ns(shape, machines), rows_ns)
 }
@@ -244,7 +246,7 @@ fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines
 fn behind_ns(shape: SegmentShape, facts: &Facts, machines: Machines) -> f64 {
     if let Some(Walk::ForSequences(task, num_words)) = facts.walk {
         let costs = traversal_costs(task, shape, num_words).map(|(_, cost)| cost);
-        return costs.reduce(f64::min).unwrap_or_default() + opening_ns(shape, machines);
+        return WALK_PART * costs.reduce(f64::min).unwrap_or_default() + opening_ns(shape, machines);
     }
     if facts.finds_few {
         // Lists of words say which parts of the text are decoded.
@@ -308,8 +310,13 @@ mod tests {
         Facts { parcels, merge: Merge::Combined, ..Facts::default() }
     }
 
+    /// Returns machines of which none has the corpus open.
+    fn closed(num_workers: usize) -> Machines {
+        Machines { is_loaded: false, ..machines(num_workers) }
+    }
+
     fn is_divided(num_elements: u64, num_workers: usize) -> bool {
-        Times::new(shape(num_elements), &pairs(), machines(num_workers)).best_number() > 0
+        Times::new(shape(num_elements), &pairs(), closed(num_workers)).best_number() > 0
     }
 
     #[test]
@@ -318,12 +325,14 @@ mod tests {
         assert!(is_divided(100_000_000, 4));
         assert!(is_divided(100_000_000, 8));
         assert!(!is_divided(100_000_000, 1));
+        // Rows of pairs cost as much as finding them in an open corpus.
+        assert_eq!(Times::new(shape(100_000_000), &pairs(), machines(8)).best_number(), 0);
     }
 
     #[test]
     fn fewer_workers_than_all_are_taken_where_they_are_faster() {
         let times = |largest_run: f64, num_workers: usize| {
-            let machines = Machines { largest_run, ..machines(num_workers) };
+            let machines = Machines { largest_run, ..closed(num_workers) };
             Times::new(shape(100_000_000), &pairs(), machines)
         };
         assert_eq!((times(0.0, 8).best_number(), times(0.01, 8).best_number()), (8, 8));

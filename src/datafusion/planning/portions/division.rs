@@ -325,8 +325,8 @@ mod tests {
         assert!(is_divided(100_000_000, 4));
         assert!(is_divided(100_000_000, 8));
         assert!(!is_divided(100_000_000, 1));
-        // Rows of pairs cost as much as finding them in an open corpus.
-        assert_eq!(Times::new(shape(100_000_000), &pairs(), machines(8)).best_number(), 0);
+        // Rows of pairs cost about as much as finding them in an open corpus.
+        assert_eq!(Times::new(shape(100_000_000), &pairs(), machines(2)).best_number(), 0);
     }
 
     #[test]

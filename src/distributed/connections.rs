@@ -304,7 +304,7 @@ mod tests {
         let urls: Vec<Url> = ["http://one:8816", "http://two:8816"].map(|url| url.parse().unwrap()).into();
         let lost = |error: &DataFusionError| lost_worker(&urls, error).map(|(url, reason)| (url.clone(), reason));
         let broken = named(&urls[1], "task 2 of stage 1", DataFusionError::External("transport error".into()));
-        let reason = "the connection broke while it ran task 2 of stage 1 (transport error)".to_owned();
+        let reason = "the connection broke while it ran task 2 of stage 1 (External error: transport error)".to_owned();
         assert_eq!(lost(&broken), Some((urls[1].clone(), reason.clone())));
         // The first says it of the second.
         let told = named(&urls[0], "task 0 of stage 2", DataFusionError::External(broken.strip_backtrace().into()));

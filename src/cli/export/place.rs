@@ -1,4 +1,4 @@
-//! Where an export writes: a folder of this machine, or a prefix of an object store.
+//! The place of an export: a folder of this machine, or a prefix of an object store.
 //!
 //! ```text
 //! FOLDER/        .writing-part-00000.jsonl ─ sync, rename ─▶ part-00000.jsonl     export.json, locked by a run

@@ -110,9 +110,7 @@ impl<'a> StoredFile<'a> {
     pub(super) async fn read_grammar_head(&self, place: usize) -> Result<Option<GrammarHead>> {
         let Some(range) = self.open.footer.segments[place].grammar_head_range() else { return Ok(None) };
         let bytes = self.read(range).await?;
-        let path = self.open.file.path.clone();
-        let footer = Arc::clone(&self.open.footer);
-        let head = GrammarHead::new(&path, &footer, place, &bytes);
+        let head = GrammarHead::new(&self.open.file.path, &self.open.footer, place, &bytes);
         head.map(Some).map_err(datafusion_error)
     }
 

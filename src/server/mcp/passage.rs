@@ -96,7 +96,7 @@ struct Document {
     path: String,
 }
 
-/// What was asked for.
+/// The documents that a request names.
 enum Found {
     One(Document),
     /// Several documents of this path.

@@ -21,6 +21,13 @@ process.
 
 --parquet writes the documents as text to Parquet without compression, and asks the questions that SQL can ask of it.
 
+--sample N checks the model of a larger corpus: FOLDER has archives of one kind of text (`make_large.py --archives`), and the
+first N are the sample. Each stage of two statements, with nothing open and with all open, is printed beside what the rates of
+the planner, and the sample, say of it (`model.py`). One process has the last core of --cores, and works at the same time as
+the workers if there is one for it. All cores ingest. --seconds bounds the whole: what is not measured by then is left out.
+
+    python3 benches/peers/workers.py --sample 3 --workers 8 --cores 0-9 --memory 64GiB --seconds 400 FOLDER
+
 --ingest measures no statement: it ingests the folder in one process, then by workers, and compares the files byte for byte.
 The processor time of one process, over that of the command with workers or of the worker that computed most, whichever is
 more, bounds what any number of cores gains.
@@ -32,8 +39,11 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
+
+import model
 
 STATEMENTS = {
     "sequence_count, 3 words": "SELECT count(*), sum(count) FROM sequence_count('{f}', 3)",
@@ -74,7 +84,9 @@ DIVIDE_PLAIN = [
 ]
 SHORT_RUNS = 100
 NO_WORK = "SELECT count(*) FROM term_count('{f}', 'xqzzyvk')"
-UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
+# Statements of the model, in the order in which they are asked, and true for those whose rows are added up. The first one
+# opens the corpus.
+MODEL = {"sequence_count, 3 words": True, "text of documents": False}
 
 
 class Worker:
@@ -89,6 +101,11 @@ class Worker:
         with open(f"/proc/{self.process.pid}/stat") as stat:
             fields = stat.read().rsplit(") ", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak(self):
+        """Returns the largest resident memory of the process so far, in MB."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1)) * 1024 / 1e6
 
     def stop(self):
         self.process.terminate()
@@ -127,15 +144,24 @@ class Session:
     def run(self, sql, setup, times):
         """Returns the lines of `times` runs, their seconds, and the processor time of the command and each worker."""
         before = [worker.computed() for worker in self.workers]
-        before_all = [part for statement in setup for part in ("-c", statement)]
-        command = self.command + before_all + ["-c", sql] * times
-        done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        out, err = done.communicate()
-        if done.returncode:
-            raise SystemExit(f"{sql}: {err}")
-        seconds = [float(number) * UNITS[unit] for number, unit in re.findall(r"rows?, ([\d.]+) (s|ms|µs)", err)]
+        out, seconds = self.run_all(setup, [sql] * times)
         used = [worker.computed() - start for worker, start in zip(self.workers, before)]
-        return out.splitlines(), seconds[-times:], used
+        return out.splitlines(), seconds, used
+
+    def run_all(self, setup, statements, most_s=None):
+        """Returns what the statements write, and their seconds. After `most_s` seconds the rest is left out."""
+        parts = [part for statement in [*setup, *statements] for part in ("-c", statement)]
+        done = subprocess.Popen(self.command + parts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = done.communicate(timeout=most_s)
+        except subprocess.TimeoutExpired:
+            done.kill()
+            out, err = done.communicate()
+        else:
+            if done.returncode:
+                raise SystemExit(f"{statements}: {err}")
+        found = re.findall(r"rows?, ([\d.]+) (s|ms|µs)", err)
+        return out, [float(number) * model.UNITS[unit] for number, unit in found][-len(statements):]
 
     def measured(self, sql, setup=()):
         """Measures a statement. The first run of new workers is the cold one."""
@@ -164,8 +190,13 @@ class Session:
     def bytes_packed(self, sql, setup):
         """Returns the bytes that workers pack for one another."""
         lines, _, _ = self.run(f"EXPLAIN ANALYZE {sql}", setup, 1)
-        found = re.findall(r"bytes_packed=([\d.]+) ?([KMG]?)", "\n".join(lines))
-        return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit] for number, unit in found)
+        return counted("\n".join(lines), "bytes_packed")
+
+
+def counted(analyzed, name):
+    """Returns the sum of the counter `name` of all nodes of an EXPLAIN ANALYZE."""
+    found = re.findall(rf"{name}=([\d.]+) ?([KMG]?)", analyzed)
+    return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit] for number, unit in found)
 
 
 def children():
@@ -194,8 +225,11 @@ def main():
     parser.add_argument("--only", default="", help="a part of the names of the statements to measure")
     parser.add_argument("--parquet", action="store_true", help="ask plain text in Parquet, too")
     parser.add_argument("--ingest", action="store_true", help="measure ingests of the folder")
+    parser.add_argument("--sample", type=int, default=0, help="check the model by so many of the archives of the folder")
+    parser.add_argument("--memory", default="8GiB", help="tadoc.max_memory_bytes of the model's statements")
+    parser.add_argument("--seconds", type=float, default=480, help="most time of the model")
     parser.add_argument("--options", default="", help="further options of `tadoc ingest`, as one text")
-    parser.add_argument("texts", help="a folder of documents, or a corpus file")
+    parser.add_argument("texts", help="a folder of documents, or a corpus file; of archives with --sample")
     arguments = parser.parse_args()
     cores = cores_of(arguments.cores)
     with tempfile.TemporaryDirectory() as temp:
@@ -203,6 +237,9 @@ def main():
         tadoc = arguments.tadoc.split()
         if arguments.ingest:
             ingests(arguments, cores, temp)
+            return
+        if arguments.sample:
+            check_model(arguments, cores, temp)
             return
         if os.path.isdir(arguments.texts):
             options = ["--block-size", arguments.block_size, "--quiet"]
@@ -288,6 +325,102 @@ def compare(arguments, cores, statements, setup, divide):
                 f"| {some.all:.2f} | {packed:.0f} |",
                 flush=True,
             )
+
+
+class Seen:
+    """Seconds of a statement with nothing open and with all open, and of workers the MB that they packed, that connections
+    carried, and that the largest one had in memory. None is what was not measured."""
+
+    cold = warm = packed = sent = memory = rows = None
+
+
+def check_model(arguments, cores, temp):
+    """Prints the stages of statements over a folder of archives beside those that the model predicts."""
+    end = time.monotonic() + arguments.seconds
+    num_workers = int(arguments.workers)
+    names = sorted(os.listdir(arguments.texts))
+    sizes = []
+    for label, parts in (("sample", names[: arguments.sample]), ("whole", names)):
+        file = os.path.join(temp, f"{label}.tadoc")
+        start = time.monotonic()
+        paths = [os.path.join(arguments.texts, part) for part in parts]
+        options = ["--block-size", arguments.block_size, "--quiet", *arguments.options.split()]
+        subprocess.run([*arguments.tadoc.split(), "ingest", *paths, "-o", file, *options], check=True)
+        ingested = time.monotonic() - start
+        shape = model.Shape(arguments.tadoc.split(), file)
+        print(f"{label}: {shape}; ingested in {ingested:.1f} s, {shape.text_bytes / ingested / 1e6:.0f} MB/s", flush=True)
+        sizes.append((label, *stages(arguments, cores, file, shape, end)))
+    print(f"\n| statement, {num_workers} workers | stage | sample | by rates | by the sample | measured | / rates | / sample |")
+    print("| --- | --- | --: | --: | --: | --: | --: | --: |")
+    for name in MODEL:
+        sample, whole = ((expected[name], seen[name]) for _, expected, seen in sizes)
+        model.show(name, sample, whole)
+
+
+def stages(arguments, cores, file, shape, end):
+    """Returns the stages that the rates predict and those that are measured, for each statement over `file`."""
+    num_workers = int(arguments.workers)
+    setup = [
+        "SET tadoc.device = 'cpu'",
+        "SET tadoc.divide = 'always'",
+        f"SET tadoc.max_memory_bytes = '{arguments.memory}'",
+    ]
+    statements = {name: STATEMENTS[name].format(f=file) for name in MODEL}
+    is_beside = len(cores) > num_workers + 1
+    with Session(arguments, cores[:-1] if is_beside else cores, num_workers) as session:
+        out, _ = session.run_all(setup, [f"EXPLAIN {sql}" for sql in statements.values()])
+        explained = re.findall(r"physical_plan,\"[^\"]*(?:\"\"[^\"]*)*\"", out)
+        most_s = end - time.monotonic()
+        ones = []
+        alone = threading.Thread(target=lambda: ones.append(alone_seen(arguments, cores[-1], setup, statements, most_s)))
+        alone.start()
+        if not is_beside:
+            alone.join()
+        some = workers_seen(session, setup, statements, end - time.monotonic())
+        alone.join()
+    expected, seen = {}, {}
+    for (name, is_added_up), plan in zip(MODEL.items(), explained):
+        one = ones[0][name]
+        if None not in (one.rows, some[name].rows) and one.rows != some[name].rows:
+            raise SystemExit(f"answers differ: {name}: {one.rows}, {some[name].rows}")
+        expected[name] = model.predicted(shape, model.estimated(plan), num_workers, is_added_up)
+        seen[name] = model.measured(one, some[name], num_workers)
+    return expected, seen
+
+
+def alone_seen(arguments, core, setup, statements, most_s):
+    """Measures the statements in one process on one core."""
+    with Session(arguments, [core], 0) as session:
+        first = next(iter(statements.values()))
+        out, seconds = session.run_all(setup, [first, *statements.values()], most_s)
+    return seen_of(statements, out, seconds, skip=1)
+
+
+def workers_seen(session, setup, statements, most_s):
+    """Measures the statements on the workers of a session."""
+    idle = [worker.peak() for worker in session.workers]
+    first, *others = statements.values()
+    before = [worker.computed() for worker in session.workers]
+    out, seconds = session.run_all(setup, [f"EXPLAIN ANALYZE {first}", first, *others], most_s)
+    used = [worker.computed() - start for worker, start in zip(session.workers, before)]
+    print(f"processor time of the workers: {', '.join(f'{seconds:.1f}' for seconds in used)} s", flush=True)
+    seen = seen_of(statements, out, seconds, skip=0)
+    one = seen[next(iter(statements))]
+    if one.cold is not None:
+        one.packed = counted(out, "bytes_packed") / 1e6
+        one.sent = counted(out, "bytes_transferred") / 1e6
+        one.memory = max(worker.peak() - start for worker, start in zip(session.workers, idle))
+    return seen
+
+
+def seen_of(statements, out, seconds, skip):
+    """Returns what was seen of each statement: the first one was asked twice, and its first `skip` rows do not count."""
+    rows = re.findall(r"^\d+,\d+$", out, re.M)[skip:]
+    seen = {name: Seen() for name in statements}
+    for name, row, warm in zip(statements, rows, seconds[1:]):
+        seen[name].rows, seen[name].warm = row, warm
+    seen[next(iter(statements))].cold = seconds[0] if seconds else None
+    return seen
 
 
 def overhead(arguments, cores, file):

@@ -421,6 +421,23 @@ fn lists_of_files_name_files_that_exist() {
     assert_none("tests/tidy.rs and tests/fuzz/coverage name files that do not exist", findings);
 }
 
+#[test]
+fn links_of_pages_lead_to_files() {
+    let folders = ["src", "sql", "benches", "tests", "kernels", ".github"];
+    let pages = folders.into_iter().flat_map(|folder| files(folder, "md")).chain(["README.md".to_owned()]);
+    let mut findings = Vec::new();
+    for page in pages {
+        let folder = root().join(&page);
+        let folder = folder.parent().unwrap();
+        let text = read(&page);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+        let is_file = |target: &&str| !target.is_empty() && !target.contains(':');
+        let missing = targets.filter(is_file).filter(|target| !folder.join(target).exists());
+        findings.extend(missing.map(|target| format!("{page}: {target}")));
+    }
+    assert_none("links of pages to files that do not exist", findings);
+}
+
 /// Returns the hosts of the HTTP URLs in `text`.
 fn hosts(text: &str) -> impl Iterator<Item = &str> {
     let behind = |text| str::split(text, "http").skip(1);

@@ -195,8 +195,9 @@ class Session:
 
 def counted(analyzed, name):
     """Returns the sum of the counter `name` of all nodes of an EXPLAIN ANALYZE."""
-    found = re.findall(rf"{name}=([\d.]+) ?([KMG]?)", analyzed)
-    return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit] for number, unit in found)
+    # A billion is shown as B, or as GB of a size.
+    found = re.findall(rf"{name}=([\d.]+) ?([KMGB]?)", analyzed)
+    return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}[unit] for number, unit in found)
 
 
 def children():

@@ -29,11 +29,11 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::BATCH_BYTES;
 use crate::archives::seekable;
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
+use crate::gather::BATCH_BYTES;
 use crate::open::{Budget, Counts, Opened};
+use crate::rows::Rows;
 use gsst::parquet::{GsstParquetReader, ReadOptions, is_gsst_file};
 use tadoc::error::contain_panics;
 

@@ -23,9 +23,9 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use tadoc::error::contain_panics;
 
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
 use crate::open::{Budget, Opened, limited, xz_decoder, zstd_decoder};
+use crate::rows::Rows;
 
 const MAGIC: &[u8] = b"Obj\x01";
 const MARKER_BYTES: usize = 16;

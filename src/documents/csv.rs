@@ -39,41 +39,13 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use arrow::error::ArrowError;
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::columns::Rows;
 use crate::csv_rows::{BATCH_ROWS, BadRow, Decoder, Fault, Form, NO_QUOTE, Quotes};
 use crate::failure::{Failure, Outcome};
+use crate::gather::BATCH_BYTES;
 use crate::open::Opened;
-use crate::{BATCH_BYTES, display, timestamps};
-
-/// The quotation mark around cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quote {
-    /// This byte.
-    Byte(u8),
-    /// There is none: every byte of a cell is text.
-    None,
-}
-
-/// Form of the rows of CSV.
-#[derive(Debug, Clone, Copy)]
-pub struct Dialect {
-    /// Byte between cells. If there is none, it is a tab for names that end in `.tsv`, else a comma.
-    pub delimiter: Option<u8>,
-    /// True if the first row has the names of the columns.
-    pub has_header: bool,
-    /// First byte of lines that are left out.
-    pub comment: Option<u8>,
-    /// Quotation mark. If it is not given, it is none where a tab is between cells, else `"`.
-    pub quote: Option<Quote>,
-    /// Number of lines before the first row.
-    pub skip_lines: u64,
-}
-
-impl Default for Dialect {
-    fn default() -> Self {
-        Self { delimiter: None, has_header: true, comment: None, quote: None, skip_lines: 0 }
-    }
-}
+use crate::options::{Dialect, Quote};
+use crate::rows::Rows;
+use crate::{display, timestamps};
 
 /// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, dialect: Dialect, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {

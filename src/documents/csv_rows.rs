@@ -26,8 +26,8 @@ use arrow::error::ArrowError;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use memchr::{memchr, memchr_iter, memchr3};
 
-use crate::columns::Rows;
 use crate::failure::Failure;
+use crate::rows::Rows;
 
 /// Number of rows decoded at once. It is small because cells can be long texts.
 pub const BATCH_ROWS: usize = 256;

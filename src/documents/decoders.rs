@@ -11,7 +11,7 @@
 //! are held until then. Sources: RFC 8878, "Skippable Frames"; "Use of Zstandard compression in WARC files" (IIPC).
 
 use std::cell::Cell;
-use std::io::{self, BufRead, Chain, Cursor, Read};
+use std::io::{self, BufRead, Chain, Cursor, ErrorKind, Read};
 use std::rc::Rc;
 
 use bzip2::bufread::BzDecoder;
@@ -31,6 +31,21 @@ pub fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize>
         }
     }
     Ok(len)
+}
+
+/// Fills the buffer of `reader`, again if a signal interrupts it. Returns true if there are no more
+/// bytes.
+///
+/// # Errors
+/// The other errors of `reader`.
+pub fn is_at_end(reader: &mut dyn BufRead) -> io::Result<bool> {
+    loop {
+        match reader.fill_buf() {
+            Ok(bytes) => return Ok(bytes.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// A decoder of gzip members, one behind the other. Zeros behind them, as on tapes, are left out: GNU gzip

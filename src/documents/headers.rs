@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
-use crate::columns::Rows;
 use crate::failure::Outcome;
+use crate::rows::Rows;
 use crate::timestamps;
 
 /// Maximum bytes of the header lines of a record, which are held in memory.

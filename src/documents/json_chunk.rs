@@ -13,12 +13,13 @@ use std::mem;
 use memchr::memchr;
 
 use crate::charset::MARK;
-use crate::columns::Rows;
+use crate::decoders::is_at_end;
 use crate::failure::Outcome;
+use crate::gather::BATCH_BYTES;
 use crate::json_objects::Objects;
 use crate::json_shape::{Shape, Wanted};
-use crate::open::Opened;
-use crate::{BATCH_BYTES, Counts, lines};
+use crate::open::{Counts, Opened};
+use crate::rows::Rows;
 
 /// Most bytes that are looked at before the size of a row is checked.
 const PIECE_BYTES: usize = 64 << 10;
@@ -37,7 +38,7 @@ impl Bytes<'_> {
         if self.ahead_taken < self.ahead.len() {
             return Ok(&self.ahead[self.ahead_taken..]);
         }
-        let is_end = match lines::is_at_end(&mut *self.opened.reader) {
+        let is_end = match is_at_end(&mut *self.opened.reader) {
             Ok(is_end) => is_end,
             Err(error) => {
                 let failure = self.opened.failed(rows.input, &error);
@@ -274,9 +275,10 @@ mod tests {
     use super::*;
     use crate::columns::NoColumns;
     use crate::failure::Faults;
+    use crate::gather::{Gather, Nowhere};
     use crate::inputs::{Input, Source};
     use crate::open::{ExpansionLimits, open};
-    use crate::{Gather, Nowhere, ReadOptions};
+    use crate::options::ReadOptions;
     use testkit::random::Random;
 
     /// Returns the rows of `bytes` with their lines, in chunks of `full_bytes`. Lines are looked at if `by_lines`.

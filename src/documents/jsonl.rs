@@ -21,7 +21,7 @@ use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 
 use crate::charset::MARK;
-use crate::columns::{self, Rows};
+use crate::columns;
 use crate::failure::{Failure, Outcome};
 use crate::json_chunk::{Chunk, Cutter};
 use crate::json_mend::{self, Mended};
@@ -29,6 +29,7 @@ use crate::json_objects::{ArrayLines, SEPARATOR};
 use crate::json_shape::{Shape, Wanted};
 use crate::log_lines::{JoinedRows, join_rows, may_be_parts};
 use crate::open::Opened;
+use crate::rows::Rows;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {

@@ -11,19 +11,21 @@
 //! as it is read, so lines have any length. A line of JSON whose field is the timestamp is held as a whole, and one
 //! above `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
 
-use std::io::{self, BufRead, ErrorKind};
+use std::io::BufRead;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use memchr::memchr;
 use regex::bytes::Regex;
 
-use crate::columns::Rows;
+use crate::decoders::is_at_end;
 use crate::failure::Outcome;
+use crate::gather::Gather;
 use crate::inputs::Input;
 use crate::open::Opened;
+use crate::rows::Rows;
+use crate::timestamps;
 use crate::timestamps::{Clock, LineTime, MAX_HELD};
-use crate::{Gather, timestamps};
 
 /// Reads an input as one document with all of its bytes.
 pub fn read_file(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -> Outcome {
@@ -79,21 +81,6 @@ pub fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a 
     } else {
         // The buffer is filled, so this call reads nothing.
         Ok(opened.reader.fill_buf()?)
-    }
-}
-
-/// Fills the buffer of `reader`, again if a signal interrupts it. Returns true if there are no more
-/// bytes.
-///
-/// # Errors
-/// The other errors of `reader`.
-pub fn is_at_end(reader: &mut dyn BufRead) -> io::Result<bool> {
-    loop {
-        match reader.fill_buf() {
-            Ok(bytes) => return Ok(bytes.is_empty()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }
 

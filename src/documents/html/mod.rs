@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[cfg(feature = "html")]
 pub use self::text::append_text;
 use crate::charset::Given;
-use crate::columns::Rows;
 #[cfg(not(feature = "html"))]
 use crate::failure::Failure;
 use crate::failure::Outcome;
 use crate::open::Opened;
+use crate::rows::Rows;
 
 /// Endings of compressed files, which stand behind that of the page.
 const PACKED: [&str; 6] = ["gz", "zst", "bz2", "xz", "lz", "lz4"];

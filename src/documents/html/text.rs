@@ -28,8 +28,8 @@ use tadoc::error::contain_panics;
 use super::Form;
 use super::open_elements::{Look, OpenElements, Sight};
 use crate::charset::{Damage, Given, Utf8Page};
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
+use crate::rows::Rows;
 
 /// Number of bytes of text that are passed on at once.
 const PART_BYTES: usize = 16 << 10;

@@ -34,10 +34,10 @@ use std::sync::Arc;
 use self::headers::{Witness, decoded, in_utf8};
 use self::starts::{Place, START, begins_message, has_date};
 use crate::charset::MARK;
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns};
 use crate::open::Opened;
+use crate::rows::Rows;
 
 /// Number of bytes of a line that are held at once.
 const PART_BYTES: u64 = 64 << 10;

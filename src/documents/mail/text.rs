@@ -33,9 +33,9 @@ use super::headers::{self, Witness};
 use super::parts::{self, Kind, Multipart, Part};
 use super::transfer;
 use crate::charset::Given;
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
 use crate::html::{self, Form};
+use crate::rows::Rows;
 
 /// Most messages in an encoding that are divided inside each other. What lies deeper is text as it stands.
 const MAX_LEVELS: usize = 3;

@@ -141,7 +141,7 @@ impl Rtf<'_> {
     }
 
     fn peek(&mut self) -> Result<Option<u8>, Fault> {
-        if crate::lines::is_at_end(self.bytes)? {
+        if crate::decoders::is_at_end(self.bytes)? {
             return Ok(None);
         }
         Ok(self.bytes.fill_buf()?.first().copied())

@@ -46,7 +46,7 @@ pub use self::told_by_lines::{LineTime, MAX_HELD};
 use self::told_by_lines::{Orders, Short, Shown};
 use self::zones::Zone;
 pub use self::zones::named_minutes as zone_minutes;
-use crate::Documents;
+use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
 

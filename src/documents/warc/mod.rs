@@ -46,10 +46,10 @@ use chrono::NaiveDateTime;
 
 use self::coded::Chunks;
 use crate::charset::Given;
-use crate::columns::Rows;
 use crate::failure::{Failure, Outcome};
 use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns, read_head};
 use crate::open::Opened;
+use crate::rows::Rows;
 use crate::{html, timestamps};
 
 /// Types of records that become documents.

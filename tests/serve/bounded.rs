@@ -9,7 +9,7 @@
 //!
 //! All clients ask one server. The system forgets the peak of its memory before each statement. Code beyond 32 MiB
 //! is not counted, as the binary may be built without optimizations. A part of the table runs by default.
-//! `TADOC_LIMIT_STATEMENTS=all cargo test --features full --test serve bounded -- --nocapture` runs all of it and
+//! `TADOC_LIMIT_STATEMENTS=all cargo test --test serve bounded -- --nocapture` runs all of it and
 //! prints what each statement takes.
 
 use std::fs;

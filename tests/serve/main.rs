@@ -10,7 +10,7 @@
 //! - `mcp`: agents, with the client of the SDK of the Model Context Protocol.
 //! - `mcp_http`: the same over HTTP, and what a page of another site may not do.
 //! - `page`: the page in a browser, if there is one.
-//! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
+//! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --test serve load
 //!   -- --nocapture` measures.
 //! - `readme`: README.md, the reference, `--help` and `\h` say the same.
 //! - Helpers: `server`, `browser`.

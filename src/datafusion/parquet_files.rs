@@ -62,7 +62,7 @@ use crate::gsst::{PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_t
 use crate::plan_methods::{passing_source_methods, with_sources};
 use crate::planner::has_type;
 use crate::promises::check_orders;
-use crate::text_files::with_exact_json;
+use crate::text_files::with_exact_texts;
 use gsst::parquet::GsstFooter;
 
 /// Returns the result of `work` on `file`, or an error that names the file.
@@ -372,14 +372,15 @@ impl PhysicalExprAdapterFactory for NoDecimalTexts {
 }
 
 /// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, those of JSON
-/// read declared decimals exactly, and those of all files keep the order that they declare.
+/// read declared decimals exactly, those of CSV refuse values that take rows, and those of all files keep the order that
+/// they declare.
 #[derive(Debug, Default)]
 pub struct NameParquetFiles;
 
 impl PhysicalOptimizerRule for NameParquetFiles {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let named = with_sources(plan, |source| Ok(naming(source)))?;
-        check_orders(with_exact_json(named, config)?)
+        check_orders(with_exact_texts(named, config)?)
     }
 
     fn name(&self) -> &str {

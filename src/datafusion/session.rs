@@ -161,8 +161,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));
-        rules.push(Arc::new(NameParquetFiles));
         rules.push(Arc::new(DeclaredDecimals));
+        rules.push(Arc::new(NameParquetFiles));
         rules.push(Arc::new(WholeFiles));
         self
     }

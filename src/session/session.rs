@@ -97,6 +97,10 @@ impl Session {
         if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
             config.format.null = "NULL".to_owned();
         }
+        if std::env::var_os("DATAFUSION_CATALOG_NEWLINES_IN_VALUES").is_none() {
+            // A value of several lines may lie on the border of two parts of a file of CSV.
+            config.catalog.newlines_in_values = true;
+        }
         let runtime = with_stores(RuntimeEnvBuilder::new());
         let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
         if let Some(limit) = memory_limit {

@@ -30,7 +30,6 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_datasource::boundary_stream::AlignedBoundaryStream;
 use datafusion_datasource::decoder::{DecoderDeserializer, deserialize_stream};
 use datafusion_datasource::projection::{ProjectionOpener, SplitProjection};
 use futures::stream::{self, BoxStream};
@@ -42,6 +41,7 @@ use object_store::{
 };
 
 use crate::plan_methods::{passing_source_methods, with_sources};
+use crate::text_files::{error_of_rows, part_of_file};
 
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {
@@ -100,10 +100,12 @@ impl FileOpener for TextOpener {
 impl TextOpener {
     async fn rows(self, file: &PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let bytes = self.compression.convert_stream(self.bytes(file).await?)?;
-        let values = values_of_array(bytes, file.object_meta.location.to_string());
+        let name = file.object_meta.location.to_string();
+        let values = values_of_array(bytes, name.clone());
         let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size).with_coerce_primitive(true);
         let decoder = DecoderDeserializer::new(JsonDecoder::new(decoder.build_decoder()?));
-        Ok(deserialize_stream(values.fuse(), decoder).map_err(DataFusionError::from).boxed())
+        let rows = deserialize_stream(values.fuse(), decoder);
+        Ok(rows.map_err(move |error| error_of_rows(&name, error)).boxed())
     }
 
     /// Returns the bytes of a file, or of the lines that begin in a part of it.
@@ -113,13 +115,7 @@ impl TextOpener {
             let whole = self.store.get_opts(location, GetOptions::default()).await?;
             return Ok(whole.into_stream().map_err(DataFusionError::from).boxed());
         };
-        let (Ok(start), Ok(end)) = (u64::try_from(range.start), u64::try_from(range.end)) else {
-            return internal_err!("a part of {location} from {} to {}", range.start, range.end);
-        };
-        let store = Arc::clone(&self.store);
-        let num_bytes = file.object_meta.size;
-        let lines = AlignedBoundaryStream::new(store, location.clone(), start, end, num_bytes, b'\n').await?;
-        Ok(lines.map_err(DataFusionError::from).boxed())
+        part_of_file(&self.store, file, range, b'\n').await
     }
 }
 

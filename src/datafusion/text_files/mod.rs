@@ -13,12 +13,14 @@
 //! and its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer changes
 //! scans of columns that a table declares as decimals: they read texts, and a function reads the numbers. Digits behind
 //! the declared scale are cut, as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A
-//! scan of JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs.
+//! scan of JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs. There scans of CSV get a look at
+//! their quotation marks, too ([`csv`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, PrimitiveArray, make_array,
 };
@@ -26,17 +28,19 @@ use datafusion::arrow::datatypes::{
     ArrowNativeType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field,
     FieldRef, Schema,
 };
+use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::Session;
 use datafusion::common::config::CsvOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{GetExt, exec_err};
+use datafusion::common::{GetExt, exec_datafusion_err, exec_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::csv::{CsvFormat, CsvFormatFactory};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::listing::{FileRange, PartitionedFile};
 use datafusion::datasource::physical_plan::{CsvSource, FileSource, JsonSource};
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::core::input_file_name;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
@@ -46,12 +50,18 @@ use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion::scalar::ScalarValue;
+use datafusion_datasource::boundary_stream::AlignedBoundaryStream;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStore;
 
 use crate::depth::inner_types;
 use crate::plan_methods::with_sources;
 use crate::planner::has_type;
+use crate::text_files::csv::with_checked_csv;
 use crate::text_files::json::{JsonTexts, with_marked_json};
 
+mod csv;
 mod json;
 
 /// A name of a format of DataFusion.
@@ -122,9 +132,39 @@ impl PhysicalOptimizerRule for DeclaredDecimals {
     }
 }
 
-/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts, and marks as blanks.
-pub(crate) fn with_exact_json(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    with_marked_json(exact_scans(plan, config, exact_json)?)
+/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts, and marks as blanks, and
+/// with scans of CSV that refuse values that take rows.
+pub(crate) fn with_exact_texts(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = with_marked_json(exact_scans(plan, config, exact_json)?)?;
+    with_checked_csv(plan)
+}
+
+/// Returns the error of rows of `file`. An error of its bytes names the file already.
+fn error_of_rows(file: &str, error: ArrowError) -> DataFusionError {
+    match error {
+        ArrowError::ExternalError(error) => match error.downcast::<DataFusionError>() {
+            Ok(error) => *error,
+            Err(error) => DataFusionError::External(error),
+        },
+        error => exec_datafusion_err!("{file}: {error}"),
+    }
+}
+
+/// Returns the lines that begin in a part of a file. A `line_end` is behind each of them.
+async fn part_of_file(
+    store: &Arc<dyn ObjectStore>,
+    file: &PartitionedFile,
+    range: &FileRange,
+    line_end: u8,
+) -> Result<BoxStream<'static, Result<Bytes>>> {
+    let location = &file.object_meta.location;
+    let (Ok(start), Ok(end)) = (u64::try_from(range.start), u64::try_from(range.end)) else {
+        return internal_err!("a part of {location} from {} to {}", range.start, range.end);
+    };
+    let store = Arc::clone(store);
+    let num_bytes = file.object_meta.size;
+    let lines = AlignedBoundaryStream::new(store, location.clone(), start, end, num_bytes, line_end).await?;
+    Ok(lines.map_err(DataFusionError::from).boxed())
 }
 
 /// A function that returns a source of texts for another source; `None` for sources of other formats.

@@ -187,6 +187,17 @@ fn options_of_datafusion_cli_work() {
     folder.fails(&nowhere, "nowhere: No such file or directory (os error 2)");
 }
 
+#[test]
+fn commands_of_the_prompt_run_as_arguments() {
+    let folder = new_folder();
+    let described = folder.ok(&["sql", "-q", "-c", r"\h kwic"]);
+    assert!(described.starts_with("kwic(corpus, query,") && described.contains("columns:"), "{described}");
+    let options = ["sql", "-q", "-c", r"\pset format csv", "-c", "CREATE TABLE t AS SELECT 7 AS a", "-c", r"\d t"];
+    let told = folder.ok(&[&options[..], &["-c", "SELECT a FROM t", "-c", r"\q", "-c", "SELECT 8"]].concat());
+    assert!(told.contains(",t,a,Int64,") && told.ends_with("a\n7\n"), "{told}");
+    folder.fails(&["sql", "-c", r"\nothing"], r"there is no command \nothing; \? lists them");
+}
+
 /// Runs `tadoc sql` with `options` at a terminal, which `script` of util-linux plays, and leaves it.
 #[cfg(target_os = "linux")]
 fn at_prompt(folder: &Folder, options: &str) -> Option<String> {

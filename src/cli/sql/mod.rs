@@ -50,7 +50,7 @@ use tadoc_session::{
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Run these statements (may be given several times; all share one session)
+    /// Run these statements, or a command of the prompt, as '\h kwic' (may be given several times; all share one session)
     #[arg(short, long = "command", value_name = "SQL")]
     commands: Vec<String>,
 
@@ -143,13 +143,17 @@ pub fn run(arguments: Arguments) -> Outcome {
     outcome
 }
 
-/// Runs scripts in order until one fails or the user interrupts.
-async fn run_scripts(console: Console, tables: Vec<NamedLocation>, scripts: Vec<String>) -> Outcome {
+/// Runs scripts in order until one fails or the user interrupts. A script may be a command of the prompt.
+async fn run_scripts(mut console: Console, tables: Vec<NamedLocation>, scripts: Vec<String>) -> Outcome {
     let interrupted = interrupt::watch();
     let run = async {
         console.prepare(tables).await?;
         for (at, script) in scripts.iter().enumerate() {
-            console.run_script(script, at + 1 == scripts.len()).await?;
+            if !script.trim_start().starts_with('\\') {
+                console.run_script(script, at + 1 == scripts.len()).await?;
+            } else if console.answer(script).await? == Next::Leave {
+                break;
+            }
         }
         Ok(())
     };

@@ -27,9 +27,16 @@ fn dashboard() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Puts the values of variables into a text as Grafana does. The format `doublequote` writes quotes around a value.
+/// The choice of all paths.
+const ALL: &str = "$__all";
+
+/// Puts the values of variables into a text as Grafana does. The format `doublequote` writes quotes around a value, and
+/// leaves the text for *All* as the dashboard has it.
 fn interpolated(text: &str, query: &str, path: &str) -> String {
-    let quoted = |value: &str| format!("\"{}\"", value.replace('"', "\\\""));
+    let quoted = |value: &str| match value {
+        ALL => dashboard()["templating"]["list"][1]["allValue"].as_str().unwrap().to_owned(),
+        value => format!("\"{}\"", value.replace('"', "\\\"")),
+    };
     let text = text.replace("${__from:date:iso}", FROM).replace("${__to:date:iso}", TO);
     let text = text.replace("${__interval_ms}", "1800000");
     let text = text.replace("${query:doublequote}", &quoted(query)).replace("${path:doublequote}", &quoted(path));
@@ -76,17 +83,19 @@ fn the_dashboard_shows_lines_in_a_range_of_time() {
     let targets: Vec<&Value> =
         dashboard["panels"].as_array().unwrap().iter().map(|panel| &panel["targets"][0]).collect();
     let variable = &dashboard["templating"]["list"][1]["query"]["infinityQuery"];
-    assert_eq!(rows(&server, variable, "", "%"), [json!({ "path": "db.log" }), json!({ "path": "web.log" })]);
+    assert_eq!(rows(&server, variable, "", ALL), [json!({ "path": "db.log" }), json!({ "path": "web.log" })]);
     // Six steps of half an hour, with a line a minute of each file.
-    let steps = rows(&server, targets[0], "", "%");
+    let steps = rows(&server, targets[0], "", ALL);
     assert_eq!(steps.len(), 6);
     assert_eq!(steps[0], json!({ "time": "2026-11-28T02:00:00Z", "lines": 60 }));
-    let of_query: u64 = rows(&server, targets[0], "lost", "%").iter().map(|row| row["lines"].as_u64().unwrap()).sum();
+    let of_query: u64 = rows(&server, targets[0], "lost", ALL).iter().map(|row| row["lines"].as_u64().unwrap()).sum();
     assert_eq!(of_query, 180);
+    assert_eq!(rows(&server, targets[1], "", ALL).len(), 2);
+    assert_eq!(rows(&server, targets[1], "cart", ALL), rows(&server, targets[1], "", "web.log"));
     let kinds = rows(&server, targets[1], "", "web.log");
     assert_eq!(kinds.len(), 1, "{kinds:?}");
     assert_eq!((&kinds[0]["lines"], &kinds[0]["first"]), (&json!(180), &json!("2026-11-28T02:00:00Z")));
-    let lines = rows(&server, targets[2], "onerror", "%");
+    let lines = rows(&server, targets[2], "onerror", ALL);
     assert_eq!(lines.len(), 180);
     assert!(lines[0]["text"].as_str().unwrap().contains(SCRIPT));
     assert_eq!(lines[0]["time"], "2026-11-28T04:59:00Z");
@@ -94,8 +103,8 @@ fn the_dashboard_shows_lines_in_a_range_of_time() {
     for hostile in ["%' OR '1'='1", "x\" OR 1", "'; DROP TABLE logs; --"] {
         assert_eq!(rows(&server, targets[2], "", hostile), Vec::<Value>::new(), "{hostile}");
     }
-    assert_eq!(ask(&server, targets[0], "' OR 1=1 --", "%").status, 400);
-    assert_eq!(ask(&server, targets[0], "\\", "%").status, 400);
+    assert_eq!(ask(&server, targets[0], "' OR 1=1 --", ALL).status, 400);
+    assert_eq!(ask(&server, targets[0], "\\", ALL).status, 400);
 }
 
 /// Writes a statement as the plugin of Flight SQL does: macros become conditions and steps of 30 minutes.

@@ -156,6 +156,7 @@ async fn each_tool_answers() {
     let found = agent.ask("templates", "lines", json!({"limit": 1})).await;
     assert_eq!(found.rows()[0]["template"], "line <*> says <*> of <*>");
     assert_eq!(found.rows()[0]["count"], NUM_LINES);
+    assert_eq!(found.rows()[0]["first_ts"], Value::Null);
 
     let twice = "SELECT a.doc_id, b.doc_id, c.doc_id AS n FROM notes AS a JOIN notes AS b ON a.doc_id = b.doc_id \
                  JOIN lines AS c ON a.doc_id = c.doc_id WHERE a.doc_id = 7";
@@ -346,7 +347,11 @@ async fn corpora_and_documents_are_resources() {
         let result = agent.client.read_resource(ReadResourceRequestParams::new(uri)).await;
         let result = result.map_err(|error| error.to_string())?;
         match result.contents.into_iter().next() {
-            Some(ResourceContents::TextResourceContents { text, .. }) => Ok(text),
+            Some(ResourceContents::TextResourceContents { text, mime_type, .. }) => {
+                let is_document = uri.contains("note00");
+                assert_eq!(mime_type.as_deref(), Some(if is_document { "text/plain" } else { "application/x-ndjson" }));
+                Ok(text)
+            }
             other => Err(format!("{other:?}")),
         }
     };

@@ -26,6 +26,8 @@ use crate::refusal::{Kind, Refusal};
 
 /// Begin of the addresses of resources.
 const SCHEME: &str = "tadoc:///";
+/// Media type of the facts about a corpus: lines of JSON.
+const TYPE_OF_FACTS: &str = "application/x-ndjson";
 /// Most bytes of a resource.
 const MAX_RESOURCE_BYTES: usize = 1 << 20;
 /// Characters that an address has as `%` and two digits.
@@ -59,20 +61,21 @@ impl Handler {
     }
 
     /// Returns the content of a resource.
-    async fn resource(&self, uri: &str) -> Result<String, Refusal> {
+    async fn resource(&self, uri: &str) -> Result<ResourceContents, Refusal> {
         let (name, path) = parts_of(uri)?;
         let corpus = self.source.corpus(Some(&name))?;
         let Some(path) = path else {
             let sql = "SELECT name, value FROM corpus_info($1)".to_owned();
             let rows = self.source.run(Statement { sql, texts: vec![corpus.to_owned()] }).await?;
-            return Ok(page_of_rows(rows, &Page::new(1000, 0), 0).await?.text);
+            let facts = page_of_rows(rows, &Page::new(1000, 0), 0).await?.text;
+            return Ok(ResourceContents::text(facts, uri).with_mime_type(TYPE_OF_FACTS));
         };
         let answer = passage::read(&self.source, corpus, &Asked::from_path(&path), MAX_RESOURCE_BYTES).await?;
         if answer.has_more {
             let text = format!("{path} is longer than a resource may be; the tool read gives parts of it");
             return Err(Refusal::new(Kind::Exhausted, text));
         }
-        Ok(answer.text)
+        Ok(ResourceContents::text(answer.text, uri))
     }
 }
 
@@ -139,7 +142,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListResourcesResult, ErrorData> {
         let resource = |name: &String| {
             let described = Resource::new(uri_of(name), name.clone()).with_description("facts about the corpus");
-            described.with_mime_type("application/x-ndjson")
+            described.with_mime_type(TYPE_OF_FACTS)
         };
         Ok(ListResourcesResult::with_all_items(self.source.names().iter().map(resource).collect()))
     }
@@ -164,7 +167,7 @@ impl ServerHandler for Handler {
             () = context.ct.cancelled() => Err(Refusal::new(Kind::Cancelled, "cancelled")),
         };
         match read {
-            Ok(text) => Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri)]).into()),
+            Ok(contents) => Ok(ReadResourceResult::new(vec![contents]).into()),
             Err(refusal) => Err(ErrorData::resource_not_found(refusal.text, None)),
         }
     }

@@ -232,8 +232,8 @@ impl Question for Templates {
     fn statement(self, corpus: &str, page: &Page) -> Result<Statement, Refusal> {
         let page = page.clause();
         let sql = format!(
-            "SELECT template, count, doc_count, first_doc_id, last_doc_id, example FROM log_templates($1) \
-             ORDER BY count DESC, template {page}"
+            "SELECT template, count, doc_count, first_doc_id, last_doc_id, first_ts, last_ts, example \
+             FROM log_templates($1) ORDER BY count DESC, template {page}"
         );
         Ok(Statement { sql, texts: vec![corpus.to_owned()] })
     }

@@ -63,7 +63,7 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
     let server = Server::start(&[]);
     browser.open(&format!("http://127.0.0.1:{}/", server.port));
     browser.wait("document.getElementById('corpus').options.length === 2");
-    browser.run("document.getElementById('corpus').value = 'notes'");
+    browser.run("document.getElementById('corpus').value = 'notes'; document.getElementById('corpus').focus()");
 
     // Search: the key / goes to the query, Enter runs it.
     browser.press(&format!("/\"power loss\"{ENTER}"));
@@ -158,6 +158,44 @@ fn the_page_asks_for_the_token() {
     browser.call("POST", "/alert/text", &json!({ "text": "s3cret" }));
     browser.call("POST", "/alert/accept", &json!({}));
     browser.wait("document.getElementById('corpus').options.length === 2");
+}
+
+#[test]
+fn a_visitor_types_at_once_and_comes_back_to_the_start() {
+    let Some(browser) = Browser::start() else { return };
+    let server = server_with_log();
+    browser.open(&format!("http://127.0.0.1:{}/", server.port));
+    browser.wait("document.getElementById('corpus').options.length > 1");
+    browser.press("needle");
+    assert_eq!(browser.run("return document.getElementById('query').value"), "needle");
+    // A slash leaves the list of corpora, too.
+    browser.run("document.getElementById('corpus').focus()");
+    browser.press("long/");
+    assert_eq!(browser.run("return document.getElementById('corpus').value"), "long");
+    browser.press(&format!("needle{ENTER}"));
+    browser.wait("document.querySelectorAll('#result tbody tr').length > 0");
+    // By keyboard the rows get another order, and the focus stays there.
+    browser.tab_to("#result th button");
+    browser.press(ENTER);
+    let is_there = "document.querySelector('th[aria-sort] button') === document.activeElement";
+    browser.wait(is_there);
+    let first = browser.run("return location.hash");
+    browser.press(ENTER);
+    browser.wait(&format!("location.hash !== {first} && document.getElementById('stop').hidden && {is_there}"));
+    browser.call("POST", "/back", &json!({}));
+    browser.call("POST", "/back", &json!({}));
+    browser.wait("!location.hash.includes('sort=')");
+    browser.wait(DONE);
+    // And to the first hit.
+    browser.tab_to("#result tbody a");
+    browser.press(ENTER);
+    browser.wait("document.getElementById('document').open");
+    browser.call("POST", "/back", &json!({}));
+    browser.wait("!document.getElementById('document').open");
+    browser.call("POST", "/back", &json!({}));
+    browser.wait("location.hash === '' && document.querySelectorAll('#result tbody tr').length === 0");
+    assert_eq!(browser.run("return document.getElementById('query').value"), "");
+    assert_eq!(browser.console_without(&[]), Vec::<String>::new());
 }
 
 #[test]

@@ -111,7 +111,11 @@ function go(state, isReplaced) {
 // Shows what the address asks for.
 function show() {
   const state = addressState();
-  if (!state) return;
+  if (!state) {
+    // Back to the page as it was opened.
+    if (shownQuery !== null) location.reload();
+    return;
+  }
   const corpus = corpora.get(state.corpus);
   fillForm(state);
   const asked = address({ ...state, doc: null });
@@ -164,7 +168,9 @@ async function run(corpus, state, asked) {
     const counts = total ? ". " + total.columns.map((column, at) => plural(total.rows[0][at], column.name)).join(", ") : "";
     const drawn = await beside[1];
     if (mine !== running) return;
+    const isAtBar = by("histogram").contains(document.activeElement);
     if (drawn) by("histogram").replaceChildren(...drawn);
+    if (isAtBar) by("result").focus();
     busy(null);
     say(told + counts);
   } catch (error) {
@@ -207,7 +213,10 @@ function showRows(corpus, state, answer) {
   const sorted = state.sort && { column: state.sort, isDescending: state.isDescending };
   const shown = isSql ? { ...answer, rows: pageOf(state, answer) } : answer;
   const groups = corpus?.isLog && state.view !== "documents";
+  // Who orders rows by keyboard stays at the head of the column.
+  const focused = document.activeElement.closest("#result th")?.cellIndex;
   by("result").replaceChildren(...(answer.columns.length ? [table(shown, { link, sort, sorted, groups })] : []));
+  if (focused !== undefined) by("result").querySelectorAll("th")[focused]?.querySelector("button")?.focus();
   by("chart").replaceChildren(...(["search", "kwic"].includes(state.view) ? [] : chart(shown)));
 }
 
@@ -374,7 +383,7 @@ by("sql").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); by("form").requestSubmit(); }
 });
 document.addEventListener("keydown", (event) => {
-  const writes = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "radio";
+  const writes = /^(INPUT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "radio";
   if (event.key === "/" && !writes && !event.ctrlKey && !by("document").open) { event.preventDefault(); by("query").focus(); by("query").select(); }
   if (event.key === "Escape" && running && !by("document").open) { event.preventDefault(); stop(); }
 });

@@ -13,6 +13,7 @@ async fn every_function_has_the_rows_of_one_process() {
     let alone = session();
     let cluster = Cluster::start(2, &[]);
     let together = cluster.session();
+    rows(&together, "SET tadoc.divide = 'always'").await.unwrap();
     for call in CALLS {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let expected = rows(&alone, &sql).await.unwrap();
@@ -53,6 +54,7 @@ async fn statements_have_the_rows_of_one_process() {
     let alone = session();
     let cluster = Cluster::start(2, &[]);
     let together = cluster.session();
+    rows(&together, "SET tadoc.divide = 'always'").await.unwrap();
     for ctx in [&alone, &together] {
         scene.tables(ctx).await;
     }

@@ -12,6 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc_distributed::proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
@@ -70,6 +71,34 @@ async fn tables_of_every_function_travel() {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         arrives(&from, &to, &sql).await;
         rows(&from, &format!("EXPLAIN {sql}")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_that_plan_elsewhere_have_the_stages_of_workers() {
+    let scene = Scene::new().await;
+    let from = session(2);
+    rows(&from, "SET tadoc.divide = 'always'").await.unwrap();
+    let to = planning();
+    for (call, stage) in [
+        ("word_count(@)", "TadocMergedRowsExec"),
+        ("sequence_count(@, 3)", "TadocMergedRowsExec"),
+        ("cooccurrence(@, 4)", "TadocMergedRowsExec"),
+        ("inverted_index(@)", "TadocMergedRowsExec"),
+        ("ranked_inverted_index(@, 5)", "TadocMergedRowsExec"),
+        ("tfidf(@)", "TadocWordNumbersExec"),
+        ("documents(@)", "TadocRunsExec"),
+    ] {
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        let bytes = departs(&from, &sql).await.unwrap();
+        let context = to.task_ctx();
+        let plan = logical_plan_from_bytes_with_extension_codec(&bytes, &context, &TadocLogicalCodec).unwrap();
+        let plan = to.state().create_physical_plan(&plan).await.unwrap();
+        let shown = displayable(plan.as_ref()).indent(false).to_string();
+        assert!(shown.contains(stage) && shown.contains("TadocRunsExec"), "{shown}");
+        // Rows are added up as numbers, or stay where they are.
+        assert!(!shown.contains("AggregateExec"), "{shown}");
+        arrives(&from, std::slice::from_ref(&to), &sql).await;
     }
 }
 

@@ -182,7 +182,7 @@ pub(crate) fn runs_of(
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let limit_bytes = limit_bytes(session.runtime_env(), &spec.options);
     let num_partitions = session.config().target_partitions().max(1);
-    let num_runs = num_partitions.saturating_mul(spreading.num_workers).max(1) as u64;
+    let num_runs = num_partitions.saturating_mul(spreading.num_workers.max(1)) as u64;
     let most_bytes = limit_bytes / (2 * num_partitions as u64);
     let run_bytes = needed.bytes_of_part(num_runs).min(most_bytes);
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= run_bytes);
@@ -190,11 +190,14 @@ pub(crate) fn runs_of(
         return None;
     }
     // An engine that does not tell its machines may run a partition on each.
-    let num_workers = if spreading.num_workers > 0 { spreading.num_workers } else { num_partitions };
+    let (num_workers, partitions_of_each) = match spreading.num_workers {
+        0 => (num_partitions, 1),
+        num_workers => (num_workers, num_partitions),
+    };
     let is_kept = |segment: &Arc<Segment>| segment.keeps_doc_words();
     let machines = Machines {
         num_workers,
-        num_partitions,
+        num_partitions: partitions_of_each,
         limit_bytes,
         needed_bytes: needed.bytes(),
         share_bytes: needed.bytes_of_part(num_workers as u64),

@@ -252,6 +252,31 @@ fn rows_that_use_words_without_a_text_are_refused() {
 }
 
 #[test]
+fn rows_that_a_machine_sends_twice_are_refused() {
+    let text: Vec<String> = (0..3000u64).map(|n| format!("w{}", n * n % 1999)).collect();
+    let counts = sequences(&vocabulary(&[text.join(" ")], &Fold::NONE), 2);
+    let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
+    let mut chunks = packer.pack(rows(&counts));
+    let num_row_chunks = chunks.len();
+    chunks.extend(packer.words());
+    assert!(num_row_chunks > 3, "{num_row_chunks}");
+    for twice in 0..chunks.len() {
+        let mut sent = chunks.clone();
+        sent.push(chunks[twice].clone());
+        let sent = parcels(&[sent], 1).remove(0);
+        let read = merged(2, &sent).and_then(|mut merged| merged.next_rows(counts.len(), 0));
+        if twice < num_row_chunks {
+            let error = read.unwrap_err();
+            assert!(matches!(error, Error::Format { .. }), "{error}");
+            assert!(error.to_string().contains("expected rows that ascend"), "{error}");
+        } else {
+            // A word has one text, however often it is said.
+            assert_eq!(read.unwrap().counts, counts.counts());
+        }
+    }
+}
+
+#[test]
 fn long_sequences_and_large_counts_are_packed() {
     let words: Vec<String> = (0..40).map(|n| format!("w{n:02}")).collect();
     let vocabulary = vocabulary(&[words.join(" ")], &Fold::NONE);

@@ -161,7 +161,7 @@ pub mod travel {
     pub use crate::plan_methods::{leaf_methods, one_input_methods, same_rows_methods};
     pub use crate::planning::filter::{Filters, Stage};
     pub use crate::planning::function::BoundFunction;
-    pub use crate::planning::long_rows::BatchRowsExec;
+    pub use crate::planning::long_rows::{BatchRowsExec, context_with};
     pub use crate::planning::parcels::Parcels;
     pub use crate::planning::portions::{
         JoinedLists, MergedRowsExec, PlannedRows, PortionFacts, PortionsExec, Run, RunsExec, WordNumbersExec,
@@ -171,6 +171,11 @@ pub mod travel {
     pub use crate::planning::{BatchRows, ScanSpec, Texts};
     pub use crate::promises::NullableRowsExec;
     pub use crate::write::living::{SegmentTarget, WriteSegmentsExec};
+
+    /// Returns true if nothing that `sink` writes is seen before all of it is written.
+    pub fn shows_all_or_nothing(sink: &dyn datafusion::datasource::sink::DataSink) -> bool {
+        crate::write::shows_all_or_nothing(sink) || crate::gsst::is_sink(sink)
+    }
 }
 
 /// Rust examples of the README, which run as tests.

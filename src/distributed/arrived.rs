@@ -22,11 +22,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use futures::{FutureExt, TryFutureExt};
+use futures::{FutureExt, StreamExt, TryFutureExt, stream};
 use tokio::sync::OnceCell;
 
 use crate::files::Found;
 use crate::message::{LivingMessage, PartMessage, SourceKind, SourceMessage};
+use crate::progress::Scans;
 use crate::{TravelError, refused};
 use datafusion_tadoc::TadocExec;
 use datafusion_tadoc::travel::{CorpusCache, FoundCorpus, ScanSpec, Source, leaf_methods, open_view};
@@ -203,10 +204,14 @@ impl ExecutionPlan for TravelledExec {
         let opened = Arc::clone(&self.opened);
         let shown = Arc::clone(&self.shown);
         let rows = async move {
+            let running = context.session_config().get_extension::<Scans>().map(|scans| scans.begin());
             let open = async || arrived.open(&context).await.map(Arc::new);
             let exec = opened.get_or_try_init(open).await?;
             shown.get_or_init(|| Arc::clone(exec));
-            exec.execute(partition, Arc::clone(&context))
+            let rows = exec.execute(partition, Arc::clone(&context))?;
+            // After the last row, and not only when the stream is dropped.
+            let ended = stream::once(async move { drop(running) }).filter_map(async |()| None);
+            Ok::<_, DataFusionError>(rows.chain(ended))
         };
         let schema = Arc::clone(&self.schema);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.boxed().try_flatten_stream())))

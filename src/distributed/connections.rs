@@ -1,4 +1,4 @@
-//! Connections to workers: their credentials, the end of a request, and errors in the words of users.
+//! Connections to workers: their credentials, the version of both ends, and errors in the words of users.
 //!
 //! ```text
 //! no connection     worker URL: no connection: reason; what to do about it
@@ -7,33 +7,31 @@
 //! ```
 //!
 //! The libraries below tell causes by their texts only. A text that is none of these stays as it is.
-//!
-//! ```text
-//! coordinator ══ plan, then nothing until the statement has ended ══▶ Requests ─▶ worker ─▶ session
-//!                                                                       └─ Stop ───────────▶ its joins
-//! ```
-//!
-//! The worker of datafusion-distributed keeps the plan of a task in a cache, which may drop it only at the
-//! next request. A task that was spawned for the plan runs as long. And a join that finds no rows does
-//! not notice that it was dropped. So a sign is set where the body of the request is dropped: the
-//! statement has ended, its command was cancelled, or the connection broke.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use datafusion::common::{config_err, exec_datafusion_err};
+use datafusion::common::{config_err, exec_datafusion_err, exec_err};
 use datafusion::error::{DataFusionError, Result};
-use datafusion_tadoc::Stop;
+use datafusion_distributed::grpc::BoxCloneSyncChannel;
 use datafusion_tadoc::travel::shown;
-use http_body_util::BodyExt;
-use tokio::task::futures::TaskLocalFuture;
-use tonic::body::Body;
-use tonic::codegen::http::{HeaderValue, Request};
-use tonic::server::NamedService;
-use tonic::transport::{Certificate, ClientTlsConfig};
-use tower::Service;
+use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+use tower::ServiceExt;
 use url::Url;
+
+/// Version that the machines of a statement must share.
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 10");
+
+/// Header with the version of the sender.
+const VERSION_HEADER: &str = "x-tadoc-version";
+/// Time after which a machine that does not answer counts as gone.
+pub(super) const SILENT_FOR: Duration = Duration::from_secs(10);
+/// Time between two questions for a sign of life on a quiet connection.
+pub(super) const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// Begin of what is said about a connection that broke. A worker may have said it of another worker.
 const BROKE: &str = "the connection broke while";
@@ -101,7 +99,7 @@ fn name_of_worker(url: &Url) -> String {
 }
 
 /// Returns the error of a worker at `url` that cannot be reached.
-pub(super) fn unreachable(url: &Url, error: &dyn Error) -> DataFusionError {
+fn unreachable(url: &Url, error: &dyn Error) -> DataFusionError {
     let reason = with_causes(error);
     let name = name_of_worker(url);
     match certificate_way_out(&reason) {
@@ -186,7 +184,7 @@ pub(super) fn named(url: &Url, part: &str, error: DataFusionError) -> DataFusion
 /// ```
 #[derive(Clone, Default)]
 pub struct Credentials {
-    pub(super) token: Option<HeaderValue>,
+    token: Option<HeaderValue>,
     certificates: Option<Certificate>,
 }
 
@@ -217,7 +215,7 @@ impl Credentials {
     }
 
     /// Returns the settings of connections to `https` URLs.
-    pub(super) fn tls(&self) -> ClientTlsConfig {
+    fn tls(&self) -> ClientTlsConfig {
         match &self.certificates {
             Some(certificates) => ClientTlsConfig::new().ca_certificate(certificates.clone()),
             None => ClientTlsConfig::new().with_native_roots(),
@@ -225,54 +223,79 @@ impl Credentials {
     }
 }
 
-tokio::task_local! {
-    /// Sign of the request that is being answered.
-    static STOP: Stop;
+/// Connections to workers, one for each. A clone shares them.
+#[derive(Clone)]
+pub(super) struct Connections {
+    credentials: Credentials,
+    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
-/// Returns the sign that is set when the request that is being answered ends.
-pub(super) fn stop_of_request() -> Stop {
-    STOP.try_with(Stop::clone).unwrap_or_default()
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").finish_non_exhaustive()
+    }
 }
 
-/// A service whose requests have a [`Stop`].
-#[derive(Debug, Clone)]
-pub(super) struct Requests<S> {
-    pub(super) inner: S,
-}
-
-impl<S: NamedService> NamedService for Requests<S> {
-    const NAME: &'static str = S::NAME;
-}
-
-impl<S: Service<Request<Body>>> Service<Request<Body>> for Requests<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = TaskLocalFuture<Stop, S::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
+impl Connections {
+    pub(super) fn new(credentials: Credentials) -> Self {
+        Self { credentials, open: Arc::default() }
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let stop = Stop::default();
-        let at_end = SetAtEnd(stop.clone());
-        let watched = |body: Body| {
-            Body::new(body.map_frame(move |frame| {
-                let _ = &at_end;
-                frame
-            }))
+    /// Returns the connection to the worker at `url`, which is made if there is none.
+    pub(super) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        if let Some(channel) = self.known(url) {
+            return Ok(channel);
+        }
+        let channel = self.connect(url).await?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(open.entry(url.clone()).or_insert(channel).clone())
+    }
+
+    /// Drops the connection to the worker at `url`, so that the next request makes another.
+    pub(super) fn forget(&self, url: &Url) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
+    }
+
+    fn known(&self, url: &Url) -> Option<BoxCloneSyncChannel> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+    }
+
+    async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        let failed = |error: &dyn std::error::Error| unreachable(url, error);
+        let endpoint = Endpoint::from_shared(url.to_string()).map_err(|error| failed(&error))?;
+        let endpoint = endpoint
+            .connect_timeout(SILENT_FOR)
+            .tcp_nodelay(true)
+            .keep_alive_while_idle(true)
+            .http2_keep_alive_interval(ASK_EVERY)
+            .keep_alive_timeout(SILENT_FOR);
+        let endpoint = match url.scheme() {
+            "https" => endpoint.tls_config(self.credentials.tls()).map_err(|error| failed(&error))?,
+            _ => endpoint,
         };
-        STOP.scope(stop, self.inner.call(request.map(watched)))
+        let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
+        let token = self.credentials.token.clone();
+        let named = channel.map_request(move |mut request: Request<tonic::body::Body>| {
+            let headers = request.headers_mut();
+            headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
+            if let Some(token) = &token {
+                headers.insert("authorization", token.clone());
+            }
+            request
+        });
+        Ok(BoxCloneSyncChannel::new(named))
     }
 }
 
-/// Sets the sign when it is dropped.
-struct SetAtEnd(Stop);
-
-impl Drop for SetAtEnd {
-    fn drop(&mut self) {
-        self.0.set();
+/// Refuses a request of another version.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<()> {
+    let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
+    match version {
+        Some(WORKER_VERSION) => Ok(()),
+        other => exec_err!(
+            "the worker is {WORKER_VERSION}, the sender {}; run the same version on all machines",
+            other.unwrap_or("of another program")
+        ),
     }
 }
 
@@ -332,5 +355,16 @@ mod tests {
         assert!(way_out("invalid peer certificate: UnknownIssuer").contains("--workers-ca"));
         assert!(way_out("invalid peer certificate: UnsupportedSignatureAlgorithm").contains("--workers-ca"));
         assert_eq!(way_out("tcp connect error"), "");
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let mut headers = HeaderMap::new();
+        assert!(check_version(&headers).unwrap_err().to_string().contains("another program"));
+        headers.insert(VERSION_HEADER, HeaderValue::from_static("tadoc 1"));
+        assert!(check_version(&headers).unwrap_err().to_string().contains("the sender tadoc 1"));
+        headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
+        check_version(&headers).unwrap();
+        assert!(WORKER_VERSION.ends_with(&format!(", messages {}", crate::message::VERSION)), "{WORKER_VERSION}");
     }
 }

@@ -37,9 +37,10 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan, its message, and the scan that arrives), `codec` (all nodes,
 //! and what messages of datafusion-proto leave out), `tasks` (which worker gets which runs), `exchanges` (what is
-//! known of rows of several tasks), `connections` (to workers), `workers` and `retries` (those that are lost) and
-//! `session` (also stages in plans); then `tables` (of logical plans) and `home`. `blocks` has nothing to do with
-//! plans: workers build the segments of an ingest. `scale.md` says what 10 TB on 100 workers would take.
+//! known of rows of several tasks), `connections` (to workers), `workers`, `progress`, `requests` and `retries` (those
+//! that are lost, or slow) and `session` (also stages in plans); then `tables` (of logical plans)
+//! and `home`. `blocks` has nothing to do with plans: workers build the segments of an ingest. `scale.md` says what
+//! 10 TB on 100 workers would take.
 
 mod arrived;
 mod blocks;
@@ -49,6 +50,8 @@ mod exchanges;
 mod files;
 mod home;
 mod message;
+mod progress;
+mod requests;
 mod retries;
 mod scans;
 mod session;
@@ -58,12 +61,10 @@ mod workers;
 
 pub use blocks::{BlockWorkers, with_blocks};
 pub use codec::{TadocCodec, filters_windows};
-pub use connections::Credentials;
+pub use connections::{Credentials, WORKER_VERSION};
 pub use home::EngineHome;
 pub use message::is_message;
-pub use session::{
-    WORKER_VERSION, WorkerAccess, as_worker, register_workers, serve_worker, with_workers, worker_of, worker_routes,
-};
+pub use session::{WorkerAccess, as_worker, register_workers, serve_worker, with_workers, worker_of, worker_routes};
 pub use tables::{TadocLogicalCodec, resolve_tables};
 pub use workers::WorkerUrls;
 pub use {datafusion_distributed as engine, datafusion_proto as proto};

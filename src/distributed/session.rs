@@ -14,15 +14,13 @@
 //! without the planner that cuts plans into stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages
 //! without it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::Session;
+use datafusion::common::exec_datafusion_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::sink::DataSinkExec;
@@ -39,28 +37,29 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::grpc::create_worker_client;
 use datafusion_distributed::{
     ChannelResolver, CoordinatorToWorkerMsg, DistributedExec, DistributedExt, ExecuteTaskRequest, GetWorkerInfoRequest,
-    GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey, Worker, WorkerChannel,
+    GetWorkerInfoResponse, MaybeEncoded, SessionStateBuilderExt, SetPlanRequest, TaskKey, Worker, WorkerChannel,
     WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerToCoordinatorMsg,
     display_plan_ascii,
 };
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::net::TcpListener;
-use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
+use tonic::codegen::http::{HeaderMap, HeaderValue};
 use tonic::service::Routes;
+use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Endpoint, Server};
-use tower::ServiceExt;
 use url::Url;
 
 use crate::codec::{WholeSeries, filters_windows, know_windows, name_windows};
-use crate::connections::{Credentials, Requests, named, stop_of_request, unreachable};
+use crate::connections::{ASK_EVERY, Connections, Credentials, SILENT_FOR, WORKER_VERSION, check_version, named};
 use crate::exchanges::{NumbersForAll, PlainExchanges};
-use crate::retries::RetryExec;
-use crate::tasks::{desired_tasks, divide, route};
+use crate::progress::{AllScans, ProgressService, TASK_HEADER, Tasks};
+use crate::requests::{Requests, scans_of_request, stop_of_request};
+use crate::retries::{Retries, RetryExec};
+use crate::tasks::{desired_tasks, divide, route, work_of_task};
 use crate::workers::WorkerUrls;
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
@@ -68,15 +67,6 @@ use datafusion_tadoc::{
     DeviceSession, Spreading, TadocOptions, TadocSessionStateBuilderExt, asking, bound_functions, stoppable,
 };
 
-/// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 10");
-
-/// Header with the version of the sender.
-const VERSION_HEADER: &str = "x-tadoc-version";
-/// Time after which a machine that does not answer counts as gone.
-pub(super) const SILENT_FOR: Duration = Duration::from_secs(10);
-/// Time between two questions for a sign of life on a quiet connection.
-const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most bytes of a message to a worker. The head of a message says its length, and memory for it is set
 /// aside before it has arrived.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -97,9 +87,10 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
     rules.push(Arc::new(WholeSeries));
     rules.push(Arc::new(NumbersForAll));
+    let connections = Connections::new(workers.credentials().clone());
     let mut builder = name_windows(builder)
         .with_physical_optimizer_rules(rules)
-        .with_distributed_channel_resolver(Connections::new(workers.credentials().clone()))
+        .with_distributed_channel_resolver(connections.clone())
         .with_distributed_worker_resolver(workers.clone())
         .with_distributed_user_codec(TadocCodec)
         .with_distributed_desired_task_count_handler(desired_tasks)
@@ -107,7 +98,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
         .with_distributed_route_tasks_handler(route)
         .with_distributed_planner();
     let planner = builder.query_planner().take();
-    builder.with_query_planner(Arc::new(StagesPlanner { planner, workers }))
+    builder.with_query_planner(Arc::new(StagesPlanner { planner, workers, connections }))
 }
 
 /// Variant of [`with_workers`] for a session that exists, after [`register_all`](datafusion_tadoc::register_all).
@@ -166,7 +157,8 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials, access: Wor
 /// such as a plan with a list of a million words.
 pub fn worker_routes(worker: Worker) -> Routes {
     let service = worker.into_worker_server().max_decoding_message_size(MAX_MESSAGE_BYTES);
-    Routes::new(Requests { inner: service })
+    let scans = AllScans::default();
+    Routes::new(Requests { inner: service, scans: scans.clone() }).add_service(ProgressService(scans))
 }
 
 /// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it
@@ -201,7 +193,10 @@ impl WorkerHome {
     fn session(&self, mut context: WorkerQueryContext) -> Result<SessionState> {
         check_version(&context.headers)?;
         let mut state = self.idle()?.clone();
-        let config = context.builder.config().take().unwrap_or_default();
+        let mut config = context.builder.config().take().unwrap_or_default();
+        if let Some(scans) = scans_of_request() {
+            config.set_extension(scans);
+        }
         *state.config_mut() = self.configured(config);
         Ok(state)
     }
@@ -260,18 +255,6 @@ fn prepare(
     Ok(WorkerPlanRewriteEventResponse::new(asking(stoppable(plan, &stop_of_request())?)?))
 }
 
-/// Refuses a request of another version.
-pub(super) fn check_version(headers: &HeaderMap) -> Result<()> {
-    let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
-    match version {
-        Some(WORKER_VERSION) => Ok(()),
-        other => exec_err!(
-            "the worker is {WORKER_VERSION}, the sender {}; run the same version on all machines",
-            other.unwrap_or("of another program")
-        ),
-    }
-}
-
 /// Optimizer rule that keeps the order of the rows of a statement, where it is known: partitions of
 /// several machines are merged by it, not as they come.
 #[derive(Debug)]
@@ -292,64 +275,6 @@ impl PhysicalOptimizerRule for KeepOrder {
 
     fn schema_check(&self) -> bool {
         true
-    }
-}
-
-/// Connections to workers, one for each. A clone shares them.
-#[derive(Clone)]
-pub(super) struct Connections {
-    credentials: Credentials,
-    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
-}
-
-impl Connections {
-    pub(super) fn new(credentials: Credentials) -> Self {
-        Self { credentials, open: Arc::default() }
-    }
-
-    /// Returns the connection to the worker at `url`, which is made if there is none.
-    pub(super) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
-        if let Some(channel) = self.known(url) {
-            return Ok(channel);
-        }
-        let channel = self.connect(url).await?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(open.entry(url.clone()).or_insert(channel).clone())
-    }
-
-    /// Drops the connection to the worker at `url`, so that the next request makes another.
-    pub(super) fn forget(&self, url: &Url) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
-    }
-
-    fn known(&self, url: &Url) -> Option<BoxCloneSyncChannel> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
-    }
-
-    async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
-        let failed = |error: &dyn std::error::Error| unreachable(url, error);
-        let endpoint = Endpoint::from_shared(url.to_string()).map_err(|error| failed(&error))?;
-        let endpoint = endpoint
-            .connect_timeout(SILENT_FOR)
-            .tcp_nodelay(true)
-            .keep_alive_while_idle(true)
-            .http2_keep_alive_interval(ASK_EVERY)
-            .keep_alive_timeout(SILENT_FOR);
-        let endpoint = match url.scheme() {
-            "https" => endpoint.tls_config(self.credentials.tls()).map_err(|error| failed(&error))?,
-            _ => endpoint,
-        };
-        let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
-        let token = self.credentials.token.clone();
-        let named = channel.map_request(move |mut request: Request<tonic::body::Body>| {
-            let headers = request.headers_mut();
-            headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
-            if let Some(token) = &token {
-                headers.insert("authorization", token.clone());
-            }
-            request
-        });
-        Ok(BoxCloneSyncChannel::new(named))
     }
 }
 
@@ -376,13 +301,20 @@ fn name_of(task: &TaskKey) -> String {
 impl WorkerChannel for NamedWorker {
     async fn coordinator_channel(
         &mut self,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         plan: SetPlanRequest,
         messages: BoxStream<'static, CoordinatorToWorkerMsg>,
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
         let url = self.url.clone();
+        if let Some(tasks) = context.session_config().get_extension::<Tasks>()
+            && let MaybeEncoded::Decoded(task) = &plan.plan
+            && let work_ns @ 1.. = work_of_task(task)?
+        {
+            let name = tasks.add(plan.task_key, &url, work_ns);
+            headers.insert(TASK_HEADER, HeaderValue::try_from(name).map_err(|error| exec_datafusion_err!("{error}"))?);
+        }
         let part = name_of(&plan.task_key);
         let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
         let answers = answers.await.map_err(|error| named(&url, &part, error))?;
@@ -422,6 +354,7 @@ const ONE_MACHINE: &str = "one task on this machine:\n";
 struct StagesPlanner {
     planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     workers: WorkerUrls,
+    connections: Connections,
 }
 
 impl StagesPlanner {
@@ -447,9 +380,13 @@ impl StagesPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else { return Ok(plan) };
-        if !RetryExec::fits(&plan)? {
-            return Ok(plan);
-        }
+        // Statements that change a corpus have no sink.
+        let changes = logical_plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+        let retries = match Retries::for_plan(&plan)? {
+            Retries::None => return Ok(plan),
+            Retries::AtAnyTime if changes => Retries::AfterErrors,
+            other => other,
+        };
         let planner = self.clone();
         let logical_plan = logical_plan.clone();
         let state = state.clone();
@@ -459,7 +396,13 @@ impl StagesPlanner {
             let state = state.clone();
             async move { planner.plan(&logical_plan, &state).await }.boxed()
         };
-        Ok(Arc::new(RetryExec::new(plan, self.workers.clone(), Arc::new(plan_again))))
+        Ok(Arc::new(RetryExec::new(
+            plan,
+            self.workers.clone(),
+            self.connections.clone(),
+            retries,
+            Arc::new(plan_again),
+        )))
     }
 }
 
@@ -500,21 +443,5 @@ impl QueryPlanner for StagesPlanner {
         };
         let plans = explained.stringified_plans().iter().map(shown).collect();
         Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_versions_are_refused() {
-        let mut headers = HeaderMap::new();
-        assert!(check_version(&headers).unwrap_err().to_string().contains("another program"));
-        headers.insert(VERSION_HEADER, HeaderValue::from_static("tadoc 1"));
-        assert!(check_version(&headers).unwrap_err().to_string().contains("the sender tadoc 1"));
-        headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
-        check_version(&headers).unwrap();
-        assert!(WORKER_VERSION.ends_with(&format!(", messages {}", crate::message::VERSION)), "{WORKER_VERSION}");
     }
 }

@@ -181,6 +181,21 @@ fn work_of(run: &Run) -> u64 {
     run.scan.downcast_ref::<TadocExec>().map_or(1, TadocExec::work_ns).max(1)
 }
 
+/// Returns the estimated work of the scans of corpora in the plan of a task, in nanoseconds.
+///
+/// # Errors
+/// None of this crate.
+pub(super) fn work_of_task(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
+    let mut work = 0u64;
+    plan.apply(|node| {
+        if let Some(runs) = node.downcast_ref::<RunsExec>() {
+            work = runs.runs.iter().map(work_of).fold(work, u64::saturating_add);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(work)
+}
+
 fn score(key: &str, worker: &Url) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key, worker.as_str()).hash(&mut hasher);

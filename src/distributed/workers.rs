@@ -5,8 +5,8 @@
 //!                   lost 12 s ago                            no task for two until a minute is over
 //! ```
 //!
-//! A worker is lost when it cannot be reached, or when a connection to it breaks. Statements that begin in the next
-//! minute do without it. So do statements that it has left before their first row (`retries`). Then it is asked
+//! A worker is lost when it cannot be reached, when a connection to it breaks, or when it is slow (`progress`).
+//! Statements that begin in the next minute do without it. So do statements that it has left before their first row (`retries`). Then it is asked
 //! again, since it may have been started again. If all workers are lost, statements run in this process.
 
 use std::collections::HashMap;

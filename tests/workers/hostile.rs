@@ -150,6 +150,29 @@ fn blocks_that_nobody_sends_are_refused() {
 }
 
 #[test]
+fn questions_about_tasks_that_are_not_there_have_no_answer() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let long = "a".repeat(1000);
+    for task in ["", "a/1/0", "00000000-0000-0000-0000-000000000000/1/0", &long] {
+        for (path, version) in
+            [("Scans", WORKER_VERSION), ("Scans", "tadoc 0.0.1, messages 0"), ("Other", WORKER_VERSION)]
+        {
+            let request = format!(
+                "POST /tadoc.Progress/{path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-tadoc-version: {version}\r\n\
+                 x-tadoc-task: {task}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            let answer = send(&workers[0], request.as_bytes());
+            assert!(answer.starts_with("HTTP/1.1 404 "), "{path} {version}: {answer}");
+        }
+    }
+    check(&folder, &workers);
+    for worker in workers {
+        assert_eq!(worker.end(), (0, String::new()));
+    }
+}
+
+#[test]
 fn senders_that_say_nothing_keep_nobody_waiting() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];

@@ -1,8 +1,11 @@
-//! Workers that are lost: the statement goes on with the others until its first row, and ends with an error after it.
+//! Workers that are lost, or slow: the statement goes on with the others until its first row, and ends with an error
+//! after it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use super::cluster::{DIVIDE, Worker, corpora, list, long_statement, sorted, sql, wait_until};
@@ -188,6 +191,109 @@ fn a_slow_worker_is_waited_for() {
         assert_eq!(ran.stderr, "");
         assert_eq!(sorted(ran), expected, "{statement}");
     }
+}
+
+/// Lets `worker` work for a tenth of the time, until `is_over`.
+fn slow_down(worker: &Worker, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        worker.signal("STOP");
+        sleep(Duration::from_millis(450));
+        worker.signal("CONT");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_statement_goes_on_without_a_worker_whose_scans_are_slow() {
+    let folder = corpora();
+    long_statement(&folder);
+    let expected = sorted(sql(&folder, "", PAIRS));
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let urls = list(&workers);
+    assert_eq!(sorted(sql(&folder, &urls, PAIRS)), expected);
+    let start = Instant::now();
+    assert_eq!(sorted(sql(&folder, &urls, PAIRS)), expected);
+    let fast = start.elapsed();
+    let is_over = AtomicBool::new(false);
+    let start = Instant::now();
+    let ran = scope(|threads| {
+        threads.spawn(|| slow_down(&workers[1], &is_over));
+        let ran = sql(&folder, &urls, PAIRS);
+        is_over.store(true, Ordering::Relaxed);
+        ran
+    });
+    let slow = start.elapsed();
+    assert!(ran.stderr.contains("its scans take more than "), "{slow:?}: {}", ran.stderr);
+    assert_goes_on(ran, &workers[1].url, 2, &expected);
+    // The first attempt, two seconds, and a second one by two workers.
+    assert!(slow < 4 * fast + Duration::from_secs(10), "{slow:?}, and {fast:?} without a slow worker");
+}
+
+/// Ends of a `COPY` to something with this name, and what reads it.
+const COPIES: [(&str, &str); 6] = [
+    ("TO '@.tadoc' STORED AS TADOC", "documents('@.tadoc')"),
+    ("TO '@.parquet' STORED AS PARQUET", "'@.parquet'"),
+    ("TO '@.parquet' STORED AS GSST", "'@.parquet'"),
+    ("TO '@.json' STORED AS JSON", "'@.json'"),
+    ("TO '@/' STORED AS PARQUET", "'@/'"),
+    ("TO 'living/' STORED AS TADOC", "documents('living') WHERE doc_id >= 3"),
+];
+
+#[test]
+fn a_copy_that_loses_a_worker_is_written_once() {
+    let rows = |from: &str| format!("SELECT path, md5(text) AS digest FROM {from}");
+    for (at, (end, from)) in COPIES.into_iter().enumerate() {
+        let folder = corpora();
+        let expected = sorted(sql(&folder, "", &rows("documents('many.tadoc')")));
+        let num_versions = folder.ok(&["history", "living"]).lines().count();
+        let workers = [(), (), ()].map(|()| Worker::start(&folder, &["--writable"]));
+        let num_bytes = 3000;
+        let proxy = Proxy::start(&workers[1].url, num_bytes, Duration::ZERO);
+        let urls = format!("{},{},{}", workers[0].url, proxy.url, workers[2].url);
+        let name = format!("copy{at}");
+        let copy = format!("COPY (SELECT path, text FROM documents('many.tadoc')) {}", end.replace('@', &name));
+        let ran = sql(&folder, &urls, &copy);
+        assert!(proxy.is_broken(), "{copy}");
+        assert_goes_on(ran, &proxy.url, 2, &["{\"count\":60}".to_owned()]);
+        assert_eq!(sorted(sql(&folder, "", &rows(&from.replace('@', &name)))), expected, "{copy}");
+        let is_of_copy = |path: &std::path::Path| path.file_name().unwrap().to_string_lossy().starts_with(&name);
+        let found =
+            std::fs::read_dir(folder.join(".")).unwrap().filter(|entry| is_of_copy(&entry.as_ref().unwrap().path()));
+        let is_living = end.contains("living");
+        assert_eq!(found.count(), usize::from(!is_living), "{copy}");
+        let versions = folder.ok(&["history", "living"]);
+        assert_eq!(versions.lines().count(), num_versions + usize::from(is_living), "{versions}");
+    }
+}
+
+#[test]
+fn segments_of_a_lost_worker_are_in_no_version() {
+    let folder = corpora();
+    let rows = |from: &str| format!("SELECT path, md5(text) AS digest FROM {from}");
+    let expected = sorted(sql(&folder, "", &rows("documents('many.tadoc')")));
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &["--writable"]));
+    // The plan is there, and the row that names the segment is not.
+    let proxy = Proxy::start(&workers[1].url, 300, Duration::ZERO);
+    let urls = format!("{},{},{}", workers[0].url, proxy.url, workers[2].url);
+    let copy = "SET tadoc.workers_write = true; \
+                COPY (SELECT path, text FROM documents('many.tadoc')) TO 'living/' STORED AS TADOC";
+    assert_goes_on(sql(&folder, &urls, copy), &proxy.url, 2, &["{\"count\":60}".to_owned()]);
+    assert_eq!(sorted(sql(&folder, "", &rows("documents('living') WHERE doc_id >= 3"))), expected);
+}
+
+#[test]
+fn a_table_in_memory_gets_no_rows_of_a_statement_that_loses_a_worker() {
+    let folder = corpora();
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let proxy = Proxy::start(&workers[1].url, 3000, Duration::ZERO);
+    let urls = format!("{},{},{}", workers[0].url, proxy.url, workers[2].url);
+    let insert = "CREATE TABLE t (path VARCHAR, text VARCHAR); \
+                  INSERT INTO t SELECT path, text FROM documents('many.tadoc')";
+    let start = Instant::now();
+    let ran = sql(&folder, &urls, insert);
+    assert!(start.elapsed() < BOUND, "{:?}", start.elapsed());
+    assert!(ran.status == 1 && ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert!(ran.stderr.contains(&proxy.url) && ran.stderr.contains("run the statement again"), "{}", ran.stderr);
 }
 
 #[test]

@@ -37,7 +37,7 @@ use datafusion::common::{GetExt, Statistics, internal_datafusion_err, not_impl_e
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::DataSinkExec;
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
@@ -55,6 +55,11 @@ use crate::gsst::sink::GsstSink;
 use crate::gsst::source::Settings;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, Storage, fastest_width, prepare};
+
+/// Returns true if `sink` writes files with GSST columns.
+pub(crate) fn is_sink(sink: &dyn DataSink) -> bool {
+    sink.is::<GsstSink>()
+}
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]

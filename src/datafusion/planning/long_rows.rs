@@ -89,7 +89,7 @@ fn longest_row_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
 }
 
 /// Returns `context` with another configuration and run-time environment.
-pub(crate) fn context_with(context: &TaskContext, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> Arc<TaskContext> {
+pub fn context_with(context: &TaskContext, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),

@@ -45,6 +45,7 @@ use url::Url;
 
 use super::upload::{NewFolders, Staged};
 use crate::plan_methods::passing_methods;
+use crate::planning::long_rows::context_with;
 
 /// Bytes of small files of a statement that wait in memory. Further ones wait as uploads.
 const MAX_BYTES_IN_MEMORY: usize = 16 << 20;
@@ -76,8 +77,8 @@ impl PhysicalOptimizerRule for WholeFiles {
     }
 }
 
-/// Checks that a sink is one of DataFusion's sinks of files.
-fn writes_files(sink: &dyn DataSink) -> bool {
+/// Returns true if `sink` is one of DataFusion's sinks of files.
+pub(super) fn writes_files(sink: &dyn DataSink) -> bool {
     let is_known = sink.is::<CsvSink>() || sink.is::<JsonSink>() || sink.is::<ParquetSink>();
     is_known || format!("{sink:?}").starts_with(ARROW_SINK)
 }
@@ -122,16 +123,7 @@ fn with_waiting_stores(context: &TaskContext, objects: &Arc<Objects>) -> Arc<Tas
     let runtime = context.runtime_env();
     let registry = WaitingStores { registry: Arc::clone(&runtime.object_store_registry), objects: Arc::clone(objects) };
     let runtime = RuntimeEnv { object_store_registry: Arc::new(registry), ..runtime.as_ref().clone() };
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        context.session_config().clone(),
-        context.scalar_functions().clone(),
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        Arc::new(runtime),
-    ))
+    context_with(context, context.session_config().clone(), Arc::new(runtime))
 }
 
 /// An object that is not visible yet.

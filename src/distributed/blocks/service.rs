@@ -32,7 +32,7 @@ use tonic::service::Routes;
 
 use super::message::{read_block, segment_message};
 use super::{BUILD_PATH, LENGTH_HEADER, PLACES_HEADER, PLACES_PATH, SERVICE};
-use crate::session::{SILENT_FOR, check_version};
+use crate::connections::{SILENT_FOR, check_version};
 
 /// Bytes of memory that are reserved for each byte of a message.
 const MEMORY_FACTOR: usize = 6;

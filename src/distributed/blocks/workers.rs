@@ -38,8 +38,7 @@ use url::Url;
 use super::message::{BlockMessage, max_segment_bytes, read_segment};
 use super::service::body_from;
 use super::{BUILD_PATH, LENGTH_HEADER, PLACES_HEADER, PLACES_PATH};
-use crate::connections::with_causes;
-use crate::session::{Connections, SILENT_FOR};
+use crate::connections::{Connections, SILENT_FOR, with_causes};
 use crate::workers::WorkerUrls;
 
 /// Places of a worker that has not told their number.

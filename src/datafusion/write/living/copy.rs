@@ -292,7 +292,7 @@ impl ExecutionPlan for WriteSegmentsExec {
 }
 
 /// Sink that commits segment files which others wrote.
-struct SegmentsSink {
+pub(super) struct SegmentsSink {
     location: String,
     store: LivingStore,
     options: TadocOptions,

@@ -17,8 +17,15 @@ mod insert;
 mod statement;
 mod tables;
 
+use datafusion::datasource::sink::DataSink;
+
 pub use copy::{SegmentTarget, WriteSegmentsExec};
 pub(crate) use copy::{check_outside_living, copy_into};
 pub(crate) use insert::insert_into;
 pub(crate) use statement::LivingStatements;
 pub(crate) use tables::{CorpusOpener, LivingCatalogs};
+
+/// Returns true if `sink` adds its rows to a living corpus, by one commit.
+pub(super) fn commits_once(sink: &dyn DataSink) -> bool {
+    sink.is::<insert::InsertSink>() || sink.is::<copy::SegmentsSink>()
+}

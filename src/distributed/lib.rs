@@ -38,7 +38,7 @@
 //! Reading order: `message` (bytes), `scans` (a scan, its message, and the scan that arrives), `codec` (all nodes,
 //! and what messages of datafusion-proto leave out), `tasks` (which worker gets which runs), `exchanges` (what is
 //! known of rows of several tasks), `connections` (to workers), `workers`, `progress`, `requests` and `retries` (those
-//! that are lost, or slow) and `session` (also stages in plans); then `tables` (of logical plans)
+//! that are lost, or slow), `panics` (of tasks) and `session` (also stages in plans); then `tables` (of logical plans)
 //! and `home`. `blocks` has nothing to do with plans: workers build the segments of an ingest. `scale.md` says what
 //! 10 TB on 100 workers would take.
 
@@ -50,6 +50,7 @@ mod exchanges;
 mod files;
 mod home;
 mod message;
+mod panics;
 mod progress;
 mod requests;
 mod retries;

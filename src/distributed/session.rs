@@ -56,6 +56,7 @@ use url::Url;
 use crate::codec::{WholeSeries, filters_windows, know_windows, name_windows};
 use crate::connections::{ASK_EVERY, Connections, Credentials, SILENT_FOR, WORKER_VERSION, check_version, named};
 use crate::exchanges::{NumbersForAll, PlainExchanges};
+use crate::panics::caught;
 use crate::progress::{AllScans, ProgressService, TASK_HEADER, Tasks};
 use crate::requests::{Requests, scans_of_request, stop_of_request};
 use crate::retries::{Retries, RetryExec};
@@ -230,7 +231,7 @@ impl WorkerHome {
 }
 
 /// Refuses plans that write more than they may, prepares scans of files (their stores are known, and errors
-/// of Parquet files name the file), and makes joins stop when the coordinator has left.
+/// of Parquet files name the file), makes joins stop when the coordinator has left, and makes errors of panics.
 fn prepare(
     event: WorkerPlanRewriteEvent<'_>,
     runtime: &RuntimeEnv,
@@ -252,7 +253,8 @@ fn prepare(
         Ok(TreeNodeRecursion::Continue)
     })?;
     let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
-    Ok(WorkerPlanRewriteEventResponse::new(asking(stoppable(plan, &stop_of_request())?)?))
+    let plan = asking(stoppable(plan, &stop_of_request())?)?;
+    Ok(WorkerPlanRewriteEventResponse::new(caught(plan)?))
 }
 
 /// Optimizer rule that keeps the order of the rows of a statement, where it is known: partitions of
@@ -443,5 +445,90 @@ impl QueryPlanner for StagesPlanner {
         };
         let plans = explained.stringified_plans().iter().map(shown).collect();
         Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use datafusion::arrow::array::AsArray;
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion_distributed::ProducerHead;
+    use futures::stream;
+
+    use super::*;
+
+    /// Returns the numbers of all partitions of a task, or the first error.
+    async fn numbers(streams: Vec<BoxStream<'static, Result<RecordBatch>>>) -> Result<Vec<i64>> {
+        let batches: Vec<RecordBatch> = stream::iter(streams).flatten().try_collect().await?;
+        let columns = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
+        let mut numbers: Vec<i64> = columns.flat_map(|column| column.values().to_vec()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// A worker has one task, however often its plan and its rows are asked for. Each that asks gets all rows once, or
+    /// an error.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_task_that_is_asked_twice_has_its_rows_once_for_each() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let worker = worker_of(Arc::default(), Credentials::default(), WorkerAccess::Read);
+        let served = tokio::spawn(serve_worker(worker, listener, pending()));
+        let builder = SessionStateBuilder::new().with_default_features().with_tadoc();
+        let workers: WorkerUrls = url.as_str().parse().unwrap();
+        let ctx = SessionContext::new_with_state(with_workers(builder, workers).build());
+        let connections = Connections::new(Credentials::default());
+        for (stage_id, sql) in [
+            "SELECT column1 FROM (VALUES (1), (2), (3))",
+            "SELECT column1, count(*) FROM (VALUES (1), (2), (3), (3)) GROUP BY column1",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+            let num_partitions = plan.output_partitioning().partition_count();
+            let task_key = TaskKey { query_id: Default::default(), stage_id, task_number: 0 };
+            let mut open = Vec::new();
+            for _ in 0..2 {
+                let mut client = connections.get_worker_client_for_url(&url).await.unwrap();
+                let request = SetPlanRequest {
+                    task_key,
+                    task_count: 1,
+                    plan: MaybeEncoded::Decoded(Arc::clone(&plan)),
+                    work_unit_feed_declarations: Vec::new(),
+                    target_worker_url: url.clone(),
+                    query_start_time_ns: 0,
+                };
+                let metrics = ExecutionPlanMetricsSet::new();
+                let messages = stream::pending().boxed();
+                let answers =
+                    client.coordinator_channel(HeaderMap::new(), request, messages, metrics, &ctx.task_ctx()).await;
+                open.push(answers);
+            }
+            assert!(open[0].is_ok());
+            let mut num_whole = 0;
+            for _ in 0..3 {
+                let mut client = connections.get_worker_client_for_url(&url).await.unwrap();
+                let request = ExecuteTaskRequest {
+                    task_key,
+                    target_partition_start: 0,
+                    target_partition_end: num_partitions,
+                    producer_head: ProducerHead::None,
+                };
+                let metrics = ExecutionPlanMetricsSet::new();
+                let streams = client.execute_task(HeaderMap::new(), request, metrics, &ctx.task_ctx()).await;
+                match numbers(streams.unwrap()).await {
+                    Ok(numbers) => {
+                        assert_eq!(numbers, [1, 2, 3], "{sql}");
+                        num_whole += 1;
+                    }
+                    Err(error) => assert!(error.to_string().contains("worker http"), "{sql}: {error}"),
+                }
+            }
+            assert!(num_whole > 0, "{sql}");
+        }
+        served.abort();
     }
 }

@@ -1,0 +1,189 @@
+//! The plan node that turns a panic of a task into an error.
+//!
+//! ```text
+//! engine   a thread for each partition ─ its rows ═▶ coordinator       a thread that panics ends, and so do its rows
+//! here     CaughtExec ─ the panic as an error ═════▶ coordinator       the statement ends with the error
+//! ```
+//!
+//! The worker of datafusion-distributed takes the end of a thread for the end of its rows. So a panic in an operator
+//! would lose the rest of the rows, and nobody would know. The node stands at the root of the plan of a task, or below
+//! nodes that the engine looks for there. DataFusion's exchange by hash hands a panic below it on as an error. A panic
+//! below a union at the root is not seen. Metrics of tasks are matched by place, so the node shows the children of its
+//! plan as its own.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use datafusion::common::exec_datafusion_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use datafusion_distributed::BroadcastExec;
+use futures::StreamExt;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Name of the engine's union, which is private. The engine looks for it, to leave out the inputs of other tasks, and
+/// deals them anew where they change.
+const UNION: &str = "ChildrenIsolatorUnionExec";
+
+/// Returns the plan of a task whose panics are errors.
+///
+/// # Errors
+/// An operator does not take its input, which is an error of the plan.
+pub(super) fn caught(plan: Plan) -> Result<Plan> {
+    if plan.is::<RepartitionExec>() || plan.name() == UNION {
+        return Ok(plan);
+    }
+    if !plan.is::<BroadcastExec>() {
+        return Ok(Arc::new(CaughtExec { plan }));
+    }
+    let inputs = plan.children().into_iter().map(|input| Arc::new(CaughtExec { plan: Arc::clone(input) }) as _);
+    let inputs = inputs.collect();
+    plan.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+}
+
+/// Plan node in the place of `plan`. See the module's description.
+#[derive(Debug)]
+struct CaughtExec {
+    plan: Plan,
+}
+
+impl DisplayAs for CaughtExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plan.fmt_as(format, f)
+    }
+}
+
+impl ExecutionPlan for CaughtExec {
+    fn name(&self) -> &str {
+        self.plan.name()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.plan.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.plan.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.plan.apply_expressions(f)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, options: ReplaceChildrenOptions) -> Result<Plan> {
+        let plan = Arc::clone(&self.plan).replace_children(children, options)?;
+        Ok(Arc::new(Self { plan }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let name = self.plan.name().to_owned();
+        let rows = self.plan.execute(partition, context)?;
+        let schema = rows.schema();
+        let rows = AssertUnwindSafe(rows).catch_unwind();
+        let rows = rows.map(move |row| row.unwrap_or_else(|panic| Err(error_of(&name, panic.as_ref()))));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.plan.metrics()
+    }
+}
+
+/// Returns the error of a plan with this `name` at its root that has panicked.
+fn error_of(name: &str, panic: &(dyn Any + Send)) -> DataFusionError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("without a text");
+    exec_datafusion_err!(
+        "a task of the statement failed in or below {name}: {text}; please report this with the statement"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::RecordBatch;
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::EquivalenceProperties;
+    use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+    use datafusion::physical_plan::{Partitioning, collect};
+    use datafusion_tadoc::travel::leaf_methods;
+    use futures::stream;
+
+    use super::*;
+
+    fn no_row() -> Result<RecordBatch> {
+        panic!("on purpose")
+    }
+
+    /// A leaf that panics instead of its first row.
+    #[derive(Debug)]
+    struct Panics {
+        properties: Arc<PlanProperties>,
+    }
+
+    impl DisplayAs for Panics {
+        fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "Panics")
+        }
+    }
+
+    impl ExecutionPlan for Panics {
+        leaf_methods!("Panics");
+
+        fn apply_expressions(
+            &self,
+            _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        ) -> Result<TreeNodeRecursion> {
+            Ok(TreeNodeRecursion::Continue)
+        }
+
+        fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+            let rows = stream::once(async { no_row() });
+            Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        }
+    }
+
+    fn leaf() -> Plan {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Arc::new(Panics { properties: Arc::new(properties) })
+    }
+
+    #[tokio::test]
+    async fn panics_are_errors_and_nodes_keep_their_places() {
+        let plan = caught(leaf()).unwrap();
+        assert_eq!((plan.name(), plan.children().len()), ("Panics", 0));
+        let error = collect(plan, Arc::default()).await.unwrap_err().to_string();
+        assert!(error.contains("in or below Panics: on purpose"), "{error}");
+        let shared = caught(Arc::new(BroadcastExec::new(leaf(), 1))).unwrap();
+        assert!(shared.is::<BroadcastExec>() && shared.children()[0].name() == "Panics");
+        let error = collect(shared, Arc::default()).await.unwrap_err().to_string();
+        assert!(error.contains("on purpose"), "{error}");
+        // The exchange itself says so.
+        let exchange = RepartitionExec::try_new(leaf(), Partitioning::RoundRobinBatch(2)).unwrap();
+        let exchange = caught(Arc::new(exchange)).unwrap();
+        assert!(exchange.is::<RepartitionExec>());
+        let error = collect(exchange, Arc::default()).await.unwrap_err().to_string();
+        assert!(error.contains("panic"), "{error}");
+    }
+}

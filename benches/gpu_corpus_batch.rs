@@ -2,8 +2,8 @@
 //! the table of figure 8 of the random-access paper. Goal: at least 50 times one core in the
 //! geometric mean.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus_batch -- [MIB]` makes text of three kinds (208 MiB
-//! of each by default), compresses it, and runs batches on its first segment. "One core" and "all
+//! `REQUIRE_GPU=1 cargo bench -p tadoc-cuda --features edits --bench gpu_corpus_batch -- [MIB]` makes text of three
+//! kinds (208 MiB of each by default), compresses it, and runs batches on its first segment. "One core" and "all
 //! cores" are the CPU's own batch calls. The device's time is that of its own clock, with text and
 //! queries in device memory. "Whole" is one call from the host: it checks and sends the queries,
 //! tokenizes the edits, does the work and returns the answer. Every answer is compared with the

@@ -342,6 +342,7 @@ macro_rules! source {
     };
 }
 
+#[cfg(feature = "edits")]
 pub(super) const CORPUS_EDITS: Source = source!("corpus_edits");
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");
 pub(super) const CORPUS_INDEX: Source = source!("corpus_index");

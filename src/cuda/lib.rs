@@ -47,11 +47,13 @@ pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{
-    CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
-    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores,
-    DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, MixedBatch, MixedResults, Occurrences,
-    PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
+    CopyKey, CorpusCopies, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText,
+    CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores, DeviceSequences,
+    DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, Occurrences, PassageBatch, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
+#[cfg(feature = "edits")]
+pub use corpus::{CorpusEdits, MixedBatch, MixedResults};
 pub use device::{Device, has_driver, num_devices};
 pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};
 pub use gsst_run::RowForm;

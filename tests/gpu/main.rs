@@ -1,12 +1,14 @@
 //! Tests that devices of NVIDIA give what the CPU gives.
 //!
 //! `parity` and `matching` test columns of strings, decoded and searched. `corpus` and
-//! `corpus_batch` test corpora: counted, read and edited. Command: `REQUIRE_GPU=1 cargo test --test
-//! gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
+//! `corpus_batch` test corpora: counted and read; `corpus_edits`, with the feature `edits`, edited.
+//! Command: `REQUIRE_GPU=1 cargo test --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod corpus;
 mod corpus_batch;
+#[cfg(feature = "edits")]
+mod corpus_edits;
 mod matching;
 mod parity;

@@ -45,7 +45,8 @@ pub(super) enum Argument {
     Short(u32),
     Text(TextArrays),
     Rules(RuleArrays),
-    Splices(SpliceArrays),
+    #[cfg(feature = "edits")]
+    Splices(super::edits::SpliceArrays),
 }
 
 /// Addresses of the text of a segment. `kernels/corpus_text.cuh` has the same struct.
@@ -79,32 +80,12 @@ pub(super) struct RuleArrays {
     pub(super) word_bits: u32,
 }
 
-/// Addresses of the input of `corpus_edits`. The kernel has the same struct.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct SpliceArrays {
-    pub(super) docs: u64,
-    pub(super) splice_starts: u64,
-    pub(super) froms: u64,
-    pub(super) tos: u64,
-    pub(super) token_starts: u64,
-    pub(super) tokens: u64,
-    pub(super) edges: u64,
-    pub(super) num_docs: u32,
-    pub(super) num_gaps: u32,
-    pub(super) num_new: u32,
-    pub(super) num_old_root: u32,
-}
-
 const _: () = assert!(size_of::<TextArrays>() == 64 && size_of::<RuleArrays>() == 72);
-const _: () = assert!(size_of::<SpliceArrays>() == 72);
 
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for TextArrays {}
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for RuleArrays {}
-// SAFETY: integers in C layout; the kernel reads no padding.
-unsafe impl DeviceRepr for SpliceArrays {}
 
 /// Returns the number of thread blocks of [`THREADS`] that give each of `len` items a thread.
 pub(super) fn grid_for(len: usize) -> u32 {
@@ -142,6 +123,7 @@ pub(super) unsafe fn launch(
             Argument::Short(number) => builder.arg(number),
             Argument::Text(arrays) => builder.arg(arrays),
             Argument::Rules(arrays) => builder.arg(arrays),
+            #[cfg(feature = "edits")]
             Argument::Splices(arrays) => builder.arg(arrays),
         };
     }
@@ -290,27 +272,6 @@ pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
     copied.map_err(device.fault("copying a number of a corpus from the device"))?;
     device.synchronize()?;
     Ok(value[0])
-}
-
-/// Fills `target` with the first `len` values of `first`, then with `rest`.
-pub(super) fn append<T: DeviceRepr + ValidAsZeroBits>(
-    device: &Device,
-    first: &DeviceBuffer<T>,
-    len: usize,
-    rest: &[T],
-    target: &mut DeviceBuffer<T>,
-) -> Result<(), GpuError> {
-    let copying = device.fault("copying numbers of a corpus");
-    let stream = device.stream();
-    if len > 0 {
-        let copied = stream.memcpy_dtod(&first.slice(..len), &mut target.slice_mut(..len));
-        copied.map_err(&copying)?;
-    }
-    if !rest.is_empty() {
-        let copied = stream.memcpy_htod(rest, &mut target.slice_mut(len..len + rest.len()));
-        copied.map_err(&copying)?;
-    }
-    Ok(())
 }
 
 /// Sets all bytes of `buffer` to `byte`.

@@ -6,7 +6,6 @@
 //!                │ index()     CorpusIndex      lengths and starts, made there
 //!                │ text()      CorpusText       where each position starts; tokens
 //!                │   passages()  words()        CorpusPassages, CorpusWords
-//!                │   with_edits()  plan_mixed()  a CorpusText again, MixedBatch
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
 //!                │ cooccurrences()              the same; pairs
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
@@ -22,13 +21,15 @@
 //! validated. The device refuses grammars of more than 2^31 positions. It also refuses grammars so deep that their
 //! rules wait for each other for a second (some hundred thousand levels). The CPU answers for both.
 //!
+//! With the feature `edits`, `CorpusText::with_edits` and `plan_mixed` edit a text on the device. No statement uses
+//! them: an edit of a corpus is a commit, and the plan of a batch on the host takes nine tenths of its time.
+//!
 //! A document that was cut continues in another segment, which is another `DeviceCorpus`. The
 //! caller adds their counts and counts the windows across the cut.
 
 mod cache;
+#[cfg(feature = "edits")]
 mod edits;
-mod edits_plan;
-mod edits_tokens;
 mod index;
 mod launch;
 mod search;
@@ -38,6 +39,7 @@ mod terms;
 mod text;
 
 pub use cache::{CopyKey, CorpusCopies};
+#[cfg(feature = "edits")]
 pub use edits::{CorpusEdits, MixedBatch, MixedResults};
 pub use index::{CorpusIndex, CorpusWeights, Occurrences};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};

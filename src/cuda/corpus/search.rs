@@ -20,7 +20,6 @@ use tadoc::ids::DocId;
 
 use super::launch::{Argument, THREADS, address, grid_for, launch, one_to_host, to_host};
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, TILE_NUMBERS};
-use super::text::BaseText;
 use super::{CorpusText, CorpusWeights, check_limit};
 
 /// Default number of bytes of a document whose words one thread reads.

@@ -4,16 +4,14 @@
 //! symbols, rule_offsets, doc_offsets    of the DeviceCorpus, or of the edited text
 //! starts, blanks                        start of the expansion at each position; 8 1/8 bytes each
 //! token_offsets, tokens                 the dictionary
-//! edges                                 flags: each element begins or ends with a word
 //! ```
 //!
 //! `kernels/corpus_text.cuh` defines these arrays. Starts and blanks come from a [`CorpusIndex`], which needs memory
-//! for lengths while it computes them. Edges are computed on the host. A text with [edits](super::CorpusEdits) has its
-//! own arrays, made on the device, and new terminals after those of the dictionary. Its documents are still those of
-//! the segment.
+//! for lengths while it computes them. With the feature `edits`, a text can be made from another one by edits
+//! (`edits/text.rs`). It has arrays of its own, made on the device, and new terminals after those of the dictionary.
+//! Its documents are still those of the segment.
 //!
-//! [`CorpusText`] implements the trait of the text that edits read on a device, tests implement it on the
-//! host. Passages are read many in one call, by `kernels/corpus_extract.cu`.
+//! Passages are read many in one call, by `kernels/corpus_extract.cu`.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -28,53 +26,39 @@ use crate::device::{CORPUS_EXTRACT, Device, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
-use super::launch::{Argument, THREADS, TextArrays, address, append, fill, launch, to_host};
+use super::launch::{Argument, THREADS, TextArrays, address, fill, launch, to_host};
 use super::{CorpusIndex, DeviceCorpus, GrammarArrays, check_limit};
 
 /// The text of a segment on a device. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CorpusText {
-    state: Arc<TextState>,
+    pub(super) state: Arc<TextState>,
 }
 
 #[derive(Debug)]
-struct TextState {
-    corpus: DeviceCorpus,
-    grammar: Arc<GrammarArrays>,
-    starts: DeviceBuffer<u64>,
-    blanks: DeviceBuffer<u32>,
-    edges: DeviceBuffer<u8>,
-    dictionary: TextDictionary,
-    num_root: usize,
-    num_symbols: usize,
-    doc_lens: Vec<u64>,
+pub(super) struct TextState {
+    pub(super) corpus: DeviceCorpus,
+    pub(super) grammar: Arc<GrammarArrays>,
+    pub(super) starts: DeviceBuffer<u64>,
+    pub(super) blanks: DeviceBuffer<u32>,
+    pub(super) dictionary: TextDictionary,
+    pub(super) doc_lens: Vec<u64>,
+    #[cfg(feature = "edits")]
+    pub(super) root: super::edits::Root,
 }
 
 /// Terminals: those of the segment, then those added by edits.
 #[derive(Debug)]
 pub(super) struct TextDictionary {
-    offsets: DeviceBuffer<u32>,
-    bytes: DeviceBuffer<u8>,
-    num_bytes: usize,
-    num_terminals: u32,
+    pub(super) offsets: DeviceBuffer<u32>,
+    pub(super) bytes: DeviceBuffer<u8>,
+    #[cfg(feature = "edits")]
+    pub(super) num_bytes: usize,
+    pub(super) num_terminals: u32,
     /// Ids of the terminals added by edits, by class: separators and words.
-    new_ids: [FxHashMap<Box<[u8]>, u32>; 2],
+    pub(super) new_ids: [FxHashMap<Box<[u8]>, u32>; 2],
     /// Classes of the terminals added by edits; true for a word.
-    new_classes: Vec<bool>,
-}
-
-/// The arrays of a text after edits.
-#[derive(Debug)]
-pub(super) struct NewText {
-    pub(super) symbols: DeviceBuffer<u32>,
-    pub(super) rule_offsets: DeviceBuffer<u32>,
-    pub(super) doc_offsets: DeviceBuffer<u32>,
-    pub(super) starts: DeviceBuffer<u64>,
-    pub(super) blanks: DeviceBuffer<u32>,
-    pub(super) edges: DeviceBuffer<u8>,
-    pub(super) num_root: usize,
-    pub(super) num_symbols: usize,
-    pub(super) doc_lens: Vec<u64>,
+    pub(super) new_classes: Vec<bool>,
 }
 
 impl CorpusText {
@@ -89,12 +73,11 @@ impl CorpusText {
             Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => starts_of_host(device, segment)?,
             starts => starts?,
         };
-        let edge = |element| u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1;
-        let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
         let bytes = &segment.dictionary.bytes()[..];
         let dictionary = TextDictionary {
             offsets: device.copy_for("offsets of tokens", segment.dictionary.offsets())?,
             bytes: device.copy_for("tokens", bytes)?,
+            #[cfg(feature = "edits")]
             num_bytes: bytes.len(),
             num_terminals: dag.num_terminals(),
             new_ids: Default::default(),
@@ -103,58 +86,14 @@ impl CorpusText {
         let state = TextState {
             starts,
             blanks,
-            edges: device.copy_for("edges of elements", &edges)?,
             dictionary,
-            num_root: grammar.root().len(),
-            num_symbols: grammar.symbols.len(),
+            #[cfg(feature = "edits")]
+            root: super::edits::Root::for_segment(device, dag)?,
             doc_lens: grammar.docs().map(|doc| segment.doc_length_or_derive(doc).len_bytes).collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),
         };
         Ok(Self { state: Arc::new(state) })
-    }
-
-    /// Builds the text that edits made from this one.
-    pub(super) fn edited(&self, new: NewText, dictionary: TextDictionary) -> Self {
-        let NewText { symbols, rule_offsets, doc_offsets, .. } = new;
-        let state = TextState {
-            corpus: self.state.corpus.clone(),
-            grammar: Arc::new(GrammarArrays { symbols, rule_offsets, doc_offsets }),
-            starts: new.starts,
-            blanks: new.blanks,
-            edges: new.edges,
-            dictionary,
-            num_root: new.num_root,
-            num_symbols: new.num_symbols,
-            doc_lens: new.doc_lens,
-        };
-        Self { state: Arc::new(state) }
-    }
-
-    /// Returns the terminals of this text, followed by `new` ones.
-    pub(super) fn with_terminals(&self, new: &[Terminal]) -> Result<TextDictionary, GpuError> {
-        let device = self.device();
-        let old = &self.state.dictionary;
-        let num_new_bytes = new.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-        let num_bytes = old.num_bytes + num_new_bytes;
-        check_limit("bytes of the words of a text", num_bytes, u32::MAX as usize)?;
-        let num_terminals = old.num_terminals as usize;
-        let mut new_ids = old.new_ids.clone();
-        let mut new_classes = old.new_classes.clone();
-        new_classes.extend(new.iter().map(|&(is_word, _)| is_word));
-        let mut ends = Vec::with_capacity(new.len());
-        let mut new_bytes = Vec::new();
-        for ((is_word, bytes), id) in new.iter().zip(old.num_terminals..) {
-            new_bytes.extend_from_slice(bytes);
-            ends.push((old.num_bytes + new_bytes.len()) as u32);
-            new_ids[usize::from(*is_word)].insert(bytes.clone(), id);
-        }
-        let mut offsets = device.alloc("offsets of tokens", num_terminals + new.len() + 1)?;
-        let mut bytes = device.alloc("tokens", num_bytes)?;
-        append(device, &old.offsets, num_terminals + 1, &ends, &mut offsets)?;
-        append(device, &old.bytes, old.num_bytes, &new_bytes, &mut bytes)?;
-        let num_terminals = (num_terminals + new.len()) as u32;
-        Ok(TextDictionary { offsets, bytes, num_bytes, num_terminals, new_ids, new_classes })
     }
 
     /// Returns the number of documents.
@@ -179,30 +118,21 @@ impl CorpusText {
         self.terminal_id(true, word)
     }
 
+    /// Returns the id of the word or separator with exactly these bytes.
+    pub(super) fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32> {
+        let dictionary = &self.state.corpus.segment.dictionary;
+        let id = if is_word { dictionary.word_id(bytes).map(u32::from) } else { dictionary.separator_id(bytes) };
+        id.or_else(|| self.state.dictionary.new_ids[usize::from(is_word)].get(bytes).copied())
+    }
+
+    pub(super) fn num_terminals(&self) -> u32 {
+        self.state.dictionary.num_terminals
+    }
+
     pub(super) fn is_word(&self, id: u32) -> bool {
         let is_new = |new: u32| self.state.dictionary.new_classes.get(new as usize) == Some(&true);
         let num_old = self.state.corpus.dag().num_terminals();
         id.checked_sub(num_old).map_or(id < self.state.corpus.dag().num_words(), is_new)
-    }
-
-    pub(super) fn num_rules(&self) -> usize {
-        self.state.corpus.dag().grammar().num_rules()
-    }
-
-    pub(super) fn num_elements(&self) -> usize {
-        self.num_terminals() as usize + self.num_rules()
-    }
-
-    pub(super) fn num_root(&self) -> usize {
-        self.state.num_root
-    }
-
-    pub(super) fn num_symbols(&self) -> usize {
-        self.state.num_symbols
-    }
-
-    pub(super) fn edges(&self) -> &DeviceBuffer<u8> {
-        &self.state.edges
     }
 
     pub(super) fn corpus(&self) -> &DeviceCorpus {
@@ -233,39 +163,6 @@ impl CorpusText {
     pub(super) fn check_same(&self, other: &Self) -> Result<(), GpuError> {
         let is_same = Arc::ptr_eq(&self.state, &other.state);
         check_limit("batches of another corpus", usize::from(!is_same), 0)
-    }
-}
-
-impl BaseText for CorpusText {
-    fn num_docs(&self) -> usize {
-        self.num_docs()
-    }
-
-    fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError> {
-        self.doc_len_bytes(doc)
-    }
-
-    fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError> {
-        let reader = self.passages()?;
-        let mut batch = reader.batch(queries)?;
-        reader.run(&mut batch)?;
-        batch.to_host()
-    }
-
-    fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32> {
-        let dictionary = &self.state.corpus.segment.dictionary;
-        let id = if is_word { dictionary.word_id(bytes).map(u32::from) } else { dictionary.separator_id(bytes) };
-        id.or_else(|| self.state.dictionary.new_ids[usize::from(is_word)].get(bytes).copied())
-    }
-
-    fn num_terminals(&self) -> u32 {
-        self.state.dictionary.num_terminals
-    }
-}
-
-impl TextDictionary {
-    pub(super) fn offsets(&self) -> &DeviceBuffer<u32> {
-        &self.offsets
     }
 }
 
@@ -303,7 +200,7 @@ pub struct Passages {
 }
 
 impl Passages {
-    #[cfg(test)]
+    #[cfg(all(test, feature = "edits"))]
     pub(super) fn joined<'a>(passages: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut starts = vec![0];
         let mut text = Vec::new();
@@ -338,28 +235,6 @@ impl Passages {
     pub fn get(&self, at: usize) -> &[u8] {
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
-}
-
-/// A word or separator: true for a word, and its bytes.
-pub(super) type Terminal = (bool, Box<[u8]>);
-
-/// A base text that edits read.
-pub(super) trait BaseText: Sync {
-    fn num_docs(&self) -> usize;
-
-    /// Returns the length of a document in bytes.
-    ///
-    /// # Errors
-    ///
-    /// An error if the document does not exist.
-    fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError>;
-
-    fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;
-
-    /// Returns the id of the word or separator with exactly these bytes.
-    fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32>;
-
-    fn num_terminals(&self) -> u32;
 }
 
 /// Default number of output bytes per thread.

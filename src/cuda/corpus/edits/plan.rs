@@ -15,8 +15,8 @@ use crate::error::GpuError;
 use tadoc::edits::{BatchOffsets, Edit, EditMode, Operation, Piece, PieceTree, Source};
 use tadoc::ids::DocId;
 
-use super::check_limit;
 use super::text::BaseText;
+use crate::corpus::check_limit;
 
 /// A range of bytes of a document before the batch, with the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,7 +279,7 @@ pub(super) fn check_num_documents(documents: &[NewDocument]) -> Result<(), GpuEr
 
 #[cfg(test)]
 mod tests {
-    use super::super::edits_tokens::tests::HostText;
+    use super::super::tokens::tests::HostText;
     use super::*;
     use tadoc::edits::Answer;
 

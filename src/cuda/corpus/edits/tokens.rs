@@ -18,8 +18,9 @@ use crate::error::GpuError;
 use tadoc::ids::DocId;
 use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
 
-use super::edits_plan::{Change, NewDocument};
-use super::text::{BaseText, PassageQuery, Passages, Terminal};
+use super::plan::{Change, NewDocument};
+use super::text::{BaseText, Terminal};
+use crate::corpus::text::{PassageQuery, Passages};
 
 /// Bytes on each side of a change in the first search for a cut, and the growth factor of the next
 /// window.
@@ -313,7 +314,7 @@ impl<'a, T: BaseText> Writer<'a, T> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::corpus::edits_plan::{BatchPlan, OperationRef};
+    use crate::corpus::edits::plan::{BatchPlan, OperationRef};
     use tadoc::edits::{Edit, EditMode};
 
     /// Documents in host memory, with a small dictionary.

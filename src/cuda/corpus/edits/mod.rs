@@ -24,21 +24,27 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
+mod plan;
+mod text;
+mod tokens;
+
 use cudarc::driver::CudaFunction;
 use rustc_hash::FxHashMap;
 use tadoc::edits::{Answer, EditBatch, EditMode, Operation};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
-use super::edits_plan::{BatchPlan, NewDocument, OperationRef, StateRead, check_num_documents};
-use super::edits_tokens::Splices;
-use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch, one_to_host};
-use super::search::{DeviceOffsets, DocWord};
-use super::sort::{Sorter, num_sums};
-use super::text::{BaseText, NewText, PassageBatch, PassageQuery};
-use super::{CorpusText, check_limit};
+use crate::corpus::launch::{Argument, THREADS, address, grid_for, launch, one_to_host};
+use crate::corpus::search::{DeviceOffsets, DocWord};
+use crate::corpus::sort::{Sorter, num_sums};
+use crate::corpus::text::{PassageBatch, PassageQuery};
+use crate::corpus::{CorpusText, check_limit};
 use crate::device::{CORPUS_EDITS, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
+use plan::{BatchPlan, NewDocument, OperationRef, StateRead, check_num_documents};
+use text::NewText;
+pub(super) use text::{Root, SpliceArrays};
+use tokens::Splices;
 
 /// Largest number of elements of a text. Places of tokens need one more bit.
 const MAX_SYMBOLS: u64 = (1 << 31) - 1;
@@ -108,7 +114,7 @@ impl CorpusText {
 }
 
 impl CorpusEdits {
-    pub(super) fn new(
+    fn new(
         text: &CorpusText,
         profile: TokenizerProfile,
         documents: &[NewDocument],
@@ -261,10 +267,8 @@ impl CorpusEdits {
             doc_offsets: device.alloc("offsets of documents", num_docs + 1)?,
             starts: device.alloc("starts of elements", num_symbols + 1)?,
             blanks: device.alloc("blanks between elements", num_symbols / 32 + 1)?,
-            edges,
-            num_root,
-            num_symbols,
             doc_lens: self.splices.doc_lens.clone(),
+            root: Root { num_root, num_symbols, edges },
         };
         let sums = device.alloc("lengths of elements", num_sums(num_root))?;
         let dictionary = old.with_terminals(&self.splices.new_terminals)?;
@@ -272,7 +276,7 @@ impl CorpusEdits {
             [&new.symbols, &new.rule_offsets, &new.doc_offsets, &new.blanks]
                 .map(|buffer| Argument::Long(address(device, buffer)));
         let [run_starts, starts] = [&runs.starts, &new.starts].map(|buffer| Argument::Long(address(device, buffer)));
-        let [sources, first_runs, token_offsets] = [&runs.sources, &runs.first_runs, dictionary.offsets()]
+        let [sources, first_runs, token_offsets] = [&runs.sources, &runs.first_runs, &dictionary.offsets]
             .map(|buffer| Argument::Long(address(device, buffer)));
         let text = old.arrays();
         let [num_runs, num_symbols_at, num_root_at, num_rules_at] =

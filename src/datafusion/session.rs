@@ -94,6 +94,10 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let shared = config.get_extension::<CorpusCache>().filter(|_| is_worker);
         let cache = shared.unwrap_or_default();
         config.set_extension(Arc::clone(&cache));
+        if config.get_extension::<DeviceSession>().is_none() {
+            config.set_extension(Arc::new(DeviceSession::new()));
+        }
+        let devices = DeviceSession::from_config(config);
         let functions = self.table_functions().get_or_insert_default();
         for (name, function) in TadocFunction::all(&cache) {
             let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
@@ -107,6 +111,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
             runtime: Arc::clone(&runtime),
             catalogs: Arc::clone(catalogs),
             cache: Arc::clone(&cache),
+            devices,
             is_worker,
         };
         let scalars = self.scalar_functions().get_or_insert_default();
@@ -121,9 +126,6 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());
-        }
-        if config.get_extension::<DeviceSession>().is_none() {
-            config.set_extension(Arc::new(DeviceSession::new()));
         }
         let defaults = TableOptions::default_from_session_config(config.options());
         let table_options = self.table_options().get_or_insert(defaults);

@@ -43,6 +43,7 @@ use std::time::Duration;
 
 use crate::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use crate::error::Result;
+use crate::read::{Answers, Questions};
 use crate::segment::Segment;
 
 /// State of a device.
@@ -72,6 +73,8 @@ pub enum SegmentTask {
     Pairs(usize),
     /// The documents of each sequence of this many words, by rank.
     Ranked(usize),
+    /// Questions to documents.
+    Questions,
 }
 
 /// A step of a device's work on a segment.
@@ -177,4 +180,10 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// # Errors
     /// See the trait.
     fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>>;
+
+    /// Answers `questions` to the documents of each segment.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn answers(&self, work: SegmentWork<'_>, questions: &[Questions]) -> Result<Vec<Answers>>;
 }

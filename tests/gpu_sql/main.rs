@@ -9,7 +9,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod corpora;
+#[path = "../gpu_faults/log.rs"]
+mod log;
 mod queries;
+mod questions;
 mod scene;
 
 use datafusion::arrow::array::RecordBatch;

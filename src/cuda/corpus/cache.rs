@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tadoc::read::{self, Answers, Questions};
 use tadoc::segment::Segment;
 
 use super::{
@@ -229,6 +230,11 @@ impl CopyKey {
         Self::new::<CorpusSequences>(segment, PAIRS | window as u64)
     }
 
+    /// Returns the key of the text that questions are asked of.
+    pub(crate) fn for_text(segment: &Arc<Segment>) -> Self {
+        Self::new::<CorpusText>(segment, 0)
+    }
+
     /// Returns the key of the object that ranks documents of sequences of `n` words.
     pub(crate) fn for_ranked(segment: &Arc<Segment>, n: usize) -> Self {
         Self::new::<CorpusRanked>(segment, n as u64)
@@ -319,6 +325,35 @@ impl CorpusCopies {
 }
 
 impl CorpusCopies {
+    /// Answers `questions` to the documents of `segment`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`passages`](Self::passages), [`document_word_counts`](Self::document_word_counts) and
+    /// [`document_word_offsets`](Self::document_word_offsets).
+    pub fn answers(&mut self, segment: &Arc<Segment>, questions: &Questions) -> Result<Answers, GpuError> {
+        let word = |asked: &read::DocWord| DocWord { doc: asked.doc, word: Some(asked.word.into()) };
+        let words = |words: &[read::DocWord]| words.iter().map(word).collect::<Vec<_>>();
+        match questions {
+            Questions::Passages(passages) => {
+                let query = |asked: &read::DocPassage| PassageQuery {
+                    doc: asked.doc,
+                    offset: asked.byte_offset,
+                    len_bytes: asked.byte_len,
+                };
+                let queries: Vec<PassageQuery> = passages.iter().map(query).collect();
+                let (starts, bytes) = self.passages(segment, &queries)?.into_parts();
+                Ok(Answers::Passages { bytes, ends: ends(&starts) })
+            }
+            Questions::Counts(asked) => Ok(Answers::Counts(self.document_word_counts(segment, &words(asked))?)),
+            Questions::Places { words: asked, max_places } => {
+                let lists = self.document_word_offsets(segment, &words(asked), *max_places)?;
+                let (starts, offsets) = lists.into_parts();
+                Ok(Answers::Places { offsets, ends: ends(&starts) })
+            }
+        }
+    }
+
     /// Reads the passages of `segment` that `queries` request.
     ///
     /// # Errors
@@ -372,6 +407,11 @@ impl CorpusCopies {
         self.put(segment, 0, text);
         Ok(answer)
     }
+}
+
+/// Returns the end of each list, of the start of each and the end of the last.
+fn ends(starts: &[u64]) -> Vec<usize> {
+    starts.iter().skip(1).map(|&end| end as usize).collect()
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 use tadoc::accelerator::{Accelerator, DeviceState, RowAccount, SegmentTask, SegmentWork, Step};
 use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use tadoc::error::{Error, Result};
+use tadoc::read::{Answers, Questions};
 use tadoc::segment::Segment;
 
 use crate::corpus::{CopyKey, CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms};
@@ -207,6 +208,7 @@ impl Accelerator for CudaSession {
                 SegmentTask::Sequences(num_words) => CopyKey::for_sequences(segment, num_words),
                 SegmentTask::Pairs(window) => CopyKey::for_pairs(segment, window),
                 SegmentTask::Ranked(num_words) => CopyKey::for_ranked(segment, num_words),
+                SegmentTask::Questions => CopyKey::for_text(segment),
             };
             let has_copy = |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
             !self.open_seats().iter().any(has_copy)
@@ -248,6 +250,20 @@ impl Accelerator for CudaSession {
     fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>> {
         self.rows(work, |copies, segment| copies.ranked_documents(segment, num_words))
     }
+
+    fn answers(&self, work: SegmentWork<'_>, questions: &[Questions]) -> Result<Vec<Answers>> {
+        let SegmentWork { segments, max_bytes, account } = work;
+        let answers = self.for_each_segment(segments, max_bytes, |copies, at| {
+            let before = copies.device().copied_bytes();
+            let answers = match questions.get(at) {
+                Some(asked) => timed(account, copies, |copies| copies.answers(&segments[at], asked))?,
+                None => Answers::Counts(Vec::new()),
+            };
+            account.add_upload(copies.device().copied_bytes() - before);
+            Ok(answers)
+        })?;
+        Ok(answers)
+    }
 }
 
 impl CudaSession {
@@ -258,7 +274,8 @@ impl CudaSession {
         find: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<F> + Sync,
     ) -> Result<Vec<F::Rows>> {
         let SegmentWork { segments, max_bytes, account } = work;
-        self.for_each_segment(segments, max_bytes, |copies, segment| {
+        self.for_each_segment(segments, max_bytes, |copies, at| {
+            let segment = &segments[at];
             let before = copies.device().copied_bytes();
             let found = timed(account, copies, |copies| find(copies, segment));
             account.add_upload(copies.device().copied_bytes() - before);
@@ -276,13 +293,13 @@ impl CudaSession {
         .collect()
     }
 
-    /// Returns the result of `work` for each of `segments`, in order. Limits the memory of each
+    /// Returns the result of `work` for the index of each of `segments`, in order. Limits the memory of each
     /// device to `max_bytes` from now on. A device stops at its first error.
     fn for_each_segment<P: Send>(
         &self,
         segments: &[Arc<Segment>],
         max_bytes: u64,
-        work: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P> + Sync,
+        work: impl Fn(&mut CorpusCopies, usize) -> GpuResult<P> + Sync,
     ) -> GpuResult<Vec<P>> {
         let usable: Vec<usize> = self.usable_seats()?.iter().map(|seat| seat.position).collect();
         let seats = self.open_seats();
@@ -292,7 +309,7 @@ impl CudaSession {
             by_seat.entry(seat).or_default().push(at);
         }
         let at_seat = |(seat, places): (usize, Vec<usize>)| {
-            let part = |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, &segments[at], &work)?));
+            let part = |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, |copies| work(copies, at))?));
             places.into_iter().map(part).collect::<GpuResult<Vec<_>>>()
         };
         let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
@@ -312,21 +329,20 @@ impl CudaSession {
         Ok(parts.into_iter().map(|(_, part)| part).collect())
     }
 
-    /// Returns the result of `work` for a segment at `seat`.
+    /// Returns the result of `work` on the copies at `seat`.
     fn at_seat<P>(
         &self,
         seat: &Seat,
         max_bytes: u64,
-        segment: &Arc<Segment>,
-        work: &impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P>,
+        work: impl Fn(&mut CorpusCopies) -> GpuResult<P>,
     ) -> GpuResult<P> {
         let mut copies = lock(&seat.copies);
         copies.forget(&lock(&self.homes).take_gone(seat.position));
         copies.set_max_bytes(max_bytes)?;
-        let part = work(&mut copies, segment).or_else(|error| match error {
+        let part = work(&mut copies).or_else(|error| match error {
             GpuError::OutOfMemory { .. } => {
                 seat.scanner.release_idle();
-                work(&mut copies, segment)
+                work(&mut copies)
             }
             other => Err(other),
         });

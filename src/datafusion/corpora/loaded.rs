@@ -20,7 +20,7 @@ use datafusion::physical_plan::metrics::Count;
 use crate::corpora::memory::{self, Uses};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
-use crate::placement::{DeviceSession, KnownTasks};
+use crate::placement::{BatchRates, DeviceSession, KnownTasks};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts_until};
 use tadoc::format::{DictionaryHead, StoredDictionary};
 use tadoc::query::{LeafLists, Query, Ranker};
@@ -198,6 +198,8 @@ pub(crate) struct LoadedCorpus {
     lists_held: MemoryReservation,
     /// Times of completed tasks.
     pub(crate) tasks: KnownTasks,
+    /// Rates of batches of questions.
+    pub(crate) batches: BatchRates,
     pub(super) reservation: MemoryReservation,
     /// Files of the segments. Keeps their reservations as long as the segments are used here.
     pub(super) files: Vec<Arc<LoadedFile>>,
@@ -215,6 +217,7 @@ impl LoadedCorpus {
             leaf_lists: LeafLists::default(),
             lists_held: reservation.new_empty(),
             tasks: KnownTasks::default(),
+            batches: BatchRates::default(),
             reservation,
             files,
         }

@@ -34,23 +34,23 @@ pub(crate) const SOME_DOCUMENTS: &str = "some documents are asked for";
 pub(crate) const WORDS_KEPT: &str = "the words of documents are kept";
 
 /// Reason of the cores if there is little text.
-const SMALL: &str = "the text is small";
+pub(super) const SMALL: &str = "the text is small";
 
 /// Reason of the cores before the first run.
-const NOT_TIMED: &str = "the task was not timed yet";
+pub(super) const NOT_TIMED: &str = "the task was not timed yet";
 
 /// Reason of the cores before a trial.
-const TRIAL_COSTS_MORE: &str = "they have taken less time so far than a trial of a device may take";
+pub(super) const TRIAL_COSTS_MORE: &str = "they have taken less time so far than a trial of a device may take";
 
 /// Bytes of text below which a task stays on the cores. One core is done with most of them in
 /// [`TRIAL_S`].
-const SMALL_BYTES: u64 = 128 << 10;
+pub(super) const SMALL_BYTES: u64 = 128 << 10;
 
 /// Seconds of a trial on a device without the copies.
 const TRIAL_S: f64 = 5e-3;
 
 /// Seconds to copy and prepare one element of a grammar: twice the time of an H100.
-const COPY_S: f64 = 10e-9;
+pub(super) const COPY_S: f64 = 10e-9;
 
 /// A task as the choice sees it.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    fn cores(reason: impl Into<String>, is_missed: bool) -> Self {
+    pub(super) fn cores(reason: impl Into<String>, is_missed: bool) -> Self {
         Self { is_on_device: false, reason: reason.into(), is_missed }
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn choose(work: &Work, state: impl FnOnce() -> DeviceState) -> Choice
         }
         Some(device_s) => format!("{device_s:.3} s instead of {cores_s:.3} s on the cores"),
         None if spent_s == 0.0 => return Choice::cores(NOT_TIMED, true),
-        None if spent_s < trial_s(work) => return Choice::cores(TRIAL_COSTS_MORE, true),
+        None if spent_s < trial_s(work.missing_elements) => return Choice::cores(TRIAL_COSTS_MORE, true),
         None => format!("a trial, the cores have taken {spent_s:.3} s so far"),
     };
     match Hindrance::for_state(state()) {
@@ -109,9 +109,9 @@ pub(crate) fn choose(work: &Work, state: impl FnOnce() -> DeviceState) -> Choice
     }
 }
 
-/// Returns the seconds that a trial may take.
-fn trial_s(work: &Work) -> f64 {
-    match work.missing_elements {
+/// Returns the seconds that a trial may take that copies `missing_elements` elements.
+pub(super) fn trial_s(missing_elements: u64) -> f64 {
+    match missing_elements {
         0 => 0.0,
         missing => TRIAL_S + missing as f64 * COPY_S,
     }

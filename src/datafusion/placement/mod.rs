@@ -5,6 +5,7 @@
 //! with_tadoc ── DeviceSession ──▶ in the session's configuration, in each scan
 //!
 //! corpora   task of a function  ──▶ chooser ─┐  times of earlier runs
+//! batches   questions of rows   ──▶ batches ─┤  rates of earlier batches
 //! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
 //!           rates of stores as read ──▲
 //!
@@ -19,13 +20,17 @@
 //! A time is that of a whole run, after the corpus was loaded. The first run on the cores also derives data that later
 //! runs find, and the first one on a device copies the corpus. So runs count apart, by what they found.
 
+mod batches;
 mod chooser;
 mod columns;
 mod session;
 
+pub(super) use batches::{BatchRates, BatchWork, MIN_ROWS, QuestionKind, choose_batch};
 pub(super) use chooser::{Choice, Place, Placement, WORDS_KEPT, Work, choose};
 pub(super) use columns::{ColumnWork, Storage, fastest_width, is_local, place_columns, prepare, selectivity};
 pub use session::DeviceSession;
+#[cfg(test)]
+pub(crate) use session::fake;
 pub(super) use session::{ObservedStores, demanded_but};
 
 use std::collections::HashMap;

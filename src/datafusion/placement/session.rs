@@ -380,17 +380,21 @@ impl Drop for Reading {
     }
 }
 
-/// Devices for tests of placement. They never answer a task.
+/// Devices for tests of placement. They answer questions to documents, on the cores, and no task.
 #[cfg(test)]
-pub(super) mod fake {
+pub(crate) mod fake {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use super::DeviceSession;
     use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult};
     use tadoc::accelerator::{Accelerator, DeviceState, SegmentTask, SegmentWork};
     use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
-    use tadoc::segment::Segment;
+    use tadoc::query::{WordQuery, count_batch, search_batch};
+    use tadoc::read::{Answers, DocPassage, DocWord, ExtractQuery, Questions, extract_batch};
+    use tadoc::segment::{Corpus, Segment};
+    use tadoc::text::TokenizerProfile;
     use tadoc::{Error, Result};
 
     /// Devices with a state that tests set.
@@ -399,13 +403,15 @@ pub(super) mod fake {
         state: Mutex<DeviceState>,
         problem: Mutex<Option<String>>,
         num_openings: AtomicUsize,
+        num_answers: AtomicUsize,
     }
 
     impl FakeDevices {
         pub(crate) fn new(state: DeviceState) -> Arc<Self> {
             let problem = Mutex::default();
             let num_openings = AtomicUsize::new(0);
-            Arc::new(Self { state: Mutex::new(state), problem, num_openings })
+            let num_answers = AtomicUsize::new(0);
+            Arc::new(Self { state: Mutex::new(state), problem, num_openings, num_answers })
         }
 
         pub(crate) fn set_state(&self, state: DeviceState) {
@@ -416,6 +422,11 @@ pub(super) mod fake {
             *self.problem.lock().unwrap() = Some(problem.to_owned());
         }
 
+        /// Returns how often questions were answered.
+        pub(crate) fn num_answers(&self) -> usize {
+            self.num_answers.load(Ordering::Relaxed)
+        }
+
         pub(crate) fn num_openings(&self) -> usize {
             self.num_openings.load(Ordering::Relaxed)
         }
@@ -424,6 +435,30 @@ pub(super) mod fake {
     /// Returns a session with these devices.
     pub(crate) fn session(fake: &Arc<FakeDevices>) -> DeviceSession {
         DeviceSession::with_devices(fake.clone(), fake.clone())
+    }
+
+    /// Answers questions to a segment, which is a corpus of its own.
+    fn answers(segment: &Arc<Segment>, questions: &Questions) -> Result<Answers> {
+        let alone = Corpus::new(TokenizerProfile::default(), vec![Arc::clone(segment)]);
+        let word = |asked: &DocWord| WordQuery { doc_id: asked.doc.into(), word: segment.dictionary.word(asked.word) };
+        let words = |words: &[DocWord]| words.iter().map(word).collect::<Vec<_>>();
+        match questions {
+            Questions::Passages(passages) => {
+                let query = |asked: &DocPassage| ExtractQuery {
+                    doc_id: asked.doc.into(),
+                    byte_offset: asked.byte_offset,
+                    byte_len: asked.byte_len,
+                };
+                let queries: Vec<ExtractQuery> = passages.iter().map(query).collect();
+                let (bytes, ends) = extract_batch(&alone, &queries, u64::MAX)?.into_parts();
+                Ok(Answers::Passages { bytes, ends })
+            }
+            Questions::Counts(asked) => Ok(Answers::Counts(count_batch(&alone, &words(asked))?)),
+            Questions::Places { words: asked, max_places } => {
+                let (offsets, ends) = search_batch(&alone, &words(asked), *max_places)?.into_parts();
+                Ok(Answers::Places { offsets, ends })
+            }
+        }
     }
 
     fn refused<T>() -> Result<T> {
@@ -471,6 +506,13 @@ pub(super) mod fake {
 
         fn ranked_documents(&self, _: SegmentWork<'_>, _: usize) -> Result<Vec<SegmentRanked>> {
             refused()
+        }
+
+        fn answers(&self, work: SegmentWork<'_>, questions: &[Questions]) -> Result<Vec<Answers>> {
+            self.num_answers.fetch_add(1, Ordering::Relaxed);
+            // Others come to wait meanwhile.
+            std::thread::sleep(Duration::from_millis(5));
+            work.segments.iter().zip(questions).map(|(segment, questions)| answers(segment, questions)).collect()
         }
     }
 

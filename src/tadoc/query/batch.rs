@@ -13,6 +13,7 @@
 //! are looked up first, and words that a document does not contain are not searched for. Memory: some 60 bytes a query,
 //! and the answers. Equal queries are answered once.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,8 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Result};
 use crate::ids::{DocId, WordId};
 use crate::read::extract::{in_batch, slice_for};
-use crate::read::too_long;
+use crate::read::questions::misshapen;
+use crate::read::{Answers, Ask, DocWord, Questions, too_long};
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
@@ -55,7 +57,69 @@ pub fn search_batch(corpus: &Corpus, queries: &[WordQuery<'_>], max_hits: u64) -
     WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
 }
 
+/// Returns the counts of [`count_batch`]. `ask` counts what no segment knows.
+///
+/// # Errors
+/// As [`count_batch`]; the errors of `ask`, and [`Error::External`] for answers of another shape.
+pub fn count_batch_by(corpus: &Corpus, queries: &[WordQuery<'_>], ask: &Ask<'_>) -> Result<Vec<u64>> {
+    let mut plan = WordPlan::number(corpus, queries)?;
+    plan.look_up(WordTask::Count);
+    let mut part_counts = vec![0u64; plan.num_parts()];
+    let mut answers = ask(plan.questions(Questions::Counts))?;
+    for keys in plan.by_segment() {
+        let Some(Answers::Counts(counts)) = answers.remove(&(keys[0].0 as usize)) else {
+            return Err(misshapen("counts"));
+        };
+        if counts.len() != keys.len() {
+            return Err(misshapen("a count for each word"));
+        }
+        keys.iter().zip(counts).for_each(|(key, count)| part_counts[key.3 as usize] = count);
+    }
+    plan.join_counts(&part_counts)
+}
+
+/// Returns the offsets of [`search_batch`]. `ask` finds them.
+///
+/// # Errors
+/// As [`search_batch`]; the errors of `ask`, and [`Error::External`] for answers of another shape.
+pub fn search_batch_by(
+    corpus: &Corpus,
+    queries: &[WordQuery<'_>],
+    max_hits: u64,
+    ask: &Ask<'_>,
+) -> Result<OffsetLists> {
+    let mut plan = WordPlan::number(corpus, queries)?;
+    plan.look_up(WordTask::Find);
+    let answers = ask(plan.questions(|words| Questions::Places { words, max_places: max_hits }))?;
+    let mut part_offsets: Vec<&[u64]> = vec![&[]; plan.num_parts()];
+    for keys in plan.by_segment() {
+        let Some(Answers::Places { offsets, ends }) = answers.get(&(keys[0].0 as usize)) else {
+            return Err(misshapen("places"));
+        };
+        if ends.len() != keys.len() {
+            return Err(misshapen("the places of each word"));
+        }
+        for (at, key) in keys.iter().enumerate() {
+            let list = slice_for(offsets, ends, at);
+            part_offsets[key.3 as usize] = list.ok_or_else(|| misshapen("lists that ascend"))?;
+        }
+    }
+    plan.join_lists(&part_offsets, max_hits)
+}
+
 impl WordPlan<'_> {
+    /// Returns the questions of all parts whose word occurs in their segment, as `kind` makes them.
+    fn questions(&self, kind: impl Fn(Vec<DocWord>) -> Questions) -> BTreeMap<usize, Questions> {
+        let word = |key: &WordKey| DocWord { doc: key.2, word: key.1 };
+        let segment = |keys: &[WordKey]| (keys[0].0 as usize, kind(keys.iter().map(word).collect()));
+        self.by_segment().map(segment).collect()
+    }
+
+    /// Returns the parts of `by_word`, which has them in this order, for each segment.
+    fn by_segment(&self) -> impl Iterator<Item = &[WordKey]> {
+        self.by_word.chunk_by(|a, b| a.0 == b.0)
+    }
+
     /// Returns the answers of [`count_batch`].
     ///
     /// # Errors
@@ -288,6 +352,18 @@ impl<'a> WordPlan<'a> {
     /// # Errors
     /// As [`count_batch`].
     pub(in crate::query) fn new(corpus: &'a Corpus, queries: &[WordQuery<'a>], task: WordTask) -> Result<Self> {
+        let mut plan = Self::number(corpus, queries)?;
+        plan.note_effort();
+        plan.look_up(task);
+        plan.choose();
+        Ok(plan)
+    }
+
+    /// Looks up the words of `queries`. All parts whose word occurs in their segment are in `by_word`, in order.
+    ///
+    /// # Errors
+    /// As [`count_batch`].
+    fn number(corpus: &'a Corpus, queries: &[WordQuery<'a>]) -> Result<Self> {
         let mut plan = Self {
             corpus,
             parts: Vec::with_capacity(queries.len()),
@@ -323,9 +399,6 @@ impl<'a> WordPlan<'a> {
             let with_id = |&(segment, _, doc, part_idx): &PartKey| (segment, id, doc, part_idx);
             plan.by_word.extend(group.iter().map(with_id));
         }
-        plan.note_effort();
-        plan.look_up(task);
-        plan.choose();
         Ok(plan)
     }
 
@@ -546,5 +619,40 @@ impl OffsetLists {
     /// Returns all offsets and the end of each list.
     pub fn into_parts(self) -> (Vec<u64>, Vec<usize>) {
         (self.offsets, self.ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::questions::tests::{corpus, on_cores};
+
+    #[test]
+    fn words_of_segments_make_those_of_the_corpus() {
+        for block_bytes in [1 << 20, 300, 64] {
+            let corpus = corpus(block_bytes);
+            let words = ["document", "says", "nowhere", "17", "says"];
+            let for_doc = |doc_id| words.map(|word| WordQuery { doc_id, word });
+            let queries: Vec<WordQuery<'_>> = (0..corpus.num_docs()).flat_map(for_doc).collect();
+            // Before the segments keep counts and ask nobody.
+            let wrong = |_| Ok(BTreeMap::from([(0, Answers::Counts(vec![1; 999]))]));
+            assert!(matches!(count_batch_by(&corpus, &queries, &wrong), Err(Error::External { .. })));
+            assert!(matches!(search_batch_by(&corpus, &queries, 9, &wrong), Err(Error::External { .. })));
+            let ask = |asked| on_cores(&corpus, asked);
+            let expected = count_batch(&corpus, &queries).unwrap();
+            assert!(count_batch_by(&corpus, &queries, &ask).unwrap() == expected, "{block_bytes}");
+            assert!(expected.iter().sum::<u64>() > 100);
+            let expected = search_batch(&corpus, &queries, u64::MAX).unwrap();
+            assert!(search_batch_by(&corpus, &queries, u64::MAX, &ask).unwrap() == expected);
+            assert!(search_batch_by(&corpus, &queries, 100, &ask).is_err());
+            // Of "says", which is asked twice, one question is asked.
+            let plan = WordPlan::number(&corpus, &queries).unwrap();
+            let num_asked: usize = plan.questions(Questions::Counts).values().map(Questions::len).sum();
+            assert!(num_asked <= 3 * queries.len() / 5 * corpus.segments().len());
+            let nobody = |_| unreachable!("a bad query is asked");
+            let two = [WordQuery { doc_id: 0, word: "two words" }];
+            let error = count_batch_by(&corpus, &two, &nobody).unwrap_err().to_string();
+            assert_eq!(error, count_batch(&corpus, &two).unwrap_err().to_string());
+        }
     }
 }

@@ -85,7 +85,7 @@ use matching::{PartStart, ResolvedQuery, doc_cut_after, part_start};
 use text_hits::{Rule, Windows, words};
 
 pub(crate) use batch::check_word;
-pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
+pub use batch::{OffsetLists, WordQuery, count_batch, count_batch_by, search_batch, search_batch_by};
 pub use context::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, NeighbourCounts, Window,
     count_neighbours, kwic, kwic_hits, kwic_segments,

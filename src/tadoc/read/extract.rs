@@ -99,7 +99,7 @@ pub fn extract_batch(corpus: &Corpus, queries: &[ExtractQuery], max_output_bytes
 ///
 /// # Errors
 /// As [`extract_batch`].
-fn passage_ends(corpus: &Corpus, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Vec<usize>> {
+pub(super) fn passage_ends(corpus: &Corpus, queries: &[ExtractQuery], max_output_bytes: u64) -> Result<Vec<usize>> {
     let len_for = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
     let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_for);
     let lens = first_error(lens.collect())?;

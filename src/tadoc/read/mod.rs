@@ -18,7 +18,8 @@
 //! # }
 //! ```
 //!
-//! Here are whole documents and limits of the output; `extract` has passages, and batches of them.
+//! Here are whole documents and limits of the output; `extract` has passages, and batches of them; `questions` has
+//! batches that a device answers.
 //!
 //! A document that was cut at a block border is read as one document: offsets count from its start.
 //! All code is iterative, so a hostile grammar cannot exhaust the stack. Limits are checked against
@@ -39,9 +40,11 @@
 //! profit from each other. It is created when it begins to pay; a single small document is expanded without it.
 
 pub(crate) mod extract;
+pub(crate) mod questions;
 
 pub(crate) use extract::in_batch;
 pub use extract::{ExtractQuery, Passages, extract, extract_batch, extract_into};
+pub use questions::{Answers, Ask, DocPassage, DocWord, Questions, extract_batch_by};
 
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};

@@ -114,11 +114,7 @@ impl CorpusText {
 }
 
 impl CorpusEdits {
-    fn new(
-        text: &CorpusText,
-        profile: TokenizerProfile,
-        documents: &[NewDocument],
-    ) -> Result<Self, GpuError> {
+    fn new(text: &CorpusText, profile: TokenizerProfile, documents: &[NewDocument]) -> Result<Self, GpuError> {
         check_num_documents(documents)?;
         let device = text.device();
         let splices = Splices::new(text, profile, documents)?;

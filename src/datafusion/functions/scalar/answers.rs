@@ -31,11 +31,13 @@ use crate::corpora::location::CORPUS_EXTENSION;
 use crate::errors::datafusion_error;
 use crate::functions::Documents;
 use crate::functions::scalar::Kind;
+use crate::functions::scalar::batches::Batches;
 use crate::functions::strings::{Texts, int64, int64_lists};
+use crate::placement::{DeviceSession, QuestionKind};
 use crate::planning::table::{LoadedTable, TadocTable};
 use tadoc::Error;
-use tadoc::query::{WordQuery, count_batch, search_batch};
-use tadoc::read::{ExtractQuery, document_len_bytes, extract_batch};
+use tadoc::query::{WordQuery, count_batch, count_batch_by, search_batch, search_batch_by};
+use tadoc::read::{ExtractQuery, document_len_bytes, extract_batch, extract_batch_by};
 
 /// The session is that of a worker. Its configuration holds it as an extension.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,7 @@ pub(crate) struct Home {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) catalogs: Arc<dyn CatalogProviderList>,
     pub(crate) cache: Arc<CorpusCache>,
+    pub(crate) devices: Arc<DeviceSession>,
     /// True if statements come from another machine, with other folders and tables.
     pub(crate) is_worker: bool,
 }
@@ -59,7 +62,7 @@ impl fmt::Debug for Home {
 impl Home {
     /// Builds a session with the kept parts and `settings`.
     fn session(&self, settings: &ConfigOptions) -> SessionState {
-        let config = SessionConfig::from(settings.clone());
+        let config = SessionConfig::from(settings.clone()).with_extension(Arc::clone(&self.devices));
         SessionStateBuilder::new()
             // The kept catalogs have a default catalog. A new one would replace it.
             .with_config(config.with_create_default_catalog_and_schema(false))
@@ -76,11 +79,18 @@ pub(super) struct BoundCorpus {
     reading: Option<Arc<Reading>>,
     location: String,
     loaded: OnceLock<LoadedTable>,
+    batches: Batches,
 }
 
 impl BoundCorpus {
     pub(super) fn new(home: Arc<Home>, reading: Option<Arc<Reading>>, location: &str) -> Self {
-        Self { home, reading, location: location.to_owned(), loaded: OnceLock::new() }
+        let batches = Batches::new(Arc::clone(&home.devices));
+        Self { home, reading, location: location.to_owned(), loaded: OnceLock::new(), batches }
+    }
+
+    /// Returns the batches of this call.
+    pub(super) fn batches(&self) -> &Batches {
+        &self.batches
     }
 
     pub(super) fn location(&self) -> &str {
@@ -141,6 +151,7 @@ const COPIES_OF_PASSAGE: u64 = 3;
 pub(super) struct Ask<'a> {
     pub(super) kind: Kind,
     pub(super) table: &'a LoadedTable,
+    pub(super) batches: &'a Batches,
     /// Columns of the arguments after the corpus.
     pub(super) columns: Vec<ArrayRef>,
 }
@@ -158,13 +169,26 @@ impl Ask<'_> {
             Kind::CountWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let counts = count_batch(corpus, &queries);
+                let counts = self.batches.answer(
+                    self.table,
+                    QuestionKind::Counts,
+                    queries.len(),
+                    || count_batch(corpus, &queries),
+                    |ask| count_batch_by(corpus, &queries, ask),
+                )?;
                 int64(counts.map_err(|error| self.explain(error, &queries))?.into_iter())?
             }
             Kind::SearchWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let lists = search_batch(corpus, &queries, self.table.options.max_hits);
+                let max_hits = self.table.options.max_hits;
+                let lists = self.batches.answer(
+                    self.table,
+                    QuestionKind::Places,
+                    queries.len(),
+                    || search_batch(corpus, &queries, max_hits),
+                    |ask| search_batch_by(corpus, &queries, max_hits, ask),
+                )?;
                 let lists = lists.map_err(|error| self.explain(error, &queries))?;
                 let (offsets, ends) = lists.into_parts();
                 int64_lists(offsets.into_iter(), ends.into_iter())?
@@ -212,7 +236,14 @@ impl Ask<'_> {
         };
         let queries: Vec<ExtractQuery> = rows.iter().map(query).collect::<Result<_>>()?;
         let limit = self.table.options.max_output_bytes.min(i32::MAX as u64);
-        let passages = extract_batch(&self.table.corpus.corpus, &queries, limit);
+        let corpus = &self.table.corpus.corpus;
+        let passages = self.batches.answer(
+            self.table,
+            QuestionKind::Passages,
+            queries.len(),
+            || extract_batch(corpus, &queries, limit),
+            |ask| extract_batch_by(corpus, &queries, limit, ask),
+        )?;
         let (bytes, ends) = passages.map_err(|error| self.explain(error, &queries))?.into_parts();
         Ok(Arc::new(Texts::new(bytes, ends)?.text()?))
     }

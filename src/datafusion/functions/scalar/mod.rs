@@ -3,7 +3,7 @@
 //! ```text
 //! SELECT q.id, extract_text('c.tadoc', q.doc_id, q.pos, 64) FROM queries q
 //!
-//! rows of a batch ─▶ columns of arguments ─▶ read::extract_batch, on all cores ─▶ column
+//! rows of a batch ─▶ columns of arguments ─▶ read::extract_batch, on all cores or a device ─▶ column
 //! ```
 //!
 //! Table functions accept only constants. Scalar functions accept columns, so that no user has to loop; joins, filters
@@ -13,16 +13,15 @@
 //!
 //! Functions over texts without a corpus are in [`text`].
 //!
-//! The cores always answer; `tadoc.device` has no effect. A device was tried, with batches of 8,192 and of 100,000 rows
-//! on two H200 beside 32 cores, with the text on the device and a placement for each batch. The time of the cores : the
-//! time of the device was 0.47 to 1.11 for extract_text, 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on
-//! 64 MiB of log, versioned text and prose. Cores that keep the words of documents count about as fast as the device.
+//! [`batches`] chooses the cores or a device for each batch of rows. With `tadoc.device = 'gpu'` a missing device is an
+//! error, as for table functions.
 //!
 //! [`tokenize`] asks no corpus: it cuts a text as an ingest does, [`fields`] reads the fields of a text, and
 //! [`quality`] measures it for training data. [`bounded`] has no function of its own: it puts DataFusion's under a
 //! limit of memory.
 
 mod answers;
+mod batches;
 mod bounded;
 mod charged;
 mod fields;
@@ -297,7 +296,7 @@ impl ScalarUDFImpl for CorpusFunction {
         let num_rows = if is_one { 1 } else { args.number_rows };
         let columns = arguments.iter().map(|value| value.to_array(num_rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let ask = answers::Ask { kind: self.kind, table, columns };
+        let ask = answers::Ask { kind: self.kind, table, batches: bound.batches(), columns };
         let mut memory = AnswerMemory::new(self.name(), Some(&self.home.runtime.memory_pool));
         memory.add(ask.answer_bytes(num_rows))?;
         let answer = ask.answer(num_rows)?;

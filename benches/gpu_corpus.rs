@@ -3,7 +3,7 @@
 //!
 //! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, compresses it, and
 //! runs each task on it. The device's time is that of its own clock, with the corpus in device
-//! memory. "Whole" includes the derived data of the task and the way back to the host. Every answer
+//! memory. "Whole" begins with the upload of the grammars and ends with the rows on the host. Every answer
 //! is compared with the CPU's. Without a device the benchmark says so and does nothing, unless
 //! `REQUIRE_GPU=1`.
 //!
@@ -33,14 +33,15 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors, Traversal, Vocabulary,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts, TermVectorChunk,
+    TermVectors, Traversal, TraversalTask, Vocabulary, choose_task_traversal,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
 use tadoc::ids::DocId;
 use tadoc::read::extract_into;
 use tadoc::segment::{Dag, EdgeWords, Inverse, Measure, PrefixSums, Segment};
-use tadoc_cuda::{Device, DeviceCorpus, GpuError, PassageQuery};
+use tadoc_cuda::{Device, DeviceCorpus, DeviceGroup, DocumentWords, GpuError, PassageQuery, WordDocuments};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
@@ -128,34 +129,31 @@ fn measure_kind(device: &Device, pools: &Pools, kind: &str, len_bytes: usize) ->
     );
     println!("| task | one core, ms | all cores | device | whole | one core : device | all cores : whole | GB/s |");
     let mut uploads = Vec::new();
-    let start = Instant::now();
     for segment in segments {
         uploads.push(DeviceCorpus::upload(device, segment)?);
     }
-    device.synchronize()?;
-    println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
     if is_asked("index generation") {
         measure_index(device, pools, segments, &uploads)?;
     }
     if is_asked("word_count") {
-        measure_words(device, pools, segments, &uploads)?;
+        measure_words(device, pools, segments)?;
     }
     if is_asked("passages") {
         measure_passages(device, pools, &corpus, &uploads)?;
     }
     if is_asked("terms") {
-        measure_terms(device, pools, segments, &uploads)?;
+        measure_terms(device, pools, segments)?;
     }
     for n in [2, 3] {
         if is_asked(&format!("sequence_count({n})")) {
-            measure_sequences(device, pools, segments, &uploads, n)?;
+            measure_sequences(device, pools, segments, n)?;
         }
     }
     if is_asked("ranked_inverted_index(3)") {
-        measure_ranked(device, pools, segments, &uploads, 3)?;
+        measure_ranked(device, pools, segments, 3)?;
     }
     if is_asked("cooccurrence(5)") {
-        measure_pairs(device, pools, segments, &uploads, 5)?;
+        measure_pairs(device, pools, segments, 5)?;
     }
     println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
     Ok(())
@@ -211,15 +209,15 @@ fn measure_index(
     let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(grammars, derive));
     times.add_cpu((seconds(&pools.one), seconds(&pools.all)));
     for (segment, upload) in segments.iter().zip(uploads) {
-        let make = || -> Result<(), GpuError> {
+        let make = |upload: &DeviceCorpus| -> Result<(), GpuError> {
             drop((upload.index()?, upload.weights()?, upload.sequences(2)?));
             Ok(())
         };
         let start = Instant::now();
-        make()?;
+        make(&DeviceCorpus::upload(device, segment)?)?;
         device.synchronize()?;
         times.whole += start.elapsed().as_secs_f64();
-        times.device += device_seconds(device, make)?;
+        times.device += device_seconds(device, || make(upload))?;
         let starts = upload.index()?.starts_to_host()?;
         let dag = &segment.dag;
         let start = |at| segment.prefix_sums_or_derive().start(dag, Measure::Bytes, at);
@@ -229,12 +227,7 @@ fn measure_index(
     Ok(())
 }
 
-fn measure_words(
-    device: &Device,
-    pools: &Pools,
-    segments: &[Arc<Segment>],
-    uploads: &[DeviceCorpus],
-) -> Result<(), GpuError> {
+fn measure_words(device: &Device, pools: &Pools, segments: &[Arc<Segment>]) -> Result<(), GpuError> {
     let mut times = Times::default();
     let count = |dags: Vec<Dag>| {
         dags.par_iter().for_each(|dag| {
@@ -243,9 +236,9 @@ fn measure_words(
     };
     let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(|| fresh(segments), count));
     (times.one_core, times.all_cores) = (seconds(&pools.one), seconds(&pools.all));
-    for (segment, upload) in segments.iter().zip(uploads) {
+    for segment in segments {
         let start = Instant::now();
-        let mut weights = upload.weights()?;
+        let mut weights = DeviceCorpus::upload(device, segment)?.weights()?;
         let counts = weights.word_counts_to_host()?;
         times.whole += start.elapsed().as_secs_f64();
         assert!(counts[..] == segment.weights_or_derive()[..counts.len()]);
@@ -336,63 +329,160 @@ where
     (pools.one.install(least), pools.all.install(least))
 }
 
-fn measure_terms(
+/// Returns the seconds of the fastest of some runs, which begin and end on the host.
+fn least_whole(run: impl Fn() -> Result<(), GpuError>) -> Result<f64, GpuError> {
+    run()?;
+    Ok(CPU_RUNS.least_seconds(|| (), |()| run().unwrap()))
+}
+
+/// Measures tasks about words of documents. All segments are one group on the device. The cores read the grammar; what
+/// they take once segments keep the words of their documents is printed too.
+fn measure_terms(device: &Device, pools: &Pools, segments: &[Arc<Segment>]) -> Result<(), GpuError> {
+    let corpus = Corpus::new(Default::default(), segments.to_vec());
+    let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
+    measure_documents(device, pools, segments, &vocabulary)?;
+    measure_vectors(device, pools, segments, &vocabulary)?;
+    print_steps(device, segments)
+}
+
+fn measure_documents(
     device: &Device,
     pools: &Pools,
     segments: &[Arc<Segment>],
-    uploads: &[DeviceCorpus],
+    vocabulary: &Arc<Vocabulary>,
 ) -> Result<(), GpuError> {
-    let mut index_times = Times::default();
-    let mut vector_times = Times::default();
-    for (segment, upload) in segments.iter().zip(uploads) {
-        let alone = Corpus::new(Default::default(), vec![segment.clone()]);
-        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
-        let index = || InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::Auto).unwrap();
-        let all = DocSelection::all(&alone);
-        let vectors = || {
-            let vectors = TermVectors::new(vocabulary.clone(), Traversal::Auto);
-            vectors.collect(&all, None).unwrap()
-        };
-        index_times.add_cpu(cpu_seconds(pools, index));
-        vector_times.add_cpu(cpu_seconds(pools, vectors));
-        let start = Instant::now();
-        let mut terms = upload.terms()?;
-        let found = terms.run()?;
-        let docs = found.to_host()?;
-        index_times.whole += start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let words = upload.terms()?.run()?.by_document()?.to_host()?;
-        vector_times.whole += start.elapsed().as_secs_f64();
-        let id = |row: usize| vocabulary.ids(row).next().unwrap().1;
-        let index = pools.all.install(index);
-        let vectors = pools.all.install(vectors);
-        let is_same = |row: usize| docs.docs(id(row)).iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row));
-        assert!((0..index.len()).into_par_iter().all(is_same));
-        let is_same = |doc: usize| {
-            let (range, (got, counts)) = (vectors.range(doc), words.for_doc(DocId::from_index(doc)));
-            let rows = vectors.rows()[range.clone()].iter();
-            *counts == vectors.counts()[range] && got.iter().copied().eq(rows.map(|&row| id(row as usize)))
-        };
-        assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
-        index_times.bytes += found.traffic_bytes();
-        vector_times.bytes += found.traffic_bytes() + found.len() as u64 * 52;
-        index_times.device += device_seconds(device, || terms.run().map(drop))?;
-        vector_times.device += device_seconds(device, || terms.run()?.by_document().map(drop))?;
-    }
-    print("inverted_index", &index_times);
-    print("term_vector", &vector_times);
+    let index = |way| InvertedIndex::with_vocabulary(vocabulary.clone(), way).unwrap();
+    let group = DeviceGroup::upload(device, segments)?;
+    let mut documents = group.documents()?;
+    let mut sorted = group.terms()?;
+    let found = documents.run()?;
+    let rows = found.to_host()?;
+    assert!(rows == group.documents_by_masks()?.run()?.to_host()?);
+    assert!(rows == sorted.run()?.into_documents().to_host()?);
+    check_index(&index(Traversal::Auto), vocabulary, &rows);
+    let (num_rows, bytes) = (found.len(), found.traffic_bytes());
+    drop((rows, found));
+    let walk = walk_for(TraversalTask::InvertedIndex, segments);
+    let (one_core, all_cores) = cpu_seconds(pools, || index(walk));
+    let whole = least_whole(|| DeviceGroup::upload(device, segments)?.documents()?.run()?.to_host().map(drop))?;
+    let resident = device_seconds(device, || documents.run().map(drop))?;
+    print("inverted_index", &Times { one_core, all_cores, device: resident, whole, bytes });
+    let sorting = device_seconds(device, || sorted.run().map(drop))?;
+    let (has_masks, sorting) = (documents.has_masks(), sorting * 1e3);
+    println!("inverted_index: {num_rows} rows, masks {has_masks}; by sorting {sorting:.3} ms on the device");
+    print_kept("inverted_index", cpu_seconds(pools, || index(Traversal::Auto)));
     Ok(())
 }
 
-fn measure_pairs(
+fn measure_vectors(
     device: &Device,
     pools: &Pools,
     segments: &[Arc<Segment>],
-    uploads: &[DeviceCorpus],
-    window: usize,
+    vocabulary: &Arc<Vocabulary>,
 ) -> Result<(), GpuError> {
+    let all = DocSelection::all(vocabulary.corpus());
+    let vectors = |way| TermVectors::new(vocabulary.clone(), way).collect(&all, None).unwrap();
+    let mut terms = DeviceGroup::upload(device, segments)?.terms()?;
+    let found = terms.run()?;
+    check_vectors(&vectors(Traversal::Auto), vocabulary, &found.by_document()?.to_host()?);
+    let bytes = found.traffic_bytes() + found.len() as u64 * 52;
+    drop(found);
+    let walk = walk_for(TraversalTask::TermVector, segments);
+    let (one_core, all_cores) = cpu_seconds(pools, || vectors(walk));
+    let whole = || DeviceGroup::upload(device, segments)?.terms()?.run()?.by_document()?.to_host().map(drop);
+    let whole = least_whole(whole)?;
+    let resident = device_seconds(device, || terms.run()?.by_document().map(drop))?;
+    print("term_vector", &Times { one_core, all_cores, device: resident, whole, bytes });
+    print_kept("term_vector", cpu_seconds(pools, || vectors(Traversal::Auto)));
+    Ok(())
+}
+
+fn print_kept(task: &str, (one_core, all_cores): (f64, f64)) {
+    let [one_core, all_cores] = [one_core, all_cores].map(|seconds| seconds * 1e3);
+    println!("{task}: {one_core:.3} ms on one core, {all_cores:.3} on all, where segments may keep words of documents");
+}
+
+/// Returns the traversal that the cores choose for all segments together.
+fn walk_for(task: TraversalTask, segments: &[Arc<Segment>]) -> Traversal {
+    let shape = segments.iter().map(|segment| SegmentShape::from(segment.as_ref())).sum();
+    choose_task_traversal(task, shape, 2).0
+}
+
+/// Prints the milliseconds of each step of a whole run: the least of some.
+fn print_steps(device: &Device, segments: &[Arc<Segment>]) -> Result<(), GpuError> {
+    let mut steps: Vec<(&str, f64)> = Vec::new();
+    for _ in 0..CPU_RUNS.max_runs {
+        let mut at = Instant::now();
+        let mut number = 0;
+        let mut step = |name: &'static str| -> Result<(), GpuError> {
+            device.synchronize()?;
+            let seconds = at.elapsed().as_secs_f64();
+            match steps.get_mut(number) {
+                Some((_, least)) => *least = least.min(seconds),
+                None => steps.push((name, seconds)),
+            }
+            number += 1;
+            at = Instant::now();
+            Ok(())
+        };
+        let group = DeviceGroup::upload(device, segments)?;
+        step("upload")?;
+        let mut masks = group.documents_by_masks()?;
+        step("masks made")?;
+        let found = masks.run()?;
+        step("masks")?;
+        black_box(found.to_host()?);
+        step("index to host")?;
+        drop((found, masks));
+        step("freed")?;
+        let mut terms = group.terms()?;
+        step("terms made")?;
+        let found = terms.run()?;
+        step("terms")?;
+        let vectors = found.by_document()?;
+        step("by document")?;
+        black_box(vectors.to_host()?);
+        step("vectors to host")?;
+        drop((vectors, found, terms, group));
+        step("freed")?;
+    }
+    let texts: Vec<String> = steps.iter().map(|(name, seconds)| format!("{name} {:.3}", seconds * 1e3)).collect();
+    println!("steps, ms: {}", texts.join(", "));
+    Ok(())
+}
+
+/// Checks the documents that the device found of each word.
+fn check_index(index: &InvertedIndex, vocabulary: &Vocabulary, found: &[WordDocuments]) {
+    let is_same = |row: usize| {
+        let docs = vocabulary.ids(row).flat_map(|(segment, word)| {
+            let first = vocabulary.corpus().first_doc_id(segment);
+            found[segment].docs(word).iter().map(move |&doc| first + u64::from(doc))
+        });
+        docs.eq(index.doc_ids(row))
+    };
+    assert!((0..index.len()).into_par_iter().all(is_same));
+}
+
+/// Checks the words that the device found of each document.
+fn check_vectors(vectors: &TermVectorChunk, vocabulary: &Vocabulary, found: &[DocumentWords]) {
+    let segments = vocabulary.corpus().segments();
+    let mut rows: Vec<Vec<u32>> = segments.iter().map(|s| vec![0; s.dag.num_words() as usize]).collect();
+    for row in 0..vocabulary.len() {
+        vocabulary.ids(row).for_each(|(segment, word)| rows[segment][word as usize] = row as u32);
+    }
+    let is_same = |doc: usize| {
+        let (segment, own) = vocabulary.corpus().doc_parts(doc as u64).next().unwrap();
+        let (words, counts) = found[segment].for_doc(own);
+        let range = vectors.range(doc);
+        *counts == vectors.counts()[range.clone()]
+            && words.iter().map(|&word| rows[segment][word as usize]).eq(vectors.rows()[range].iter().copied())
+    };
+    assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
+}
+
+fn measure_pairs(device: &Device, pools: &Pools, segments: &[Arc<Segment>], window: usize) -> Result<(), GpuError> {
     let mut times = Times::default();
-    for (segment, upload) in segments.iter().zip(uploads) {
+    for segment in segments {
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
         let count = || {
@@ -403,6 +493,7 @@ fn measure_pairs(
         times.add_cpu(cpu_seconds(pools, count));
         let expected = pools.all.install(count);
         let start = Instant::now();
+        let upload = DeviceCorpus::upload(device, segment)?;
         let mut weights = upload.weights()?;
         let mut pairs = upload.cooccurrences(window)?;
         let rows = pairs.count(&weights)?.to_host()?;
@@ -423,15 +514,9 @@ fn measure_pairs(
     Ok(())
 }
 
-fn measure_ranked(
-    device: &Device,
-    pools: &Pools,
-    segments: &[Arc<Segment>],
-    uploads: &[DeviceCorpus],
-    n: usize,
-) -> Result<(), GpuError> {
+fn measure_ranked(device: &Device, pools: &Pools, segments: &[Arc<Segment>], n: usize) -> Result<(), GpuError> {
     let mut times = Times::default();
-    for (segment, upload) in segments.iter().zip(uploads) {
+    for segment in segments {
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
         let rank = || {
@@ -442,7 +527,7 @@ fn measure_ranked(
         times.add_cpu(cpu_seconds(pools, rank));
         let expected = pools.all.install(rank);
         let start = Instant::now();
-        let mut ranked = upload.ranked(n)?;
+        let mut ranked = DeviceGroup::upload(device, std::slice::from_ref(segment))?.ranked(n)?;
         let rows = ranked.run()?.to_host()?;
         times.whole += start.elapsed().as_secs_f64();
         let id = |word: u32| vocabulary.ids(word as usize).next().unwrap().1;
@@ -466,17 +551,11 @@ fn measure_ranked(
     Ok(())
 }
 
-fn measure_sequences(
-    device: &Device,
-    pools: &Pools,
-    segments: &[Arc<Segment>],
-    uploads: &[DeviceCorpus],
-    n: usize,
-) -> Result<(), GpuError> {
+fn measure_sequences(device: &Device, pools: &Pools, segments: &[Arc<Segment>], n: usize) -> Result<(), GpuError> {
     let mut times = Times::default();
     let mut num_windows = 0;
     let mut num_rows = 0;
-    for (segment, upload) in segments.iter().zip(uploads) {
+    for segment in segments {
         let alone = Corpus::new(Default::default(), vec![segment.clone()]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
         let count = || {
@@ -488,6 +567,7 @@ fn measure_sequences(
         times.all_cores += seconds(&pools.all);
         let expected = pools.all.install(count);
         let start = Instant::now();
+        let upload = DeviceCorpus::upload(device, segment)?;
         let mut weights = upload.weights()?;
         let mut sequences = upload.sequences(n)?;
         let rows = sequences.count(&weights)?.to_host()?;

@@ -95,6 +95,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/python/device.rs",
     "src/gsst/decode.rs",
     "src/tadoc/format/codecs/grammar/decode.rs",
+    "src/cuda/corpus/documents.rs",
     "src/cuda/corpus/edits.rs",
     "src/cuda/corpus/index.rs",
     "src/cuda/corpus/launch.rs",

@@ -25,7 +25,6 @@ COLORS = {"log": "#0072b2", "versioned": "#d55e00", "prose": "#009e73"}
 INK, FAINT = "#222222", "#6b6b6b"
 COLUMNS, WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 4, 192, 150, 58, 112, 46, 58
 CORPUS = re.compile(r"(\w+): \d+ bytes, .* G = (\d+),")
-UPLOAD = re.compile(r"upload of grammars: ([0-9.]+) ms")
 FIELDS = ["task", "kind", "elements", "all_cores_s", "resident_s", "with_upload_s"]
 
 
@@ -33,18 +32,16 @@ def read_rows(paths):
     """Returns the output of the bench as rows of FIELDS. Passages are not a task over the whole corpus."""
     rows = []
     for path in paths:
-        kind, elements, upload_ms = None, 0, 0.0
+        kind, elements = None, 0
         with open(path, encoding="utf-8") as file:
             for line in file:
                 if found := CORPUS.match(line):
                     kind, elements = found[1], int(found[2])
-                elif found := UPLOAD.match(line):
-                    upload_ms = float(found[1])
                 elif line.startswith("| ") and not line.startswith(("| task", "| extract")):
                     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
                     task = re.sub(r", [0-9]+ windows.*", "", cells[0])
                     all_cores, resident, whole = (float(cell) / 1e3 for cell in cells[2:5])
-                    rows.append((task, kind, elements, all_cores, resident, whole + upload_ms / 1e3))
+                    rows.append((task, kind, elements, all_cores, resident, whole))
     if not rows:
         sys.exit("no row of a task in " + ", ".join(paths))
     return rows

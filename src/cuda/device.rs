@@ -274,18 +274,19 @@ impl Device {
         let len = len.max(1);
         let requested_bytes = len as u64 * size_of::<T>() as u64;
         let lease = self.budget.take(what, requested_bytes)?;
-        let available_bytes = self.free_bytes()?;
-        let refused = GpuError::OutOfMemory { what, requested_bytes, available_bytes };
-        if requested_bytes > available_bytes {
-            return Err(refused);
-        }
+        let refused = |available_bytes| GpuError::OutOfMemory { what, requested_bytes, available_bytes };
         let taken = if self.shares_host_memory {
+            // Such memory can be larger than what is free, and is then slow.
+            let available_bytes = self.free_bytes()?;
+            if requested_bytes > available_bytes {
+                return Err(refused(available_bytes));
+            }
             memory::take(&self.stream, len).map(|slice| DeviceBuffer::managed(slice, lease))
         } else {
             self.stream.alloc_zeros(len).map(|slice| DeviceBuffer::new(slice, lease))
         };
         taken.map_err(|error| match self.fault(what)(error) {
-            GpuError::OutOfMemory { .. } => refused,
+            GpuError::OutOfMemory { .. } => refused(self.free_bytes().unwrap_or(0)),
             other => other,
         })
     }
@@ -342,6 +343,7 @@ macro_rules! source {
     };
 }
 
+pub(super) const CORPUS_DOCUMENTS: Source = source!("corpus_documents");
 #[cfg(feature = "edits")]
 pub(super) const CORPUS_EDITS: Source = source!("corpus_edits");
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");

@@ -47,10 +47,10 @@ pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{
-    CopyKey, CorpusCopies, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText,
-    CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceRanked, DeviceScores, DeviceSequences,
-    DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, Occurrences, PassageBatch, PassageQuery, Passages,
-    RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
+    CopyKey, CorpusCopies, CorpusDocuments, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
+    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceDocuments, DeviceGroup, DeviceOffsets,
+    DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, Occurrences,
+    PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 #[cfg(feature = "edits")]
 pub use corpus::{CorpusEdits, MixedBatch, MixedResults};

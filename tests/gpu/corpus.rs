@@ -7,6 +7,7 @@
 //! --tool memcheck target/debug/deps/gpu-… corpus:: --test-threads=1`, then racecheck, synccheck
 //! and initcheck.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use tadoc::Corpus;
@@ -20,8 +21,8 @@ use tadoc::ids::DocId;
 use tadoc::read::extract;
 use tadoc::segment::{Measure, Segment};
 use tadoc_cuda::{
-    CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages, RankedRows,
-    SequenceRows, WordDocuments, WordOffsets,
+    CorpusCopies, Device, DeviceCorpus, DeviceGroup, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordDocuments, WordOffsets,
 };
 use testkit::device::{POISONS, open_device};
 use testkit::random::Random;
@@ -360,7 +361,7 @@ fn cooccurrences_are_the_cpus() {
 fn ranked_documents_are_the_cpus() {
     let Some(device) = open_device() else { return };
     for (name, segment) in segments() {
-        let corpus = upload(&device, &segment);
+        let corpus = DeviceGroup::upload(&device, from_ref(&segment)).unwrap();
         if len_words(&segment) >= MAX_TEXT_WORDS {
             assert!(matches!(corpus.ranked(2), Err(GpuError::Unsupported { .. })), "{name}");
             continue;
@@ -399,9 +400,9 @@ fn len_words(segment: &Segment) -> u64 {
 fn words_and_documents_are_the_cpus() {
     let Some(device) = open_device() else { return };
     for (name, segment) in segments() {
-        let corpus = upload(&device, &segment);
+        let group = DeviceGroup::upload(&device, from_ref(&segment)).unwrap();
         if len_words(&segment) >= MAX_TEXT_WORDS {
-            assert!(matches!(corpus.terms(), Err(GpuError::Unsupported { .. })), "{name}");
+            assert!(matches!(group.terms(), Err(GpuError::Unsupported { .. })), "{name}");
             continue;
         }
         let cpu = corpus_of(&segment);
@@ -410,12 +411,15 @@ fn words_and_documents_are_the_cpus() {
         let tfidf = Tfidf::new(TermVectors::new(vocabulary.clone(), Traversal::TopDown)).unwrap();
         let vectors = tfidf.vectors().collect(&DocSelection::all(&cpu), None).unwrap();
         let ids: Vec<u32> = (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
-        let mut terms = corpus.terms().unwrap();
+        let mut terms = group.terms().unwrap();
         // The second run uses the same memory again.
         for _ in POISONS {
             let found = terms.run().unwrap();
-            let rows = found.to_host().unwrap();
-            let doc_counts = found.num_docs_to_host().unwrap();
+            let documents = terms.run().unwrap().into_documents();
+            assert_eq!(documents.len(), found.len(), "{name}");
+            let rows = documents.to_host().unwrap().remove(0);
+            let num_words = segment.dictionary.num_words();
+            let doc_counts: Vec<u64> = (0..num_words).map(|word| rows.docs(word).len() as u64).collect();
             assert_eq!(found.len() as u64, doc_counts.iter().sum::<u64>(), "{name}");
             for (row, &id) in ids.iter().enumerate() {
                 let docs = rows.docs(id).iter().map(|&doc| u64::from(doc));
@@ -426,7 +430,7 @@ fn words_and_documents_are_the_cpus() {
             let weights: Vec<f64> = doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
             let by_document = found.by_document().unwrap();
             let scores = by_document.scores(&weights).unwrap().to_host().unwrap();
-            let words = by_document.to_host().unwrap();
+            let words = by_document.to_host().unwrap().remove(0);
             assert_eq!(by_document.len(), vectors.num_rows(), "{name}");
             for doc in DocId::range(0..vectors.num_docs()) {
                 let range = vectors.range(doc.index());
@@ -440,6 +444,80 @@ fn words_and_documents_are_the_cpus() {
             assert!(matches!(by_document.scores(&[0.5; 3]), Err(GpuError::Mismatch { .. })));
         }
     }
+}
+
+/// Also where the text is too long to be written out.
+#[test]
+fn masks_of_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let cpu = corpus_of(&segment);
+        let vocabulary = Arc::new(Vocabulary::new(&cpu).unwrap());
+        let index = InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::TopDown).unwrap();
+        let group = DeviceGroup::upload(&device, from_ref(&segment)).unwrap();
+        let mut masks = group.documents_by_masks().unwrap();
+        for _ in POISONS {
+            let found = masks.run().unwrap();
+            let rows = found.to_host().unwrap().remove(0);
+            let mut num_rows = 0;
+            for row in 0..vocabulary.len() {
+                let docs = rows.docs(vocabulary.ids(row).next().unwrap().1);
+                assert!(docs.iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row)), "{name}, {row}");
+                num_rows += docs.len();
+            }
+            assert_eq!(found.len(), num_rows, "{name}");
+        }
+    }
+}
+
+/// Words of many documents that have little in common are sorted, else there are masks.
+#[test]
+fn the_way_that_moves_fewer_bytes_finds_documents() {
+    let Some(device) = open_device() else { return };
+    let words: Vec<u32> = (0..20_000).map(|at| at * 7 % 300).collect();
+    let of_docs = |num_docs: u32| {
+        let doc_offsets = (0..=num_docs).map(|doc| doc * (20_000 / num_docs)).collect();
+        segment(from_ref(&words), doc_offsets, 300).unwrap()
+    };
+    for (num_docs, has_masks) in [(20, true), (20_000, false)] {
+        let group = DeviceGroup::upload(&device, &[of_docs(num_docs)]).unwrap();
+        let mut documents = group.documents().unwrap();
+        assert_eq!(documents.has_masks(), has_masks, "{num_docs}");
+        let rows = documents.run().unwrap().to_host().unwrap();
+        assert!(rows == group.documents_by_masks().unwrap().run().unwrap().to_host().unwrap(), "{num_docs}");
+    }
+}
+
+#[test]
+fn a_group_of_segments_has_the_rows_of_each() {
+    let Some(device) = open_device() else { return };
+    let mut segments = segments();
+    let is_small =
+        |segment: &Segment| len_words(segment) < MAX_TEXT_WORDS / 8 && segment.dag.grammar().num_docs() < 10_000;
+    segments.retain(|(_, segment)| is_small(segment));
+    for group in segments.chunks(7) {
+        let names: Vec<&str> = group.iter().map(|(name, _)| name.as_str()).collect();
+        let group: Vec<Arc<Segment>> = group.iter().map(|(_, segment)| segment.clone()).collect();
+        let rows = |segments: &[Arc<Segment>]| {
+            let group = DeviceGroup::upload(&device, segments).unwrap();
+            let masks = group.documents_by_masks().unwrap().run().unwrap().to_host().unwrap();
+            let found = group.terms().unwrap().run().unwrap();
+            let vectors = found.by_document().unwrap().to_host().unwrap();
+            let documents = found.into_documents().to_host().unwrap();
+            assert!(masks == documents, "{names:?}");
+            (documents, vectors)
+        };
+        let (documents, vectors) = rows(&group);
+        assert_eq!((documents.len(), vectors.len()), (group.len(), group.len()));
+        for (at, segment) in group.iter().enumerate() {
+            let (own_documents, own_vectors) = rows(from_ref(segment));
+            assert!(documents[at] == own_documents[0], "{}", names[at]);
+            assert!(vectors[at] == own_vectors[0], "{}", names[at]);
+        }
+    }
+    let none = DeviceGroup::upload(&device, &[]).unwrap();
+    assert!(none.documents_by_masks().unwrap().run().unwrap().to_host().unwrap().is_empty());
+    assert!(none.terms().unwrap().run().unwrap().by_document().unwrap().to_host().unwrap().is_empty());
 }
 
 #[test]
@@ -457,7 +535,7 @@ fn what_does_not_fit_is_refused() {
         assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{window}");
     }
     for n in [0, 8, usize::MAX] {
-        let refused = corpus.ranked(n);
+        let refused = DeviceGroup::upload(&device, from_ref(&many_words)).unwrap().ranked(n);
         assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
     }
 }
@@ -495,8 +573,8 @@ struct Answers {
     counts: Result<Vec<u64>, GpuError>,
     rows: [Result<SequenceRows, GpuError>; 2],
     ranked: Result<RankedRows, GpuError>,
-    documents: Result<WordDocuments, GpuError>,
-    vectors: Result<DocumentWords, GpuError>,
+    documents: Result<Vec<WordDocuments>, GpuError>,
+    vectors: Result<Vec<DocumentWords>, GpuError>,
     passages: Result<Passages, GpuError>,
     found: Result<(Vec<u64>, WordOffsets), GpuError>,
 }
@@ -514,8 +592,8 @@ fn answers(copies: &mut CorpusCopies, segment: &Arc<Segment>, queries: &[Passage
             copies.pair_counts(segment, 3).and_then(|rows| rows.to_host()),
         ],
         ranked: copies.ranked_documents(segment, 2).and_then(|rows| rows.to_host()),
-        documents: copies.word_documents(segment).and_then(|rows| rows.to_host()),
-        vectors: copies.term_vectors(segment).and_then(|rows| rows.to_host()),
+        documents: copies.word_documents(from_ref(segment)).and_then(|rows| rows.to_host()),
+        vectors: copies.term_vectors(from_ref(segment)).and_then(|rows| rows.to_host()),
         passages: copies.passages(segment, queries),
     }
 }

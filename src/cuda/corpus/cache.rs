@@ -18,6 +18,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,8 @@ use tadoc::read::{self, Answers, Questions};
 use tadoc::segment::Segment;
 
 use super::{
-    CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus, DeviceRanked, DeviceSequences,
-    DeviceTermVectors, DeviceTerms, DocWord, PassageQuery, Passages, WordOffsets,
+    CorpusDocuments, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus, DeviceDocuments,
+    DeviceGroup, DeviceRanked, DeviceSequences, DeviceTermVectors, DocWord, PassageQuery, Passages, WordOffsets,
 };
 use crate::device::Device;
 use crate::error::GpuError;
@@ -75,10 +76,10 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
     }
 }
 
-/// The key of a part of a segment: the type of the part, and its number, such as n.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The key of a part of a segment or of a group of segments: the type of the part, and its number, such as n.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyKey {
-    segment: usize,
+    segments: Box<[usize]>,
     part: TypeId,
     number: u64,
 }
@@ -86,7 +87,18 @@ pub struct CopyKey {
 impl CopyKey {
     /// Returns the key of part `P` of `segment` for `number`.
     pub fn new<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
-        Self { segment: Arc::as_ptr(segment).addr(), part: TypeId::of::<P>(), number }
+        Self::for_group::<P>(slice::from_ref(segment), number)
+    }
+
+    fn for_group<P: Any>(segments: &[Arc<Segment>], number: u64) -> Self {
+        let segments = segments.iter().map(|segment| Arc::as_ptr(segment).addr()).collect();
+        Self { segments, part: TypeId::of::<P>(), number }
+    }
+
+    /// Returns true if this part has what part `other` has, of as many segments or more.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        (self.part, self.number) == (other.part, other.number)
+            && other.segments.iter().all(|segment| self.segments.contains(segment))
     }
 }
 
@@ -130,7 +142,7 @@ impl CorpusCopies {
 
     /// Returns the keys of all copies.
     pub fn keys(&self) -> Vec<CopyKey> {
-        self.kept.kept.iter().map(|(key, _)| *key).collect()
+        self.kept.kept.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// Takes part `P` of `segment` for `number` out of the cache. Makes it with `make` if it is
@@ -183,12 +195,44 @@ impl CorpusCopies {
 
     /// Drops the copies of the segments at these addresses.
     pub fn forget(&mut self, addresses: &[usize]) {
-        self.kept.retain(|key| !addresses.contains(&key.segment));
+        self.kept.retain(|key| !key.segments.iter().any(|segment| addresses.contains(segment)));
     }
 
     /// Drops all copies.
     pub fn clear(&mut self) {
         self.kept = LeastRecentlyUsed::default();
+    }
+
+    /// Takes part `P` of the group of `segments` like [`take`](Self::take).
+    fn take_from_group<P: Any + Send>(
+        &mut self,
+        key: &CopyKey,
+        segments: &[Arc<Segment>],
+        make: impl Fn(&DeviceGroup) -> Result<P, GpuError>,
+    ) -> Result<P, GpuError> {
+        if let Some(part) = self.kept.take(key).and_then(|kept| kept.downcast::<P>().ok()) {
+            return Ok(*part);
+        }
+        let start = Instant::now();
+        let group = self.group(segments)?;
+        let made = self.retried(|| make(&group))?;
+        self.device.synchronize()?;
+        self.prepare_time += start.elapsed();
+        Ok(made)
+    }
+
+    fn group(&mut self, segments: &[Arc<Segment>]) -> Result<DeviceGroup, GpuError> {
+        let key = CopyKey::for_group::<DeviceGroup>(segments, 0);
+        let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceGroup>().ok());
+        let group = match kept {
+            Some(group) => *group,
+            None => {
+                let device = self.device.clone();
+                self.retried(|| DeviceGroup::upload(&device, segments))?
+            }
+        };
+        self.kept.put(key, Box::new(group.clone()));
+        Ok(group)
     }
 
     fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
@@ -220,9 +264,9 @@ impl CopyKey {
         Self::new::<CorpusSequences>(segment, n as u64)
     }
 
-    /// Returns the key of the object that finds words of documents and documents of words.
+    /// Returns the key of the group with the grammar of `segment` alone.
     pub(crate) fn for_terms(segment: &Arc<Segment>) -> Self {
-        Self::new::<CorpusTerms>(segment, 0)
+        Self::new::<DeviceGroup>(segment, 0)
     }
 
     /// Returns the key of the object that counts pairs in windows of `window` words.
@@ -286,28 +330,30 @@ impl CorpusCopies {
         Ok(counted)
     }
 
-    /// Finds the documents of each word of `segment`.
+    /// Finds the documents of each word of `segments`, which are one group.
     ///
     /// # Errors
     ///
-    /// The errors of [`DeviceCorpus::terms`] and [`CorpusTerms::run`].
-    pub fn word_documents(&mut self, segment: &Arc<Segment>) -> Result<DeviceTerms, GpuError> {
-        let mut terms = self.take(segment, 0, DeviceCorpus::terms)?;
-        let found = self.retried(|| terms.run())?;
-        self.put(segment, 0, terms);
+    /// The errors of [`DeviceGroup::documents`] and [`CorpusDocuments::run`].
+    pub fn word_documents(&mut self, segments: &[Arc<Segment>]) -> Result<DeviceDocuments, GpuError> {
+        let key = CopyKey::for_group::<CorpusDocuments>(segments, 0);
+        let mut documents = self.take_from_group(&key, segments, DeviceGroup::documents)?;
+        let found = self.retried(|| documents.run())?;
+        self.kept.put(key, Box::new(documents));
         Ok(found)
     }
 
-    /// Finds the words of each document of `segment`, with counts.
+    /// Finds the words of each document of `segments`, which are one group, with counts.
     ///
     /// # Errors
     ///
-    /// The errors of [`DeviceCorpus::terms`], [`CorpusTerms::run`] and
-    /// [`DeviceTerms::by_document`].
-    pub fn term_vectors(&mut self, segment: &Arc<Segment>) -> Result<DeviceTermVectors, GpuError> {
-        let mut terms = self.take(segment, 0, DeviceCorpus::terms)?;
+    /// The errors of [`DeviceGroup::terms`], [`CorpusTerms::run`] and
+    /// [`DeviceTerms::by_document`](super::DeviceTerms::by_document).
+    pub fn term_vectors(&mut self, segments: &[Arc<Segment>]) -> Result<DeviceTermVectors, GpuError> {
+        let key = CopyKey::for_group::<CorpusTerms>(segments, 0);
+        let mut terms = self.take_from_group(&key, segments, DeviceGroup::terms)?;
         let found = self.retried(|| terms.run()?.by_document())?;
-        self.put(segment, 0, terms);
+        self.kept.put(key, Box::new(terms));
         Ok(found)
     }
 
@@ -315,11 +361,12 @@ impl CorpusCopies {
     ///
     /// # Errors
     ///
-    /// The errors of [`DeviceCorpus::ranked`] and [`CorpusRanked::run`].
+    /// The errors of [`DeviceGroup::ranked`] and [`CorpusRanked::run`].
     pub fn ranked_documents(&mut self, segment: &Arc<Segment>, n: usize) -> Result<DeviceRanked, GpuError> {
-        let mut ranked = self.take(segment, n as u64, |corpus| corpus.ranked(n))?;
+        let key = CopyKey::for_ranked(segment, n);
+        let mut ranked = self.take_from_group(&key, slice::from_ref(segment), |group| group.ranked(n))?;
         let found = self.retried(|| ranked.run())?;
-        self.put(segment, n as u64, ranked);
+        self.kept.put(key, Box::new(ranked));
         Ok(found)
     }
 }

@@ -188,20 +188,19 @@ where
     T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
     U: Copy + Send,
 {
-    let kept = device.staging().pop();
-    let mut staging = kept.unwrap_or_else(|| {
-        let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
-        [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
+    let mut staging = take_staging(device);
+    let len = places.len();
+    let mut rest = places;
+    let copied = copy_chunks(device, from, len, &mut staging, |values: &[T]| {
+        let (now, later) = std::mem::take(&mut rest).split_at_mut(values.len());
+        write_all(now, values, &convert);
+        rest = later;
     });
-    let copied = copy(device, from, places, &mut staging, convert);
     if copied.is_err() {
         // Makes sure that no copy to the buffers is still running. Its own result does not matter.
         let _ = device.synchronize();
     }
-    let mut kept = device.staging();
-    if kept.len() < MAX_KEPT {
-        kept.push(staging);
-    }
+    keep_staging(device, staging);
     copied
 }
 
@@ -214,35 +213,29 @@ fn write_all<T: Copy + Sync, U: Send>(places: &mut [MaybeUninit<U>], values: &[T
     });
 }
 
-/// Fills `places` like [`staged`], with the given buffers.
-fn copy<T, U>(
+/// Copies `len` values from `from` through the given buffers. Passes them on to `write` in order, some at a time.
+fn copy_chunks<T: DeviceRepr>(
     device: &Device,
     from: u64,
-    places: &mut [MaybeUninit<U>],
+    len: usize,
     staging: &mut Staging,
-    convert: impl Fn(T) -> U + Sync,
-) -> Result<(), GpuError>
-where
-    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
-    U: Copy + Send,
-{
+    mut write: impl FnMut(&[T]),
+) -> Result<(), GpuError> {
     let chunk_len = CHUNK_BYTES / size_of::<T>();
     let start_of = |chunk: usize| from + (chunk * CHUNK_BYTES) as u64;
-    let len_of = |chunk: usize| chunk_len.min(places.len() - chunk * chunk_len);
-    let lens: Vec<usize> = (0..places.len().div_ceil(chunk_len)).map(len_of).collect();
+    let len_of = |chunk: usize| chunk_len.min(len - chunk * chunk_len);
+    let lens: Vec<usize> = (0..len.div_ceil(chunk_len)).map(len_of).collect();
     let [left, right] = staging;
     let mut filled = left;
     let mut free = right;
     let mut is_there = fetch::<T>(device, start_of(0), lens[0], filled)?;
-    for (chunk, places) in places.chunks_mut(chunk_len).enumerate() {
+    for (chunk, &len) in lens.iter().enumerate() {
         is_there.synchronize().map_err(device.fault(COPYING))?;
         if let Some(&next_len) = lens.get(chunk + 1) {
             is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
         }
         // SAFETY: the buffer is aligned for numbers and holds these values; any bits are valid.
-        let values: &[T] =
-            unsafe { std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len()) };
-        write_all(places, values, &convert);
+        write(unsafe { std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), len) });
         std::mem::swap(&mut filled, &mut free);
     }
     Ok(())
@@ -259,6 +252,153 @@ fn fetch<T: DeviceRepr>(device: &Device, from: u64, len: usize, to: &mut HostBuf
     // SAFETY: the values lie there, and nothing reads or drops the buffer before the event.
     unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.map_err(&copying)?;
     stream.record_event(None).map_err(&copying)
+}
+
+/// Writes `len` numbers to `to` through pinned buffers. `fill` writes those from an index on; all cores call it, each
+/// for other numbers. `to` comes from [`alloc_to_send`](Device::alloc_to_send).
+pub(super) fn send_filled(
+    device: &Device,
+    to: &mut DeviceBuffer<u32>,
+    len: usize,
+    fill: impl Fn(usize, &mut [u32]) + Sync,
+) -> Result<(), GpuError> {
+    if to.is_managed() {
+        let mut numbers = vec![0; len];
+        fill_all(0, &mut numbers, &fill);
+        return device.send(SENDING, &numbers, device.stream(), to);
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    let mut staging = take_staging(device);
+    let sent = send_chunks(device, to, len, &mut staging, fill);
+    if sent.is_err() {
+        // Makes sure that no copy from the buffers is still running. Its own result does not matter.
+        let _ = device.synchronize();
+    }
+    keep_staging(device, staging);
+    sent
+}
+
+/// Sends like [`send_filled`], through the given buffers. Returns when they are free again.
+fn send_chunks(
+    device: &Device,
+    to: &mut DeviceBuffer<u32>,
+    len: usize,
+    staging: &mut Staging,
+    fill: impl Fn(usize, &mut [u32]) + Sync,
+) -> Result<(), GpuError> {
+    let sending = device.fault(SENDING);
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&sending)?;
+    let (at, _written) = to.device_ptr_mut(stream);
+    let mut are_sent: [Option<CudaEvent>; 2] = [None, None];
+    for (chunk, start) in (0..len).step_by(CHUNK_NUMBERS).enumerate() {
+        let side = chunk % 2;
+        if let Some(is_sent) = are_sent[side].take() {
+            is_sent.synchronize().map_err(&sending)?;
+        }
+        let chunk_len = CHUNK_NUMBERS.min(len - start);
+        let pinned = &mut staging[side];
+        // SAFETY: the buffer is aligned for numbers and has room for a chunk; any bits are valid.
+        let numbers = unsafe { std::slice::from_raw_parts_mut(pinned.as_non_null().as_ptr().cast::<u32>(), chunk_len) };
+        fill_all(start, numbers, &fill);
+        let bytes = &pinned[..chunk_len * size_of::<u32>()];
+        let chunk_at = at + (start * size_of::<u32>()) as u64;
+        // SAFETY: the buffer of the device has `len` numbers. Nothing writes or drops the pinned one before its event.
+        unsafe { result::memcpy_htod_async(chunk_at, bytes, stream.cu_stream()) }.map_err(&sending)?;
+        are_sent[side] = Some(stream.record_event(None).map_err(&sending)?);
+    }
+    are_sent.into_iter().flatten().try_for_each(|is_sent| is_sent.synchronize().map_err(&sending))
+}
+
+const SENDING: &str = "copying numbers of a corpus to the device";
+/// Numbers of 32 bits of a pinned buffer.
+const CHUNK_NUMBERS: usize = CHUNK_BYTES / size_of::<u32>();
+
+/// Fills `numbers`, the first of which has index `start`, on all cores.
+fn fill_all(start: usize, numbers: &mut [u32], fill: &(impl Fn(usize, &mut [u32]) + Sync)) {
+    if numbers.len() <= TASK_LEN {
+        return fill(start, numbers);
+    }
+    let tasks = numbers.par_chunks_mut(TASK_LEN).enumerate();
+    tasks.for_each(|(task, numbers)| fill(start + task * TASK_LEN, numbers));
+}
+
+/// Returns consecutive parts of `buffer`, from its start, of these lengths. Each number becomes
+/// `convert(number - base)` with the base of its part. Waits for all work on the buffer.
+pub(super) fn parts_to_host<U: Copy + Send>(
+    device: &Device,
+    buffer: &DeviceBuffer<u32>,
+    parts: &[(usize, u32)],
+    convert: impl Fn(u32) -> U + Sync,
+) -> Result<Vec<Vec<U>>, GpuError> {
+    let len: usize = parts.iter().map(|(len, _)| len).sum();
+    let mut values: Vec<Vec<U>> = parts.iter().map(|(len, _)| Vec::with_capacity(*len)).collect();
+    let places = values.iter_mut().zip(parts);
+    let mut places: Vec<_> =
+        places.map(|(values, (len, base))| (&mut values.spare_capacity_mut()[..*len], *base)).collect();
+    match buffer.lend(device.stream()).map_err(device.fault(COPYING))? {
+        Some(lent) => write_parts(&mut places, &lent[..len], &convert),
+        None if len == 0 => device.synchronize()?,
+        None => {
+            let mut staging = take_staging(device);
+            let from = address(device, buffer);
+            let copied = copy_chunks(device, from, len, &mut staging, |numbers: &[u32]| {
+                write_parts(&mut places, numbers, &convert);
+            });
+            if copied.is_err() {
+                // Makes sure that no copy to the buffers is still running. Its own result does not matter.
+                let _ = device.synchronize();
+            }
+            keep_staging(device, staging);
+            copied?;
+        }
+    }
+    for (values, (len, _)) in values.iter_mut().zip(parts) {
+        // SAFETY: the first `len` values were written, and the vector has room for them.
+        unsafe { values.set_len(*len) };
+    }
+    Ok(values)
+}
+
+/// A part of the values that is not written yet, and its base.
+type Part<'a, U> = (&'a mut [MaybeUninit<U>], u32);
+
+/// Writes `numbers` to the first places of `parts` on all cores, and takes these places off.
+fn write_parts<U: Send>(parts: &mut Vec<Part<'_, U>>, mut numbers: &[u32], convert: &(impl Fn(u32) -> U + Sync)) {
+    let mut tasks = Vec::new();
+    for (places, base) in parts.iter_mut() {
+        let len = places.len().min(numbers.len());
+        let (now, later) = std::mem::take(places).split_at_mut(len);
+        let (from, rest) = numbers.split_at(len);
+        *places = later;
+        numbers = rest;
+        let halves = now.chunks_mut(TASK_LEN).zip(from.chunks(TASK_LEN));
+        tasks.extend(halves.map(|(to, from)| (to, from, *base)));
+    }
+    tasks.into_par_iter().for_each(|(to, from, base)| {
+        to.iter_mut().zip(from).for_each(|(place, number)| {
+            place.write(convert(number.wrapping_sub(base)));
+        });
+    });
+}
+
+/// Returns the pinned buffers of a copy.
+fn take_staging(device: &Device) -> Staging {
+    let kept = device.staging().pop();
+    kept.unwrap_or_else(|| {
+        let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
+        [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
+    })
+}
+
+/// Keeps the pinned buffers for the next copy.
+fn keep_staging(device: &Device, staging: Staging) {
+    let mut kept = device.staging();
+    if kept.len() < MAX_KEPT {
+        kept.push(staging);
+    }
 }
 
 /// Returns the value at index `at` of `buffer` after all work on it is done.

@@ -8,8 +8,10 @@
 //!                │   passages()  words()        CorpusPassages, CorpusWords
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
 //!                │ cooccurrences()              the same; pairs
+//! segments ──▶ DeviceGroup  the same, several segments as one grammar
+//!                │ documents() CorpusDocuments  a mask of documents for each element, or terms()
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
-//!                │ ranked()    CorpusRanked     the same; all windows of the text
+//!                │ ranked()    CorpusRanked     the same; all windows of the text of one segment
 //!                ▼
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
@@ -28,8 +30,10 @@
 //! caller adds their counts and counts the windows across the cut.
 
 mod cache;
+mod documents;
 #[cfg(feature = "edits")]
 mod edits;
+mod group;
 mod index;
 mod launch;
 mod search;
@@ -39,12 +43,16 @@ mod terms;
 mod text;
 
 pub use cache::{CopyKey, CorpusCopies};
+pub use documents::CorpusDocuments;
 #[cfg(feature = "edits")]
 pub use edits::{CorpusEdits, MixedBatch, MixedResults};
+pub use group::DeviceGroup;
 pub use index::{CorpusIndex, CorpusWeights, Occurrences};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusRanked, CorpusSequences, DeviceRanked, DeviceSequences, RankedRows, SequenceRows};
-pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments};
+pub use terms::{
+    CorpusTerms, DeviceDocuments, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
+};
 pub use text::{CorpusPassages, CorpusText, PassageBatch, PassageQuery, Passages};
 
 use std::sync::Arc;
@@ -180,26 +188,6 @@ impl DeviceCorpus {
         CorpusSequences::upload_pairs(self, window)
     }
 
-    /// Builds the object that ranks the documents of sequences of `n` words.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Unsupported`] if n words take more than 64 bits, if n is 0, and for texts of
-    /// 2^31 words or more. Otherwise the errors of [`weights`](Self::weights).
-    pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
-        CorpusRanked::upload(self, n)
-    }
-
-    /// Builds the object that finds the documents of words and the words of documents.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Unsupported`] for texts of 2^31 words or more. Otherwise the errors of
-    /// [`weights`](Self::weights).
-    pub fn terms(&self) -> Result<CorpusTerms, GpuError> {
-        CorpusTerms::upload(self)
-    }
-
     /// Returns the segment that was copied.
     pub fn segment(&self) -> &Arc<Segment> {
         &self.segment
@@ -207,6 +195,50 @@ impl DeviceCorpus {
 
     fn dag(&self) -> &Dag {
         &self.segment.dag
+    }
+}
+
+impl DeviceGroup {
+    /// Builds the object that finds the documents of words: by masks that flow down the grammar or from the sorted
+    /// words of the text, whichever moves fewer bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for 2^31 words of documents or more; [`GpuError::OutOfMemory`],
+    /// [`GpuError::Driver`].
+    pub fn documents(&self) -> Result<CorpusDocuments, GpuError> {
+        CorpusDocuments::new(self)
+    }
+
+    /// Builds the object of [`documents`](Self::documents) that uses masks.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`documents`](Self::documents).
+    pub fn documents_by_masks(&self) -> Result<CorpusDocuments, GpuError> {
+        CorpusDocuments::with_masks(self)
+    }
+
+    /// Builds the object that finds the documents of words and the words of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for texts of 2^31 words or more; [`GpuError::OutOfMemory`],
+    /// [`GpuError::Driver`].
+    pub fn terms(&self) -> Result<CorpusTerms, GpuError> {
+        CorpusTerms::new(self)
+    }
+
+    /// Builds the object that ranks the documents of sequences of `n` words. The group has one segment, whose words
+    /// the sequences have.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] for several segments; [`GpuError::Unsupported`] if n words take more than 64 bits, if n
+    /// is 0, and for texts of 2^31 words or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
+        check_limit("segments of ranked documents", self.num_segments(), 1)?;
+        CorpusRanked::new(self, n)
     }
 }
 

@@ -18,7 +18,7 @@ use super::launch::{
     Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host, to_host_as,
 };
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
-use super::{CorpusTerms, CorpusWeights, DeviceCorpus, check_limit};
+use super::{CorpusTerms, CorpusWeights, DeviceCorpus, DeviceGroup, check_limit};
 use crate::device::{CORPUS_INVERSE, CORPUS_RANKED, CORPUS_SEQUENCES, Device, Module, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
@@ -372,15 +372,16 @@ struct Rows {
 }
 
 impl CorpusRanked {
-    pub(super) fn upload(corpus: &DeviceCorpus, n: usize) -> Result<Self, GpuError> {
-        let word_bits = bits_below(corpus.dag().num_words() as usize);
+    pub(super) fn new(group: &DeviceGroup, n: usize) -> Result<Self, GpuError> {
+        let device = &group.device;
+        let word_bits = bits_below(group.shape.num_words as usize);
         if !(1..=64 / word_bits as usize).contains(&n) {
             let reason = format!("{n} words of {word_bits} bits, it takes 1 and more in 64 bits");
-            return Err(unsupported(&corpus.device, RANKED_KERNEL, reason));
+            return Err(unsupported(device, RANKED_KERNEL, reason));
         }
-        let module = Module::load(&corpus.device, CORPUS_RANKED)?;
+        let module = Module::load(device, CORPUS_RANKED)?;
         Ok(Self {
-            terms: CorpusTerms::upload(corpus)?,
+            terms: group.terms()?,
             kernels: Kernels {
                 flags: module.kernel("corpus_ranked_flags")?,
                 keys: module.kernel("corpus_ranked_keys")?,
@@ -402,7 +403,7 @@ impl CorpusRanked {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn run(&mut self) -> Result<DeviceRanked, GpuError> {
-        let device = self.terms.corpus.device.clone();
+        let device = self.terms.group.device.clone();
         let (space, num_windows) = self.write_windows()?;
         let key_bits = self.num_words as u32 * self.word_bits;
         let input = space.inputs(&device);
@@ -428,7 +429,7 @@ impl CorpusRanked {
     /// Writes the windows of the text to the input buffers of a space. Returns the space and the
     /// number of windows.
     fn write_windows(&mut self) -> Result<(SortSpace<u64>, usize), GpuError> {
-        let device = self.terms.corpus.device.clone();
+        let device = self.terms.group.device.clone();
         let terms = &self.terms;
         let text = terms.space.inputs(&device);
         terms.write_words(text)?;
@@ -464,7 +465,7 @@ impl CorpusRanked {
         sorted: Pairs,
         num_keys: usize,
     ) -> Result<(Rows, DeviceBuffer<u64>, DeviceBuffer<u32>, usize), GpuError> {
-        let device = &self.terms.corpus.device;
+        let device = &self.terms.group.device;
         let terms = &self.terms;
         // The text is no longer needed, so its buffers take the heads.
         let (rows, sequences) = {
@@ -509,7 +510,7 @@ impl CorpusRanked {
         rows: &Rows,
         num_sequences: usize,
     ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<u32>), GpuError> {
-        let device = &self.terms.corpus.device;
+        let device = &self.terms.group.device;
         let [docs_at, starts_at, sequences_at] = rows.arrays_at(device);
         let grid = grid_for(rows.num_rows);
         let num_rows = Argument::Short(rows.num_rows as u32);

@@ -534,7 +534,7 @@ fn num_steps(num_bits: u32) -> u32 {
 pub(super) fn sort_bytes<T: SortKey>(len: usize, key_bits: u32) -> u64 {
     let key_bytes = size_of::<T>() as u64;
     let num_steps = u64::from(num_steps(key_bits));
-    len as u64 * (key_bytes + num_steps * 2 * (key_bytes + size_of::<u32>() as u64))
+    (len as u64).saturating_mul(key_bytes + num_steps * 2 * (key_bytes + size_of::<u32>() as u64))
 }
 
 /// Returns the number of sums for a scan of `len` numbers: one per tile, and the total.

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Time is O(N), even if documents share text. Memory is 4 bytes per element of rules, 24 per word of the text and 12
-//! per row. A text has fewer than 2^31 words, so 32-bit counts are exact. On the host rows are sparse matrices by rows.
+//! per row. A text has fewer than 2^31 words, so 32-bit counts are exact. On the host rows are sparse matrices by rows,
+//! one for each segment of the group ([`DeviceGroup`]).
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -18,22 +19,23 @@ use std::sync::Arc;
 use cudarc::driver::CudaFunction;
 use tadoc::ids::DocId;
 
-use crate::device::{CORPUS_TERMS, Module, unsupported};
+use crate::device::{CORPUS_TERMS, Device, Module, unsupported};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
-use super::launch::{Argument, THREADS, address, grid_for, launch, to_host, to_host_as};
+use super::DeviceGroup;
+use super::group::GroupShape;
+use super::launch::{Argument, THREADS, address, grid_for, launch, to_host};
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
-use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_terms";
 /// Words that a thread writes.
 const THREAD_WORDS: usize = 16;
 
-/// An object that counts the words of each document of a segment.
+/// An object that counts the words of each document of some segments.
 #[derive(Debug)]
 pub struct CorpusTerms {
-    pub(super) corpus: DeviceCorpus,
+    pub(super) group: DeviceGroup,
     kernels: Arc<Kernels>,
     starts: DeviceBuffer<u32>,
     pub(super) space: SortSpace<u32>,
@@ -54,7 +56,7 @@ struct Kernels {
 /// Words with their documents in device memory, by word, then by document.
 #[derive(Debug)]
 pub struct DeviceTerms {
-    corpus: DeviceCorpus,
+    group: DeviceGroup,
     kernels: Arc<Kernels>,
     /// Start of each word's rows, and the end of the last.
     word_offsets: DeviceBuffer<u32>,
@@ -63,13 +65,12 @@ pub struct DeviceTerms {
     /// Start of each row among the sorted words of the text.
     starts: DeviceBuffer<u32>,
     num_rows: usize,
-    len_words: usize,
 }
 
 /// Documents with their words and counts in device memory, by document, then by word.
 #[derive(Debug)]
 pub struct DeviceTermVectors {
-    corpus: DeviceCorpus,
+    group: DeviceGroup,
     kernels: Arc<Kernels>,
     doc_offsets: DeviceBuffer<u32>,
     words: DeviceBuffer<u32>,
@@ -77,38 +78,53 @@ pub struct DeviceTermVectors {
     num_rows: usize,
 }
 
+/// The documents of each word in device memory, ascending.
+#[derive(Debug)]
+pub struct DeviceDocuments {
+    pub(super) group: DeviceGroup,
+    /// Start of each word's documents, and the end of the last.
+    pub(super) offsets: DeviceBuffer<u32>,
+    pub(super) docs: DeviceBuffer<u32>,
+    /// True if documents are numbers in their segment.
+    pub(super) are_local: bool,
+    pub(super) num_rows: usize,
+    pub(super) traffic_bytes: u64,
+}
+
+/// The documents of each word of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordDocuments {
+    offsets: Vec<u32>,
+    docs: Vec<u32>,
+}
+
 impl CorpusTerms {
-    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let device = &corpus.device;
-        let dag = corpus.dag();
-        let len_words = dag.len_words(dag.num_terminals());
-        if len_words >= MAX_KEYS as u64 {
-            let reason = format!("{len_words} words, it takes less than {MAX_KEYS} of a segment");
+    pub(super) fn new(group: &DeviceGroup) -> Result<Self, GpuError> {
+        let device = &group.device;
+        let shape = group.shape;
+        if shape.len_words >= MAX_KEYS as u64 {
+            let reason = format!("{} words, it takes less than {MAX_KEYS}", shape.len_words);
             return Err(unsupported(device, KERNEL, reason));
         }
-        let num_positions = dag.grammar().symbols.len();
-        check_limit("elements of rules", num_positions, u32::MAX as usize - 1)?;
         let made = Self {
-            kernels: Arc::new(Kernels::load(corpus)?),
-            starts: device.alloc("words before elements", num_positions + 1)?,
-            space: SortSpace::new(device, len_words as usize)?,
-            len_words: len_words as usize,
-            corpus: corpus.clone(),
+            kernels: Arc::new(Kernels::load(device)?),
+            starts: device.alloc("words before elements", shape.num_positions + 1)?,
+            space: SortSpace::new(device, shape.len_words as usize)?,
+            len_words: shape.len_words as usize,
+            group: group.clone(),
         };
-        made.find_starts(num_positions)?;
+        made.find_starts()?;
         Ok(made)
     }
 
     /// Sums the words before each position.
-    fn find_starts(&self, num_positions: usize) -> Result<(), GpuError> {
-        let device = &self.corpus.device;
-        let dag = self.corpus.dag();
-        // The lengths fit into 32 bits, because no rule has more words than the text.
-        let lens: Vec<_> = (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
-        let lens = device.copy_for("words of elements", &lens)?;
+    fn find_starts(&self) -> Result<(), GpuError> {
+        let device = &self.group.device;
+        let num_positions = self.group.shape.num_positions;
+        let lens = self.group.element_lens()?;
         let sums = device.alloc("words before elements", num_sums(num_positions))?;
         let arguments = [
-            Argument::Long(address(device, &self.corpus.arrays.symbols)),
+            Argument::Long(address(device, &self.group.arrays.symbols)),
             Argument::Long(address(device, &lens)),
             Argument::Short(num_positions as u32),
             Argument::Long(address(device, &self.starts)),
@@ -131,13 +147,13 @@ impl CorpusTerms {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn run(&mut self) -> Result<DeviceTerms, GpuError> {
-        let device = &self.corpus.device;
-        let dag = self.corpus.dag();
+        let device = &self.group.device;
         let kernels = &self.kernels;
+        let num_words = self.group.shape.num_words as usize;
         let len_words = self.len_words;
         let input = self.space.inputs(device);
         self.write_words(input)?;
-        let word_bits = bits_below(dag.num_words() as usize);
+        let word_bits = bits_below(num_words);
         // SAFETY: the words of the text were written to the input buffers of the space.
         let sorted = unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
         let heads_at = self.space.beside(device, sorted).keys_at;
@@ -163,33 +179,32 @@ impl CorpusTerms {
         // SAFETY: the arguments match the kernel, and there are `num_rows` heads.
         let word_offsets = unsafe {
             launch(device, &kernels.rows, grid_for(len_words + 1), THREADS, &rows)?;
-            kernels.sorter.offsets(address(device, &words), num_rows, dag.num_words() as usize)?
+            kernels.sorter.offsets(address(device, &words), num_rows, num_words)?
         };
         Ok(DeviceTerms {
-            corpus: self.corpus.clone(),
+            group: self.group.clone(),
             kernels: kernels.clone(),
             word_offsets,
             words,
             docs,
             starts,
             num_rows,
-            len_words,
         })
     }
 
     /// Writes the words of the text and their documents to `output`.
     pub(super) fn write_words(&self, output: Pairs) -> Result<(), GpuError> {
-        let device = &self.corpus.device;
-        let dag = self.corpus.dag();
-        let arrays = &self.corpus.arrays;
+        let device = &self.group.device;
+        let shape = self.group.shape;
+        let arrays = &self.group.arrays;
         let arguments = [
             Argument::Long(address(device, &arrays.symbols)),
             Argument::Long(address(device, &arrays.rule_offsets)),
             Argument::Long(address(device, &arrays.doc_offsets)),
             Argument::Long(address(device, &self.starts)),
-            Argument::Short(dag.num_terminals()),
-            Argument::Short(dag.num_words()),
-            Argument::Short(dag.grammar().num_docs() as u32),
+            Argument::Short(shape.num_terminals),
+            Argument::Short(shape.num_words),
+            Argument::Short(shape.num_docs as u32),
             Argument::Short(self.len_words as u32),
             Argument::Long(output.keys_at),
             Argument::Long(output.values_at),
@@ -201,11 +216,19 @@ impl CorpusTerms {
     }
 }
 
+/// Returns the bytes read and written to write and sort the words of the text of a group.
+pub(super) fn text_traffic_bytes(shape: GroupShape) -> u64 {
+    let len_words = shape.len_words;
+    let sorting =
+        sort_bytes::<u32>(usize::try_from(len_words).unwrap_or(usize::MAX), bits_below(shape.num_words as usize));
+    sorting.saturating_add(len_words.saturating_mul(44))
+}
+
 impl Kernels {
-    fn load(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let module = Module::load(&corpus.device, CORPUS_TERMS)?;
+    fn load(device: &Device) -> Result<Self, GpuError> {
+        let module = Module::load(device, CORPUS_TERMS)?;
         Ok(Self {
-            sorter: Sorter::new(&corpus.device)?,
+            sorter: Sorter::new(device)?,
             lens: module.kernel("corpus_terms_lens")?,
             words: module.kernel("corpus_terms_words")?,
             heads: module.kernel("corpus_terms_heads")?,
@@ -230,32 +253,19 @@ impl DeviceTerms {
     /// Returns the bytes read and written to write and sort the words of the text and to find the
     /// rows.
     pub fn traffic_bytes(&self) -> u64 {
-        let word_bits = bits_below(self.corpus.dag().num_words() as usize);
-        let sorting = sort_bytes::<u32>(self.len_words, word_bits);
-        sorting + self.len_words as u64 * 44 + self.num_rows as u64 * 12
+        text_traffic_bytes(self.group.shape) + self.num_rows as u64 * 12
     }
 
-    /// Copies the documents of each word to the host: an inverted index of the segment.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Driver`], also for faults of the counting.
-    pub fn to_host(&self) -> Result<WordDocuments, GpuError> {
-        let device = &self.corpus.device;
-        Ok(WordDocuments {
-            offsets: to_host(device, &self.word_offsets, self.num_words() + 1)?,
-            docs: to_host(device, &self.docs, self.num_rows)?,
-        })
-    }
-
-    /// Returns the number of documents of the segment that contain each word, by word id.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`to_host`](Self::to_host).
-    pub fn num_docs_to_host(&self) -> Result<Vec<u64>, GpuError> {
-        let offsets = to_host(&self.corpus.device, &self.word_offsets, self.num_words() + 1)?;
-        Ok(offsets.windows(2).map(|ends| u64::from(ends[1] - ends[0])).collect())
+    /// Returns the documents of each word, without counts.
+    pub fn into_documents(self) -> DeviceDocuments {
+        DeviceDocuments {
+            traffic_bytes: self.traffic_bytes(),
+            group: self.group,
+            offsets: self.word_offsets,
+            docs: self.docs,
+            are_local: false,
+            num_rows: self.num_rows,
+        }
     }
 
     /// Sorts the rows by document, and adds counts.
@@ -264,10 +274,10 @@ impl DeviceTerms {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn by_document(&self) -> Result<DeviceTermVectors, GpuError> {
-        let device = &self.corpus.device;
+        let device = &self.group.device;
         let kernels = &self.kernels;
         let num_rows = self.num_rows;
-        let num_docs = self.corpus.dag().grammar().num_docs();
+        let num_docs = self.group.shape.num_docs;
         let space = SortSpace::new(device, num_rows)?;
         let input = Pairs { keys_at: address(device, &self.docs), values_at: 0 };
         // SAFETY: there is a document for each row, outside the space.
@@ -287,18 +297,14 @@ impl DeviceTerms {
             launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
             kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
         };
-        let corpus = self.corpus.clone();
+        let group = self.group.clone();
         let kernels = kernels.clone();
-        Ok(DeviceTermVectors { corpus, kernels, doc_offsets, words, counts, num_rows })
-    }
-
-    fn num_words(&self) -> usize {
-        self.corpus.dag().num_words() as usize
+        Ok(DeviceTermVectors { group, kernels, doc_offsets, words, counts, num_rows })
     }
 }
 
-impl DeviceTermVectors {
-    /// Returns the number of rows, one for each word of each document.
+impl DeviceDocuments {
+    /// Returns the number of rows, one for each document of each word.
     pub fn len(&self) -> usize {
         self.num_rows
     }
@@ -308,84 +314,20 @@ impl DeviceTermVectors {
         self.num_rows == 0
     }
 
-    /// Copies the rows to the host: the term vectors of the segment.
+    /// Returns the bytes read and written at most to find the rows.
+    pub fn traffic_bytes(&self) -> u64 {
+        self.traffic_bytes
+    }
+
+    /// Copies the documents of each word to the host: inverted indexes of the segments, in order.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Driver`], also for faults of the counting.
-    pub fn to_host(&self) -> Result<DocumentWords, GpuError> {
-        let device = &self.corpus.device;
-        let num_docs = self.corpus.dag().grammar().num_docs();
-        Ok(DocumentWords {
-            offsets: to_host(device, &self.doc_offsets, num_docs + 1)?,
-            words: to_host(device, &self.words, self.num_rows)?,
-            counts: to_host_as(device, &self.counts, self.num_rows, u64::from)?,
-        })
+    /// [`GpuError::Driver`], also for faults of the search.
+    pub fn to_host(&self) -> Result<Vec<WordDocuments>, GpuError> {
+        let rows = self.group.rows_by_word(&self.offsets, &self.docs, self.are_local)?;
+        Ok(rows.into_iter().map(|(offsets, docs)| WordDocuments { offsets, docs }).collect())
     }
-
-    /// Computes the score of each row: its count times the weight of its word. With `weights[word]`
-    /// = ln(D / df) this is tfidf, as in [`Tfidf::score`](tadoc::analytics::Tfidf::score).
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Mismatch`] unless there is a weight for each word of the segment;
-    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
-    pub fn scores(&self, weights: &[f64]) -> Result<DeviceScores, GpuError> {
-        let device = &self.corpus.device;
-        let num_words = self.corpus.dag().num_words();
-        if weights.len() != num_words as usize {
-            let got = weights.len() as u64;
-            let expected = u64::from(num_words);
-            return Err(GpuError::Mismatch { what: "weights of words", got, expected });
-        }
-        let weights = device.copy_for("weights of words", weights)?;
-        let scores = device.alloc("scores of words", self.num_rows)?;
-        let arguments = [
-            Argument::Long(address(device, &self.words)),
-            Argument::Long(address(device, &self.counts)),
-            Argument::Short(self.num_rows as u32),
-            Argument::Long(address(device, &weights)),
-            Argument::Long(address(device, &scores)),
-        ];
-        let grid = grid_for(self.num_rows);
-        // SAFETY: the arguments match the kernel; each word has a weight, each row a score.
-        unsafe { launch(device, &self.kernels.scores, grid, THREADS, &arguments) }?;
-        Ok(DeviceScores { corpus: self.corpus.clone(), scores, num_rows: self.num_rows })
-    }
-}
-
-/// A score for each row of term vectors, in device memory.
-#[derive(Debug)]
-pub struct DeviceScores {
-    corpus: DeviceCorpus,
-    scores: DeviceBuffer<f64>,
-    num_rows: usize,
-}
-
-impl DeviceScores {
-    /// Copies the scores to the host.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Driver`], also for faults of the scoring.
-    pub fn to_host(&self) -> Result<Vec<f64>, GpuError> {
-        to_host(&self.corpus.device, &self.scores, self.num_rows)
-    }
-}
-
-/// The documents of each word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WordDocuments {
-    pub(super) offsets: Vec<u32>,
-    pub(super) docs: Vec<u32>,
-}
-
-/// The words of each document, with their counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentWords {
-    pub(super) offsets: Vec<u32>,
-    pub(super) words: Vec<u32>,
-    pub(super) counts: Vec<u64>,
 }
 
 impl WordDocuments {
@@ -403,6 +345,85 @@ impl WordDocuments {
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>) {
         (self.offsets, self.docs)
     }
+}
+
+impl DeviceTermVectors {
+    /// Returns the number of rows, one for each word of each document.
+    pub fn len(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Returns true if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.num_rows == 0
+    }
+
+    /// Copies the rows to the host: the term vectors of the segments, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the counting.
+    pub fn to_host(&self) -> Result<Vec<DocumentWords>, GpuError> {
+        let rows = self.group.rows_by_document(&self.doc_offsets, &self.words, &self.counts)?;
+        Ok(rows.into_iter().map(|(offsets, words, counts)| DocumentWords { offsets, words, counts }).collect())
+    }
+
+    /// Computes the score of each row: its count times the weight of its word. With `weights[word]`
+    /// = ln(D / df) this is tfidf, as in [`Tfidf::score`](tadoc::analytics::Tfidf::score).
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] unless there is a weight for each word of the segments in order;
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn scores(&self, weights: &[f64]) -> Result<DeviceScores, GpuError> {
+        let device = &self.group.device;
+        let num_words = self.group.shape.num_words;
+        if weights.len() != num_words as usize {
+            let got = weights.len() as u64;
+            let expected = u64::from(num_words);
+            return Err(GpuError::Mismatch { what: "weights of words", got, expected });
+        }
+        let weights = device.copy_for("weights of words", weights)?;
+        let scores = device.alloc("scores of words", self.num_rows)?;
+        let arguments = [
+            Argument::Long(address(device, &self.words)),
+            Argument::Long(address(device, &self.counts)),
+            Argument::Short(self.num_rows as u32),
+            Argument::Long(address(device, &weights)),
+            Argument::Long(address(device, &scores)),
+        ];
+        let grid = grid_for(self.num_rows);
+        // SAFETY: the arguments match the kernel; each word has a weight, each row a score.
+        unsafe { launch(device, &self.kernels.scores, grid, THREADS, &arguments) }?;
+        Ok(DeviceScores { device: device.clone(), scores, num_rows: self.num_rows })
+    }
+}
+
+/// A score for each row of term vectors, in device memory.
+#[derive(Debug)]
+pub struct DeviceScores {
+    device: Device,
+    scores: DeviceBuffer<f64>,
+    num_rows: usize,
+}
+
+impl DeviceScores {
+    /// Copies the scores to the host.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the scoring.
+    pub fn to_host(&self) -> Result<Vec<f64>, GpuError> {
+        to_host(&self.device, &self.scores, self.num_rows)
+    }
+}
+
+/// The words of each document, with their counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentWords {
+    pub(super) offsets: Vec<u32>,
+    pub(super) words: Vec<u32>,
+    pub(super) counts: Vec<u64>,
 }
 
 impl DocumentWords {

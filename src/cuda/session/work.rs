@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! segment     ──▶ its seat: devices take turns
-//! device      ──▶ a lock around the copies of its segments, one segment at a time
+//! device      ──▶ a lock around the copies of its segments, one segment or group of segments at a time
 //! found rows  ──▶ the account reserves memory ──▶ copy to the host
 //! ```
 //!
@@ -43,7 +43,10 @@ use tadoc::error::{Error, Result};
 use tadoc::read::{Answers, Questions};
 use tadoc::segment::Segment;
 
-use crate::corpus::{CopyKey, CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms};
+use crate::corpus::{
+    CopyKey, CorpusCopies, DeviceDocuments, DeviceGroup, DeviceRanked, DeviceSequences, DeviceTermVectors,
+    DocumentWords, WordDocuments,
+};
 use crate::device::num_devices;
 use crate::error::GpuError;
 use crate::gsst_match::RowPredicate;
@@ -92,7 +95,7 @@ impl Homes {
     }
 }
 
-/// Rows that a device found in a segment, in its memory.
+/// Rows that a device found in a segment or in a group of segments, in its memory.
 trait Found {
     /// Type of the rows in host memory.
     type Rows: Send;
@@ -123,7 +126,7 @@ impl Found for DeviceSequences {
 }
 
 impl Found for DeviceTermVectors {
-    type Rows = SegmentTerms;
+    type Rows = Vec<SegmentTerms>;
 
     fn num_rows(&self) -> usize {
         self.len()
@@ -133,14 +136,17 @@ impl Found for DeviceTermVectors {
         12 * self.len()
     }
 
-    fn into_rows(self) -> GpuResult<SegmentTerms> {
-        let (offsets, words, counts) = self.to_host()?.into_parts();
-        Ok(SegmentTerms { offsets, words, counts })
+    fn into_rows(self) -> GpuResult<Vec<SegmentTerms>> {
+        let rows = |words: DocumentWords| {
+            let (offsets, words, counts) = words.into_parts();
+            SegmentTerms { offsets, words, counts }
+        };
+        Ok(self.to_host()?.into_iter().map(rows).collect())
     }
 }
 
-impl Found for DeviceTerms {
-    type Rows = SegmentDocuments;
+impl Found for DeviceDocuments {
+    type Rows = Vec<SegmentDocuments>;
 
     fn num_rows(&self) -> usize {
         self.len()
@@ -150,9 +156,12 @@ impl Found for DeviceTerms {
         4 * self.len()
     }
 
-    fn into_rows(self) -> GpuResult<SegmentDocuments> {
-        let (offsets, docs) = self.to_host()?.into_parts();
-        Ok(SegmentDocuments { offsets, docs })
+    fn into_rows(self) -> GpuResult<Vec<SegmentDocuments>> {
+        let rows = |documents: WordDocuments| {
+            let (offsets, docs) = documents.into_parts();
+            SegmentDocuments { offsets, docs }
+        };
+        Ok(self.to_host()?.into_iter().map(rows).collect())
     }
 }
 
@@ -210,7 +219,8 @@ impl Accelerator for CudaSession {
                 SegmentTask::Ranked(num_words) => CopyKey::for_ranked(segment, num_words),
                 SegmentTask::Questions => CopyKey::for_text(segment),
             };
-            let has_copy = |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
+            let has_copy =
+                |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).iter().any(|kept| kept.covers(&key));
             !self.open_seats().iter().any(has_copy)
         };
         let missing = segments.iter().filter(is_missing);
@@ -232,11 +242,11 @@ impl Accelerator for CudaSession {
     }
 
     fn term_vectors(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentTerms>> {
-        self.rows(work, CorpusCopies::term_vectors)
+        self.group_rows(work, CorpusCopies::term_vectors)
     }
 
     fn word_documents(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentDocuments>> {
-        self.rows(work, CorpusCopies::word_documents)
+        self.group_rows(work, CorpusCopies::word_documents)
     }
 
     fn sequence_counts(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentSequences>> {
@@ -252,17 +262,15 @@ impl Accelerator for CudaSession {
     }
 
     fn answers(&self, work: SegmentWork<'_>, questions: &[Questions]) -> Result<Vec<Answers>> {
-        let SegmentWork { segments, max_bytes, account } = work;
-        let answers = self.for_each_segment(segments, max_bytes, |copies, at| {
+        let SegmentWork { segments, account, .. } = work;
+        self.for_each_group(work, one_by_one, |copies, places| {
+            let at = places[0];
+            let Some(asked) = questions.get(at) else { return Ok(Ok(vec![Answers::Counts(Vec::new())])) };
             let before = copies.device().copied_bytes();
-            let answers = match questions.get(at) {
-                Some(asked) => timed(account, copies, |copies| copies.answers(&segments[at], asked))?,
-                None => Answers::Counts(Vec::new()),
-            };
+            let answers = timed(account, copies, |copies| copies.answers(&segments[at], asked))?;
             account.add_upload(copies.device().copied_bytes() - before);
-            Ok(answers)
-        })?;
-        Ok(answers)
+            Ok(Ok(vec![answers]))
+        })
     }
 }
 
@@ -273,34 +281,36 @@ impl CudaSession {
         work: SegmentWork<'_>,
         find: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<F> + Sync,
     ) -> Result<Vec<F::Rows>> {
-        let SegmentWork { segments, max_bytes, account } = work;
-        self.for_each_segment(segments, max_bytes, |copies, at| {
-            let segment = &segments[at];
-            let before = copies.device().copied_bytes();
-            let found = timed(account, copies, |copies| find(copies, segment));
-            account.add_upload(copies.device().copied_bytes() - before);
-            let found = found?;
-            let room = account.reserve(found.num_rows(), found.host_bytes());
-            if let Err(full) = room {
-                return Ok(Err(Error::external("host memory for the rows of a device", full)));
-            }
-            let start = Instant::now();
-            let rows = found.into_rows()?;
-            account.add_time(Step::Copying, start.elapsed());
-            Ok(Ok(rows))
-        })?
-        .into_iter()
-        .collect()
+        let SegmentWork { segments, account, .. } = work;
+        self.for_each_group(work, one_by_one, |copies, places| {
+            let rows = found_rows(account, copies, |copies| find(copies, &segments[places[0]]))?;
+            Ok(rows.map(|rows| vec![rows]))
+        })
     }
 
-    /// Returns the result of `work` for the index of each of `segments`, in order. Limits the memory of each
-    /// device to `max_bytes` from now on. A device stops at its first error.
-    fn for_each_segment<P: Send>(
+    /// Returns the rows that `find` finds in each segment, in host memory. It gets many segments at a time.
+    fn group_rows<R: Send, F: Found<Rows = Vec<R>>>(
         &self,
-        segments: &[Arc<Segment>],
-        max_bytes: u64,
-        work: impl Fn(&mut CorpusCopies, usize) -> GpuResult<P> + Sync,
-    ) -> GpuResult<Vec<P>> {
+        work: SegmentWork<'_>,
+        find: impl Fn(&mut CorpusCopies, &[Arc<Segment>]) -> GpuResult<F> + Sync,
+    ) -> Result<Vec<R>> {
+        let SegmentWork { segments, max_bytes, account } = work;
+        let lens = |segments: &[Arc<Segment>]| DeviceGroup::lens(segments, max_bytes);
+        self.for_each_group(work, lens, |copies, places| {
+            let group = segments_at(segments, places);
+            found_rows(account, copies, |copies| find(copies, &group))
+        })
+    }
+
+    /// Returns the rows of each segment, in order: those that `find` finds in groups of segments, which have the
+    /// lengths `lens`. It gets their indices. Limits the memory of each device from now on. A device stops at its first error.
+    fn for_each_group<R: Send>(
+        &self,
+        work: SegmentWork<'_>,
+        lens: impl Fn(&[Arc<Segment>]) -> Vec<usize> + Sync,
+        find: impl Fn(&mut CorpusCopies, &[usize]) -> GpuResult<Result<Vec<R>>> + Sync,
+    ) -> Result<Vec<R>> {
+        let SegmentWork { segments, max_bytes, .. } = work;
         let usable: Vec<usize> = self.usable_seats()?.iter().map(|seat| seat.position).collect();
         let seats = self.open_seats();
         let mut by_seat: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -308,11 +318,17 @@ impl CudaSession {
             let seat = lock(&self.homes).seat(address(segment), &usable);
             by_seat.entry(seat).or_default().push(at);
         }
-        let at_seat = |(seat, places): (usize, Vec<usize>)| {
-            let part = |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, |copies| work(copies, at))?));
-            places.into_iter().map(part).collect::<GpuResult<Vec<_>>>()
+        let at_seat = |(seat, places): (usize, Vec<usize>)| -> Result<Vec<(usize, R)>> {
+            let mut rows = Vec::with_capacity(places.len());
+            let mut left = &places[..];
+            for len in lens(&segments_at(segments, &places)) {
+                let (group, rest) = left.split_at(len);
+                rows.extend(self.halved_at_seat(&seats[seat], max_bytes, group, &find)??);
+                left = rest;
+            }
+            Ok(places.into_iter().zip(rows).collect())
         };
-        let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
+        let parts: Result<Vec<Vec<(usize, R)>>> = if by_seat.len() > 1 {
             thread::scope(|scope| {
                 // All threads start before the first one is joined.
                 let threads: Vec<_> = by_seat.into_iter().map(|one| scope.spawn(|| at_seat(one))).collect();
@@ -324,9 +340,31 @@ impl CudaSession {
         } else {
             by_seat.into_iter().map(at_seat).collect()
         };
-        let mut parts: Vec<(usize, P)> = parts?.into_iter().flatten().collect();
+        let mut parts: Vec<(usize, R)> = parts?.into_iter().flatten().collect();
         parts.sort_unstable_by_key(|(at, _)| *at);
         Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
+
+    /// Returns what `find` finds in a group at `seat`, or in its halves if the device has no room for all of it.
+    fn halved_at_seat<R>(
+        &self,
+        seat: &Seat,
+        max_bytes: u64,
+        group: &[usize],
+        find: &impl Fn(&mut CorpusCopies, &[usize]) -> GpuResult<Result<Vec<R>>>,
+    ) -> GpuResult<Result<Vec<R>>> {
+        let found = self.at_seat(seat, max_bytes, |copies| find(copies, group));
+        if group.len() < 2 || !matches!(found, Err(GpuError::OutOfMemory { .. })) {
+            return found;
+        }
+        let mut rows = Vec::with_capacity(group.len());
+        for half in group.chunks(group.len().div_ceil(2)) {
+            match self.halved_at_seat(seat, max_bytes, half, find)? {
+                Ok(found) => rows.extend(found),
+                refused => return Ok(refused),
+            }
+        }
+        Ok(Ok(rows))
     }
 
     /// Returns the result of `work` on the copies at `seat`.
@@ -354,7 +392,37 @@ impl CudaSession {
     }
 }
 
-/// Returns the rows that `find` finds, when the device has finished. Adds the times to `account`.
+/// Returns the lengths of groups of one segment each.
+fn one_by_one(segments: &[Arc<Segment>]) -> Vec<usize> {
+    vec![1; segments.len()]
+}
+
+/// Returns the segments at `places`.
+fn segments_at(segments: &[Arc<Segment>], places: &[usize]) -> Vec<Arc<Segment>> {
+    places.iter().map(|&at| Arc::clone(&segments[at])).collect()
+}
+
+/// Returns the rows that `find` finds, in host memory, or why the account has no room for them.
+fn found_rows<F: Found>(
+    account: &dyn RowAccount,
+    copies: &mut CorpusCopies,
+    find: impl FnOnce(&mut CorpusCopies) -> GpuResult<F>,
+) -> GpuResult<Result<F::Rows>> {
+    let before = copies.device().copied_bytes();
+    let found = timed(account, copies, find);
+    account.add_upload(copies.device().copied_bytes() - before);
+    let found = found?;
+    let room = account.reserve(found.num_rows(), found.host_bytes());
+    if let Err(full) = room {
+        return Ok(Err(Error::external("host memory for the rows of a device", full)));
+    }
+    let start = Instant::now();
+    let rows = found.into_rows()?;
+    account.add_time(Step::Copying, start.elapsed());
+    Ok(Ok(rows))
+}
+
+/// Returns what `find` finds, when the device has finished. Adds the times to `account`.
 fn timed<F>(
     account: &dyn RowAccount,
     copies: &mut CorpusCopies,

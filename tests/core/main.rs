@@ -24,6 +24,7 @@ mod overlap_oracle;
 mod parts;
 mod phrase_oracle;
 mod query_oracle;
+mod question_oracle;
 mod round_trip;
 mod sequence_oracle;
 mod skipping_oracle;

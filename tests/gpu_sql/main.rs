@@ -9,7 +9,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod corpora;
-#[path = "../gpu_faults/log.rs"]
 mod log;
 mod queries;
 mod questions;

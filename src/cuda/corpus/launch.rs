@@ -46,7 +46,7 @@ pub(super) enum Argument {
     Text(TextArrays),
     Rules(RuleArrays),
     #[cfg(feature = "edits")]
-    Splices(super::edits::SpliceArrays),
+    Splices(SpliceArrays),
 }
 
 /// Addresses of the text of a segment. `kernels/corpus_text.cuh` has the same struct.
@@ -80,12 +80,36 @@ pub(super) struct RuleArrays {
     pub(super) word_bits: u32,
 }
 
+/// Addresses of the input of `corpus_edits`. The kernel has the same struct.
+#[cfg(feature = "edits")]
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct SpliceArrays {
+    pub(super) docs: u64,
+    pub(super) splice_starts: u64,
+    pub(super) froms: u64,
+    pub(super) tos: u64,
+    pub(super) token_starts: u64,
+    pub(super) tokens: u64,
+    pub(super) edges: u64,
+    pub(super) num_docs: u32,
+    pub(super) num_gaps: u32,
+    pub(super) num_new: u32,
+    pub(super) num_old_root: u32,
+}
+
+#[cfg(feature = "edits")]
+const _: () = assert!(size_of::<SpliceArrays>() == 72);
 const _: () = assert!(size_of::<TextArrays>() == 64 && size_of::<RuleArrays>() == 72);
 
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for TextArrays {}
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for RuleArrays {}
+
+// SAFETY: integers in C layout; the kernel reads no padding.
+#[cfg(feature = "edits")]
+unsafe impl DeviceRepr for SpliceArrays {}
 
 /// Returns the number of thread blocks of [`THREADS`] that give each of `len` items a thread.
 pub(super) fn grid_for(len: usize) -> u32 {

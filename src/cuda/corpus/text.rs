@@ -44,7 +44,28 @@ pub(super) struct TextState {
     pub(super) dictionary: TextDictionary,
     pub(super) doc_lens: Vec<u64>,
     #[cfg(feature = "edits")]
-    pub(super) root: super::edits::Root,
+    pub(super) root: Root,
+}
+
+/// The root of a text, and the edges of its elements: if they begin or end with a word.
+#[cfg(feature = "edits")]
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) num_root: usize,
+    pub(super) num_symbols: usize,
+    pub(super) edges: DeviceBuffer<u8>,
+}
+
+#[cfg(feature = "edits")]
+impl Root {
+    /// Computes the edges of the elements of a segment and copies them to the device.
+    pub(super) fn for_segment(device: &Device, dag: &tadoc::segment::Dag) -> Result<Self, GpuError> {
+        let grammar = dag.grammar();
+        let edge = |element| u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1;
+        let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
+        let edges = device.copy_for("edges of elements", &edges)?;
+        Ok(Self { num_root: grammar.root().len(), num_symbols: grammar.symbols.len(), edges })
+    }
 }
 
 /// Terminals: those of the segment, then those added by edits.
@@ -88,7 +109,7 @@ impl CorpusText {
             blanks,
             dictionary,
             #[cfg(feature = "edits")]
-            root: super::edits::Root::for_segment(device, dag)?,
+            root: Root::for_segment(device, dag)?,
             doc_lens: grammar.docs().map(|doc| segment.doc_length_or_derive(doc).len_bytes).collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),

@@ -621,38 +621,3 @@ impl OffsetLists {
         (self.offsets, self.ends)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::read::questions::tests::{corpus, on_cores};
-
-    #[test]
-    fn words_of_segments_make_those_of_the_corpus() {
-        for block_bytes in [1 << 20, 300, 64] {
-            let corpus = corpus(block_bytes);
-            let words = ["document", "says", "nowhere", "17", "says"];
-            let for_doc = |doc_id| words.map(|word| WordQuery { doc_id, word });
-            let queries: Vec<WordQuery<'_>> = (0..corpus.num_docs()).flat_map(for_doc).collect();
-            // Before the segments keep counts and ask nobody.
-            let wrong = |_| Ok(BTreeMap::from([(0, Answers::Counts(vec![1; 999]))]));
-            assert!(matches!(count_batch_by(&corpus, &queries, &wrong), Err(Error::External { .. })));
-            assert!(matches!(search_batch_by(&corpus, &queries, 9, &wrong), Err(Error::External { .. })));
-            let ask = |asked| on_cores(&corpus, asked);
-            let expected = count_batch(&corpus, &queries).unwrap();
-            assert!(count_batch_by(&corpus, &queries, &ask).unwrap() == expected, "{block_bytes}");
-            assert!(expected.iter().sum::<u64>() > 100);
-            let expected = search_batch(&corpus, &queries, u64::MAX).unwrap();
-            assert!(search_batch_by(&corpus, &queries, u64::MAX, &ask).unwrap() == expected);
-            assert!(search_batch_by(&corpus, &queries, 100, &ask).is_err());
-            // Of "says", which is asked twice, one question is asked.
-            let plan = WordPlan::number(&corpus, &queries).unwrap();
-            let num_asked: usize = plan.questions(Questions::Counts).values().map(Questions::len).sum();
-            assert!(num_asked <= 3 * queries.len() / 5 * corpus.segments().len());
-            let nobody = |_| unreachable!("a bad query is asked");
-            let two = [WordQuery { doc_id: 0, word: "two words" }];
-            let error = count_batch_by(&corpus, &two, &nobody).unwrap_err().to_string();
-            assert_eq!(error, count_batch(&corpus, &two).unwrap_err().to_string());
-        }
-    }
-}

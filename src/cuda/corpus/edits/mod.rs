@@ -33,17 +33,16 @@ use rustc_hash::FxHashMap;
 use tadoc::edits::{Answer, EditBatch, EditMode, Operation};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
-use crate::corpus::launch::{Argument, THREADS, address, grid_for, launch, one_to_host};
+use crate::corpus::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch, one_to_host};
 use crate::corpus::search::{DeviceOffsets, DocWord};
 use crate::corpus::sort::{Sorter, num_sums};
-use crate::corpus::text::{PassageBatch, PassageQuery};
+use crate::corpus::text::{PassageBatch, PassageQuery, Root};
 use crate::corpus::{CorpusText, check_limit};
 use crate::device::{CORPUS_EDITS, Module};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use plan::{BatchPlan, NewDocument, OperationRef, StateRead, check_num_documents};
 use text::NewText;
-pub(super) use text::{Root, SpliceArrays};
 use tokens::Splices;
 
 /// Largest number of elements of a text. Places of tokens need one more bit.

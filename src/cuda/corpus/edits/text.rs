@@ -5,41 +5,17 @@
 //!            ── Root     ──▶ kernels          elements of the root and of all rules, edges of elements
 //! NewText, new terminals ──▶ CorpusText       the corpus stays, and its rules
 //! ```
-//!
-//! Edges say if an element begins or ends with a word. Those of a segment are computed on the host, O(elements).
-
-#![allow(unsafe_code, reason = "arguments of kernels")]
 
 use std::sync::Arc;
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use tadoc::ids::DocId;
-use tadoc::segment::Dag;
 
-use crate::corpus::text::{PassageQuery, Passages, TextDictionary, TextState};
+use crate::corpus::text::{PassageQuery, Passages, Root, TextDictionary, TextState};
 use crate::corpus::{CorpusText, GrammarArrays, check_limit};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-
-/// The root of a text, and the edges of its elements.
-#[derive(Debug)]
-pub(in crate::corpus) struct Root {
-    pub(super) num_root: usize,
-    pub(super) num_symbols: usize,
-    pub(super) edges: DeviceBuffer<u8>,
-}
-
-impl Root {
-    /// Computes the edges of the elements of a segment and copies them to the device.
-    pub(in crate::corpus) fn for_segment(device: &Device, dag: &Dag) -> Result<Self, GpuError> {
-        let grammar = dag.grammar();
-        let edge = |element| u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1;
-        let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
-        let edges = device.copy_for("edges of elements", &edges)?;
-        Ok(Self { num_root: grammar.root().len(), num_symbols: grammar.symbols.len(), edges })
-    }
-}
 
 /// The arrays of a text after edits.
 #[derive(Debug)]
@@ -52,28 +28,6 @@ pub(super) struct NewText {
     pub(super) doc_lens: Vec<u64>,
     pub(super) root: Root,
 }
-
-/// Addresses of the input of `corpus_edits`. The kernel has the same struct.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(in crate::corpus) struct SpliceArrays {
-    pub(super) docs: u64,
-    pub(super) splice_starts: u64,
-    pub(super) froms: u64,
-    pub(super) tos: u64,
-    pub(super) token_starts: u64,
-    pub(super) tokens: u64,
-    pub(super) edges: u64,
-    pub(super) num_docs: u32,
-    pub(super) num_gaps: u32,
-    pub(super) num_new: u32,
-    pub(super) num_old_root: u32,
-}
-
-const _: () = assert!(size_of::<SpliceArrays>() == 72);
-
-// SAFETY: integers in C layout; the kernel reads no padding.
-unsafe impl DeviceRepr for SpliceArrays {}
 
 /// A word or separator: true for a word, and its bytes.
 pub(super) type Terminal = (bool, Box<[u8]>);

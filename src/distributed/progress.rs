@@ -294,9 +294,12 @@ fn slow_of_stage(tasks: &[&Task]) -> Vec<(Url, String)> {
 mod tests {
     use super::*;
 
-    /// Returns tasks of one stage with these works and answers: `(is_running, worked, idle)` in seconds.
-    fn tasks(states: &[(u64, Option<(bool, u64, u64)>)]) -> Vec<Task> {
-        let task = |(at, &(work_ns, state)): (usize, &(u64, Option<(bool, u64, u64)>))| Task {
+    /// The work of a task, and the last answer: `is_running`, `worked` and `idle` in seconds.
+    type State = (u64, Option<(bool, u64, u64)>);
+
+    /// Returns tasks of one stage in these states.
+    fn tasks(states: &[State]) -> Vec<Task> {
+        let task = |(at, &(work_ns, state)): (usize, &State)| Task {
             key: TaskKey { query_id: Default::default(), stage_id: 1, task_number: at },
             url: format!("http://w{at}:1").parse().unwrap(),
             work_ns,
@@ -309,7 +312,7 @@ mod tests {
         states.iter().enumerate().map(task).collect()
     }
 
-    fn slow(states: &[(u64, Option<(bool, u64, u64)>)]) -> Vec<String> {
+    fn slow(states: &[State]) -> Vec<String> {
         slow_of(&tasks(states)).into_iter().map(|(url, _)| url.to_string()).collect()
     }
 

@@ -467,6 +467,22 @@ impl Units {
         self.starts[unit_idx].num_symbols()
     }
 
+    /// Returns the number of documents that begin before unit `unit_idx`.
+    pub(super) fn docs_before(&self, unit_idx: usize) -> usize {
+        self.starts[unit_idx].num_docs as usize
+    }
+
+    /// Returns true if unit `unit_idx` begins inside a document.
+    pub(super) fn continues(&self, unit_idx: usize) -> bool {
+        self.starts[unit_idx].continues
+    }
+
+    /// Returns the rules that are used first in a run of units.
+    pub(super) fn rules(&self, run: &Range<usize>) -> Range<u32> {
+        let all_rules = self.total().num_rules + 1;
+        all_rules - self.starts[run.end].num_rules..all_rules - self.starts[run.start].num_rules
+    }
+
     /// Returns the last unit, or the end, before which there are at most `num_symbols` elements and
     /// marks.
     pub(super) fn unit_at_symbol(&self, num_symbols: u64) -> usize {
@@ -481,13 +497,12 @@ impl Units {
     /// Returns unit `unit_idx`, if it exists.
     pub fn get(&self, unit_idx: usize) -> Option<Unit> {
         let [start, end] = *self.starts.get(unit_idx..)?.first_chunk()?;
-        let all_rules = self.total().num_rules + 1;
         Some(Unit {
             docs: start.first_doc()..end.num_docs,
             continues: start.continues,
             root: start.root_len..end.root_len,
             bit: start.entrance.bit,
-            rules: all_rules - end.num_rules..all_rules - start.num_rules,
+            rules: self.rules(&(unit_idx..unit_idx + 1)),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Decoder of some units of a segment.
 //!
-//! The elements of the wanted units are decoded first. They reach rules, and these reach others, always with larger
-//! numbers. So one pass by ascending number decodes each rule once. The decoder goes on where it is if the next rule is
-//! in the same block, and to the begin of its block otherwise.
+//! Many units are read with [all rules](super::whole). Of few of them, the elements are decoded first. They reach rules,
+//! and these reach others, always with larger numbers. So one pass by ascending number decodes each rule once. The
+//! decoder goes on where it is if the next rule is in the same block, and to the begin of its block otherwise.
 
 use std::ops::Range;
 
@@ -13,28 +13,20 @@ use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 use super::codes::{ENDS, Entrance, Reader, Unit, Units};
+use super::whole::{PartialGrammar, reached};
 use super::{BLOCK_LEN, REPEAT, SectionPlaces, Stored};
 
 /// Peak memory for each element that is decoded: symbols and offsets, while they grow.
 const ELEMENT_BYTES: u64 = 16;
 /// Bit of an element that is looked up and not reached.
 const NOT_REACHED: u32 = 1 << 31;
+/// Units whose elements are at least this part of those of the rules are many.
+const MANY_PART: usize = 8;
 
 /// The grammar section of a segment, of which units are decoded.
 #[derive(Debug)]
 pub struct GrammarStream<'a> {
     stored: Stored<'a>,
-}
-
-/// The grammar of some units.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartialGrammar {
-    /// The elements of the units, and the rules that they reach. It has all documents of the
-    /// segment, and those outside the units are empty. If a document has parts in wanted units and
-    /// in others between them, its wanted parts follow each other.
-    pub grammar: Grammar,
-    /// Id in the segment of each terminal of the grammar, ascending.
-    pub terminals: Vec<u32>,
 }
 
 impl<'a> GrammarStream<'a> {
@@ -74,7 +66,7 @@ impl<'a> GrammarStream<'a> {
 
     /// Decodes the units `wanted`, which ascend. The grammar is valid, and all its rules are used.
     /// The time depends on the elements of these units and of the rules that they reach, on the
-    /// number of documents, and a little on that of rules.
+    /// number of documents, and a little on that of rules, or on that of all rules if it is less.
     ///
     /// # Errors
     /// [`Error::Format`] if the section does not have such units, [`Error::InvalidArgument`] if
@@ -82,6 +74,47 @@ impl<'a> GrammarStream<'a> {
     /// [`Error::Capacity`] if the grammar needs more memory than `limits` allow.
     pub fn decode_units(&self, wanted: impl IntoIterator<Item = usize>, limits: &OpenLimits) -> Result<PartialGrammar> {
         let units = self.existing_units(wanted)?;
+        if self.are_many(&units, limits) { self.decode_beside_rules(&units) } else { self.decode_alone(units, limits) }
+    }
+
+    /// Variant of [`decode_units`](Self::decode_units) that may keep rules that they do not reach. Returns the grammar,
+    /// and the id in the segment of each of its terminals, ascending, unless it has all of them.
+    ///
+    /// # Errors
+    /// Same as [`decode_units`](Self::decode_units).
+    pub fn decode_with_rules(
+        &self,
+        wanted: impl IntoIterator<Item = usize>,
+        limits: &OpenLimits,
+    ) -> Result<(Grammar, Option<Vec<u32>>)> {
+        let units = self.existing_units(wanted)?;
+        if self.are_many(&units, limits) {
+            let grammar = self.stored.decode_runs(&runs_of(&units))?;
+            grammar.validate().map_err(|_| self.stored.misfit())?;
+            return Ok((grammar, None));
+        }
+        let PartialGrammar { grammar, terminals } = self.decode_alone(units, limits)?;
+        Ok((grammar, Some(terminals)))
+    }
+
+    /// Returns true if to decode all rules beside these units takes less time than to decode only what they reach, and
+    /// if there is memory for it.
+    fn are_many(&self, units: &[(usize, Unit)], limits: &OpenLimits) -> bool {
+        let num_elements: usize = units.iter().map(|(_, unit)| unit.root.len()).sum();
+        let num_ids = u64::from(self.stored.num_terminals) + u64::from(self.stored.num_rules);
+        let rules_len: usize = self.stored.parts.iter().map(|part| part.num_elements).sum();
+        let num_bytes = 16 * num_ids + ELEMENT_BYTES * (num_elements + rules_len) as u64;
+        MANY_PART * num_elements >= rules_len && limits.check_memory(num_bytes).is_ok()
+    }
+
+    /// Decodes `units` and all rules, and keeps what the units reach.
+    pub(super) fn decode_beside_rules(&self, units: &[(usize, Unit)]) -> Result<PartialGrammar> {
+        let grammar = self.stored.decode_runs(&runs_of(units))?;
+        reached(&grammar).ok_or_else(|| self.stored.misfit())
+    }
+
+    /// Decodes `units` and what they reach.
+    pub(super) fn decode_alone(&self, units: Vec<(usize, Unit)>, limits: &OpenLimits) -> Result<PartialGrammar> {
         let mut reading = Reading::new(&self.stored, limits)?;
         reading.look_up_groups(units.iter().map(|(_, unit)| unit.root.len()).sum())?;
         let mut first_uses = Vec::with_capacity(units.len());
@@ -104,7 +137,7 @@ impl<'a> GrammarStream<'a> {
         if !has_all {
             return Err(self.stored.misfit());
         }
-        self.decode_units(0..self.units().len(), limits).map(drop)
+        self.decode_alone(self.existing_units(0..self.units().len())?, limits).map(drop)
     }
 
     fn root_has_entrances(&self) -> bool {
@@ -147,7 +180,7 @@ impl<'a> GrammarStream<'a> {
     }
 
     /// Returns the units `wanted`, if they exist and ascend.
-    fn existing_units(&self, wanted: impl IntoIterator<Item = usize>) -> Result<Vec<(usize, Unit)>> {
+    pub(super) fn existing_units(&self, wanted: impl IntoIterator<Item = usize>) -> Result<Vec<(usize, Unit)>> {
         let mut units: Vec<(usize, Unit)> = Vec::new();
         for unit_idx in wanted {
             let got = unit_idx as u64;
@@ -164,6 +197,18 @@ impl<'a> GrammarStream<'a> {
         }
         Ok(units)
     }
+}
+
+/// Returns the runs of successive units.
+fn runs_of(units: &[(usize, Unit)]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for &(unit_idx, _) in units {
+        match runs.last_mut() {
+            Some(last) if last.end == unit_idx => last.end += 1,
+            _ => runs.push(unit_idx..unit_idx + 1),
+        }
+    }
+    runs
 }
 
 /// Units while they are decoded.

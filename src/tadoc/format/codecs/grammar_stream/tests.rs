@@ -74,13 +74,27 @@ fn decode_units(bytes: &[u8], meta: &SegmentMeta, wanted: &[usize]) -> Result<Pa
     stream.decode_units(wanted.iter().copied(), &OpenLimits::default())
 }
 
+/// Decodes the units `wanted` in both ways.
+fn decode_in_both_ways(stream: &GrammarStream<'_>, wanted: &[usize]) -> [Result<PartialGrammar>; 2] {
+    let units = stream.existing_units(wanted.iter().copied()).unwrap();
+    [stream.decode_beside_rules(&units), stream.decode_alone(units, &OpenLimits::default())]
+}
+
 /// Checks that the units `wanted` are those of `whole`.
 fn check_units(bytes: &[u8], whole: &Grammar, wanted: &[usize]) {
     let meta = meta_for(whole);
     let stream = GrammarStream::open(PLACE, GRAMMAR_STREAM, bytes, &meta).unwrap();
     let units: Vec<Unit> = wanted.iter().map(|&unit_idx| stream.units().get(unit_idx).unwrap()).collect();
-    let PartialGrammar { grammar, terminals } = decode_units(bytes, &meta, wanted).unwrap();
+    let [beside_rules, alone] = decode_in_both_ways(&stream, wanted).map(Result::unwrap);
+    assert_eq!(beside_rules, alone);
+    let (counted, known) = stream.decode_with_rules(wanted.iter().copied(), &OpenLimits::default()).unwrap();
+    let known = known.unwrap_or_else(|| (0..whole.num_terminals).collect());
+    let PartialGrammar { grammar, terminals } = alone;
     let expected = with_units(whole, &units);
+    let number_in_segment = |tokens: &mut Vec<u32>| tokens.iter_mut().for_each(|token| *token = known[*token as usize]);
+    let mut counted = expand_tokens(&counted);
+    counted.iter_mut().for_each(number_in_segment);
+    assert_eq!(counted, expand_tokens(&expected));
     assert_eq!(grammar.doc_offsets, expected.doc_offsets);
     assert!(terminals.is_sorted_by(|a, b| a < b));
     let mut is_used = vec![false; terminals.len()];
@@ -121,9 +135,12 @@ fn check_hostile(bytes: &[u8], meta: &SegmentMeta) {
         }
     }
     for wanted in all.chunks(1).chain([&all[..]]) {
-        if let Ok(partial) = decode_units(bytes, meta, wanted) {
+        for partial in decode_in_both_ways(&stream, wanted).into_iter().flatten() {
             assert_eq!(partial.grammar.num_docs() as u64, meta.num_docs);
             check_valid(partial.grammar);
+        }
+        if let Ok((grammar, _)) = stream.decode_with_rules(wanted.iter().copied(), &OpenLimits::default()) {
+            grammar.validate().unwrap();
         }
     }
 }

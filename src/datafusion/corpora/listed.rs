@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! dictionaries ─▶ ids of the words ─▶ their lists ─▶ numbers of leaves ─────────────────┐
-//!                                          └▶ documents to read, or all of the grammar ─┤
+//!                                          └▶ grammar of some documents, or all of it ──┤
 //! paths and lengths of the documents ───────────────────────────────────────────────────┴▶ counted segments
 //! ```
 //!
@@ -11,10 +11,10 @@
 //! not kept. The dictionaries and the facts about documents are kept, as for other statements.
 //!
 //! Lists do not tell all. Under a budget those of few documents have no numbers and the longest ones are left out,
-//! and they never tell which words follow each other. Then a few documents are read, or the grammar alone is counted:
-//! without the words, which take most of the time of opening a segment. If statements come back to a segment, it is
-//! opened, and kept as by any search. A phrase in a document that was cut needs the text, so such files are searched
-//! as others are.
+//! and they never tell which words follow each other. Then the grammar alone is counted, with the units of the documents
+//! that may have a leaf: without the words, which take most of the time of opening a segment. If statements come back to
+//! a segment, it is opened, and kept as by any search. A phrase in a document that was cut needs the text, so such files
+//! are searched as others are.
 
 use std::sync::Arc;
 
@@ -27,13 +27,12 @@ use crate::corpora::loaded::{AbsentWords, LoadContext, LoadedCorpus, LoadedFile,
 use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once};
 use crate::corpora::memory::{counting_bytes, positions_memory, text_memory};
 use crate::corpora::open_file::{Sections, decoded, in_order};
-use crate::corpora::skipping::{SomeWords, Sought};
+use crate::corpora::skipping::Sought;
 use crate::corpora::stored_file::{READ_AT_ONCE, StoredFile};
-use crate::corpora::units::read_docs;
 use crate::corpora::{CorpusCache, Source};
 use crate::errors::datafusion_error;
 use tadoc::Corpus;
-use tadoc::format::{FileFooter, StoredDictionary, read_grammar};
+use tadoc::format::{FileFooter, SomeGrammar, read_grammar};
 use tadoc::query::{LeafCounts, LeafWords, Query, leaf_list, leaf_segment};
 use tadoc::segment::{ListedWord, Segment, SegmentFacts, WordList};
 
@@ -309,78 +308,73 @@ impl Counting<'_> {
         let most_bytes = counting_bytes(&metas, decoded_at_once, read_at_once);
         self.cache.resize(&reservation, most_bytes as usize, self.keep)?;
         let mut tally = Tally::default();
-        let mut dictionaries = Vec::new();
         for read in in_order(reads, read_at_once).await? {
-            let ReadLeaves { place, lists, num_units, dictionary } = read;
+            let ReadLeaves { place, lists, num_units } = read;
             tally.num_units += num_units;
             tally.num_grammars += usize::from(num_units == 0);
-            dictionaries.extend(dictionary.map(|dictionary| (place, dictionary)));
             if let Some(lists) = lists {
                 leaves[place] = Leaves::Counted(lists);
             }
         }
-        if !dictionaries.is_empty() {
-            self.cache.keep_dictionaries(self.context, self.stored, dictionaries, self.keep).await?;
-        }
         Ok(tally)
     }
 
-    /// Reads the leaves of the segment at `place` that are not known by `counts`: in a few documents, or in the grammar
-    /// without its words.
+    /// Reads the leaves of the segment at `place` that are not known by `counts`: in the grammar without its words, of
+    /// the units of some documents or of all.
     async fn read_segment(&self, place: usize, words: LeafWords, counts: Vec<LeafCounts>) -> Result<ReadLeaves> {
         let absent = self.file.unopened.get(&place).cloned().unwrap_or_default();
-        let meta = &self.stored.open.footer.segments[place];
-        // A count on the grammar takes about a third of the time of opening the segment.
-        let docs = docs_with(&counts).filter(|docs| meta.has_few(3 * docs.len()));
-        let Some(docs) = docs else {
-            let bytes = self.stored.read(meta.grammar_range()).await?;
-            let path = self.stored.open.file.path.clone();
-            let footer = Arc::clone(&self.stored.open.footer);
-            let limits = self.context.options.open_limits();
-            let count = move || -> tadoc::Result<_> {
-                let grammar = read_grammar(&path, &footer, place, &bytes, &limits)?;
-                let num_words = footer.segments[place].num_words;
-                let lists = counts.into_iter().enumerate().map(|(leaf, counts)| match counts {
-                    LeafCounts::Known(list) => Some(list),
-                    LeafCounts::InDocs(_) | LeafCounts::Anywhere => words.count_in(leaf, &grammar, num_words),
-                });
-                Ok(lists.collect())
+        let docs = docs_with(&counts);
+        let limits = self.context.options.open_limits();
+        let head = match &docs {
+            Some(_) => self.stored.read_grammar_head(place).await?,
+            None => None,
+        };
+        let units = match head.zip(docs.as_ref()) {
+            Some((head, docs)) => head.units(docs, &limits).map_err(datafusion_error)?,
+            None => None,
+        };
+        let range = self.stored.open.footer.segments[place].grammar_range();
+        let ranges = units.as_ref().map_or_else(|| vec![range], |units| units.ranges().to_vec());
+        let parts = self.stored.read_each(ranges).await?;
+        let path = self.stored.open.file.path.clone();
+        let footer = Arc::clone(&self.stored.open.footer);
+        let count = move || -> tadoc::Result<_> {
+            let part = match units {
+                Some(units) => units.read_grammar(&parts, &limits)?,
+                None => {
+                    let bytes = parts.first().map_or(&[][..], AsRef::as_ref);
+                    read_grammar(&path, &footer, place, bytes, docs.as_deref(), &limits)?
+                }
             };
-            let lists = decoded(count).await?;
-            absent.units.note(1, 1);
-            return Ok(ReadLeaves { place, lists, num_units: 0, dictionary: None });
+            let lists = count_in(&part, &words, counts, footer.segments[place].num_words);
+            Ok((lists, part.num_decoded, part.num_units))
         };
-        let words = match absent.words {
-            AbsentWords::Decoded(dictionary) => Some(SomeWords::Decoded(dictionary)),
-            AbsentWords::Stored { dictionary, .. } => Some(SomeWords::Stored(dictionary)),
-            AbsentWords::Searched { .. } | AbsentWords::Unread => None,
-        };
-        let head = self.stored.read_grammar_head(place).await?;
-        let (part, dictionary) = read_docs(self.context, self.stored, place, words, docs, head).await?;
-        absent.units.note(part.num_decoded, part.num_units);
-        let lists = self.count_unknown(Arc::new(part.segment), counts).await?;
-        Ok(ReadLeaves { place, lists: Some(lists), num_units: part.num_decoded, dictionary })
+        let (lists, num_units, num_all) = decoded(count).await?;
+        absent.units.note(if num_units == 0 { num_all } else { num_units }, num_all);
+        Ok(ReadLeaves { place, lists, num_units })
     }
 
     /// Returns the documents of each leaf in a `segment` that is open.
     async fn count_segment(&self, segment: Arc<Segment>) -> Result<Vec<WordList>> {
-        let unknown = self.query.leaves().iter().map(|_| LeafCounts::Anywhere);
-        self.count_unknown(segment, unknown.collect()).await
-    }
-
-    /// Returns the documents of each leaf, by the text of `segment` where `counts` do not tell them.
-    async fn count_unknown(&self, segment: Arc<Segment>, counts: Vec<LeafCounts>) -> Result<Vec<WordList>> {
         let corpus = Corpus::new(self.stored.open.footer.profile, vec![segment]);
         let query = Arc::clone(self.query);
-        let count = move || {
-            let lists = counts.into_iter().enumerate().map(|(leaf, counts)| match counts {
-                LeafCounts::Known(list) => Ok(list),
-                LeafCounts::InDocs(_) | LeafCounts::Anywhere => leaf_list(&corpus, &query, leaf),
-            });
-            lists.collect::<tadoc::Result<Vec<_>>>()
-        };
+        let count = move || (0..query.leaves().len()).map(|leaf| leaf_list(&corpus, &query, leaf)).collect();
         decoded(count).await
     }
+}
+
+/// Returns the documents of each leaf, by `part` of the grammar of a segment with `num_words` words where `counts` do not
+/// tell them. Returns `None` if a phrase is too long.
+fn count_in(part: &SomeGrammar, words: &LeafWords, counts: Vec<LeafCounts>, num_words: u32) -> Option<Vec<WordList>> {
+    let (words, num_words) = match &part.terminals {
+        Some(terminals) => (words.within(terminals), terminals.partition_point(|&id| id < num_words) as u32),
+        None => (words.clone(), num_words),
+    };
+    let lists = counts.into_iter().enumerate().map(|(leaf, counts)| match counts {
+        LeafCounts::Known(list) => Some(list),
+        LeafCounts::InDocs(_) | LeafCounts::Anywhere => words.count_in(leaf, &part.grammar, num_words),
+    });
+    lists.collect()
 }
 
 /// Leaves of a segment that was read for them.
@@ -390,8 +384,6 @@ struct ReadLeaves {
     lists: Option<Vec<WordList>>,
     /// Number of units that were decoded, or 0 if the grammar was counted.
     num_units: usize,
-    /// The dictionary, if it was read for the documents.
-    dictionary: Option<Arc<StoredDictionary>>,
 }
 
 /// Returns the documents, ascending, that may have a leaf whose numbers are not known, or `None` if all may.

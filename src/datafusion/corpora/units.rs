@@ -201,11 +201,11 @@ async fn read_first(
 }
 
 /// Documents of a segment that were read, and its dictionary, if that was read for them.
-pub(super) type ReadDocs = (PartialSegment, Option<Arc<StoredDictionary>>);
+type ReadDocs = (PartialSegment, Option<Arc<StoredDictionary>>);
 
 /// Reads the documents `docs`, which ascend, of the segment at `place` with these `words`, or with those that are read
 /// with them. Without the `head` of the grammar the whole segment is read.
-pub(super) async fn read_docs(
+async fn read_docs(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,

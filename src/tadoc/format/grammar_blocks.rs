@@ -27,7 +27,7 @@ use crate::format::cursor::Origin;
 use crate::format::framing::{OpenLimits, SectionKind, SectionMeta};
 use crate::format::layout::{FileFooter, SegmentMeta, section_for};
 use crate::format::reader::{StoredSegment, check_codec, check_range, section_bytes, segment_meta};
-use crate::format::stored_parts::{PartialSegment, segment_from_units};
+use crate::format::stored_parts::{PartialSegment, SomeGrammar, grammar_from_units, segment_from_units};
 use crate::text::Dictionary;
 
 /// Length of a block, except the last one of a section.
@@ -258,6 +258,28 @@ impl StoredUnits {
         tokens: impl FnOnce(Option<&[u32]>) -> Result<Dictionary>,
         limits: &OpenLimits,
     ) -> Result<PartialSegment> {
+        let paths = self.take_parts(parts)?;
+        let Self { file, meta, grammar, image, wanted, num_units, .. } = self;
+        let stream = GrammarStream::open(grammar.origin(&file), grammar.codec, &image, &meta)?;
+        let num_decoded = wanted.len();
+        let tokens = |ids: &[u32]| tokens(Some(ids));
+        let segment = segment_from_units(&file, &meta, &stream, wanted, paths, tokens, limits)?;
+        Ok(PartialSegment { segment, num_decoded, num_units })
+    }
+
+    /// Variant of [`read`](Self::read) that decodes the grammar alone, to count words.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_grammar(mut self, parts: &[impl AsRef<[u8]>], limits: &OpenLimits) -> Result<SomeGrammar> {
+        self.take_parts(parts)?;
+        let place = self.grammar.origin(&self.file);
+        let stream = GrammarStream::open(place, self.grammar.codec, &self.image, &self.meta)?;
+        grammar_from_units(&stream, self.wanted, limits)
+    }
+
+    /// Takes the bytes of the ranges. Returns those of the section of the paths.
+    fn take_parts<'p>(&mut self, parts: &'p [impl AsRef<[u8]>]) -> Result<&'p [u8]> {
         if parts.len() != self.ranges.len() {
             let got = parts.len().to_string();
             let allowed = format!("{}, one for each range", self.ranges.len());
@@ -274,12 +296,7 @@ impl StoredUnits {
                 paths = section_bytes(&self.file, &section, part, range.start)?;
             }
         }
-        let Self { file, meta, grammar, image, wanted, num_units, .. } = self;
-        let stream = GrammarStream::open(grammar.origin(&file), grammar.codec, &image, &meta)?;
-        let num_decoded = wanted.len();
-        let tokens = |ids: &[u32]| tokens(Some(ids));
-        let segment = segment_from_units(&file, &meta, &stream, wanted, paths, tokens, limits)?;
-        Ok(PartialSegment { segment, num_decoded, num_units })
+        Ok(paths)
     }
 
     /// Checks the whole blocks among the bytes of the file from `start` on, and keeps them.
@@ -303,7 +320,8 @@ mod tests {
 
     use crate::Corpus;
     use crate::build::{CorpusBuilder, IngestOptions};
-    use crate::format::{FooterOutcome, SegmentLayout, StoredDictionary, read_segment, verify_segment};
+    use crate::format::{FooterOutcome, SegmentLayout, StoredDictionary, read_grammar, read_segment, verify_segment};
+    use crate::grammar::expand_tokens;
 
     use super::*;
 
@@ -369,6 +387,26 @@ mod tests {
             assert!(read.num_decoded < read.num_units);
             let corpus = Corpus::new(self.footer.profile, vec![read.segment.into()]);
             docs.iter().map(|&doc| corpus.document_text(doc.into())).collect()
+        }
+
+        /// Returns the ids in the segment of the tokens of `docs`, from the grammar of their units.
+        fn tokens_from(&self, units: StoredUnits, docs: &[u32]) -> Vec<Vec<u32>> {
+            let parts = self.parts(&units);
+            let SomeGrammar { grammar, terminals, .. } = units.read_grammar(&parts, &OpenLimits::default()).unwrap();
+            let tokens = expand_tokens(&grammar);
+            let in_segment = |&token: &u32| terminals.as_ref().map_or(token, |ids| ids[token as usize]);
+            docs.iter().map(|&doc| tokens[doc as usize].iter().map(in_segment).collect()).collect()
+        }
+
+        fn tokens(&self, docs: &[u32]) -> Vec<Vec<u32>> {
+            let bytes = self.part(self.meta().grammar_range());
+            let limits = OpenLimits::default();
+            let whole = read_grammar("a", &self.footer, 0, bytes, None, &limits).unwrap();
+            let some = read_grammar("a", &self.footer, 0, bytes, Some(docs), &limits).unwrap();
+            assert_eq!((whole.num_decoded, whole.terminals), (0, None));
+            assert!(some.num_decoded < some.num_units);
+            let tokens = expand_tokens(&whole.grammar);
+            docs.iter().map(|&doc| tokens[doc as usize].clone()).collect()
         }
 
         fn expected(&self, docs: &[u32]) -> Vec<String> {
@@ -441,6 +479,8 @@ mod tests {
                 && let Some(units) = sample.units(&docs).unwrap()
             {
                 prop_assert_eq!(sample.texts_from(units, &docs).unwrap(), sample.expected(&docs));
+                let units = sample.units(&docs).unwrap().unwrap();
+                prop_assert_eq!(sample.tokens_from(units, &docs), sample.tokens(&docs));
             }
         }
     }

@@ -60,7 +60,8 @@ pub use reader::{
     verify_segment,
 };
 pub use stored_parts::{
-    DictionaryHead, PartialSegment, StoredDictionary, StoredLists, read_documents, read_documents_with, read_grammar,
+    DictionaryHead, PartialSegment, SomeGrammar, StoredDictionary, StoredLists, read_documents, read_documents_with,
+    read_grammar,
 };
 pub use strings::{path_bytes, path_text};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

@@ -123,9 +123,22 @@ pub fn read_documents_with(
     Ok(PartialSegment { segment, num_decoded, num_units })
 }
 
-/// Decodes the grammar of segment `segment_idx` of `file` alone. `bytes` must be exactly its
-/// [`grammar_range`](SegmentMeta::grammar_range). `file` is a name for error messages. The rest of the
-/// segment is not checked.
+/// The grammar of a segment, or of some of its units, in which words are counted.
+#[derive(Debug)]
+pub struct SomeGrammar {
+    /// It has all documents of the segment, and those outside the units are empty. It may have rules that are not used.
+    pub grammar: Grammar,
+    /// Id in the segment of each terminal of the grammar, ascending, unless it has all of them.
+    pub terminals: Option<Vec<u32>>,
+    /// Number of units that were decoded, or 0 for the whole grammar.
+    pub num_decoded: usize,
+    /// Number of all units.
+    pub num_units: usize,
+}
+
+/// Decodes the grammar of segment `segment_idx` of `file` alone, with `docs`, which ascend, or all documents. `bytes`
+/// must be exactly its [`grammar_range`](SegmentMeta::grammar_range). `file` is a name for error messages. The rest of
+/// the segment is not checked.
 ///
 /// # Errors
 /// Same as [`read_segment`](crate::format::read_segment).
@@ -134,11 +147,27 @@ pub fn read_grammar(
     footer: &FileFooter,
     segment_idx: usize,
     bytes: &[u8],
+    docs: Option<&[u32]>,
     limits: &OpenLimits,
-) -> Result<Grammar> {
+) -> Result<SomeGrammar> {
     let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::grammar_range)?;
     limits.check_memory(stored.meta.memory_bytes())?;
-    stored.grammar()
+    let found = docs.map(|docs| units_of(&stored, docs)).transpose()?.flatten();
+    match found.filter(|(stream, units)| units.len() < stream.units().len()) {
+        Some((stream, units)) => grammar_from_units(&stream, units, limits),
+        None => Ok(SomeGrammar { grammar: stored.grammar()?, terminals: None, num_decoded: 0, num_units: 1 }),
+    }
+}
+
+/// Decodes `units` of `stream` for a count.
+pub(super) fn grammar_from_units(
+    stream: &GrammarStream<'_>,
+    units: Vec<usize>,
+    limits: &OpenLimits,
+) -> Result<SomeGrammar> {
+    let num_decoded = units.len();
+    let (grammar, terminals) = stream.decode_with_rules(units, limits)?;
+    Ok(SomeGrammar { grammar, terminals, num_decoded, num_units: stream.units().len() })
 }
 
 /// Returns the grammar of `stored` and the units of the documents `docs`, or `None` for another layout.

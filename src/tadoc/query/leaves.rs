@@ -490,8 +490,18 @@ impl LeafWords {
         self.leaves.iter().map(|places| leaf_counts(places, list)).collect()
     }
 
-    /// Counts leaf `leaf` in the documents of `grammar`, the whole one of the segment, whose first `num_words` elements
-    /// are words. Returns `None` as [`count_in_grammar`] does.
+    /// Returns the words as they are numbered in a part of the segment that has the `terminals`, which ascend.
+    pub fn within(&self, terminals: &[u32]) -> Self {
+        let within = |ids: &Vec<u32>| {
+            let found = ids.iter().filter_map(|id| terminals.binary_search(id).ok());
+            found.map(|number| number as u32).collect()
+        };
+        let leaves = self.leaves.iter().map(|places| places.iter().map(within).collect());
+        Self { leaves: leaves.collect() }
+    }
+
+    /// Counts leaf `leaf` in the documents of `grammar`, that of the segment or of a part, whose first `num_words`
+    /// elements are words. Returns `None` as [`count_in_grammar`] does.
     pub fn count_in(&self, leaf: usize, grammar: &Grammar, num_words: u32) -> Option<WordList> {
         let places = &self.leaves[leaf];
         if !is_possible(places) {

@@ -274,7 +274,8 @@ impl Counting<'_> {
         let range = self.stored.open.footer.segments[place].lists_range().filter(|_| ids.len() <= MAX_WORDS);
         let found: Vec<Option<ListedWord>> = match range.filter(|_| !ids.is_empty()) {
             Some(range) => {
-                let (lists, groups) = self.stored.read_lists(place, range, &ids).await?;
+                let directory = self.file.unopened.get(&place).and_then(|absent| absent.words.directory());
+                let (lists, groups) = self.stored.read_lists(place, range, directory, &ids).await?;
                 lists.read(&ids, &groups).map_err(datafusion_error)?
             }
             None => vec![None; ids.len()],

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use datafusion::arrow::array::{StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
 use datafusion::common::internal_err;
@@ -87,6 +88,14 @@ impl AbsentWords {
         match self {
             Self::Decoded(dictionary) => Some(dictionary),
             Self::Unread | Self::Stored { .. } | Self::Searched { .. } => None,
+        }
+    }
+
+    /// Returns the directory of the word lists, if it was read.
+    pub(super) fn directory(&self) -> Option<Bytes> {
+        match self {
+            Self::Searched { ids, .. } => ids.directory.clone(),
+            Self::Unread | Self::Stored { .. } | Self::Decoded(_) => None,
         }
     }
 
@@ -447,13 +456,15 @@ const MAX_IDS: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct WordIds {
     pub(super) head: Arc<DictionaryHead>,
+    /// Bytes of the directory of the word lists, which are read with the head.
+    pub(super) directory: Option<Bytes>,
     /// None for a word that the segment does not have.
     ids: Arc<BTreeMap<String, Option<u32>>>,
 }
 
 impl WordIds {
-    pub(super) fn new(head: DictionaryHead) -> Self {
-        Self { head: Arc::new(head), ids: Arc::default() }
+    pub(super) fn new(head: DictionaryHead, directory: Option<Bytes>) -> Self {
+        Self { head: Arc::new(head), directory, ids: Arc::default() }
     }
 
     /// Returns the id of `word`, `None` inside if it is not one of its words, or `None` if it is not known.
@@ -463,16 +474,16 @@ impl WordIds {
 
     /// Returns it with more words. Earlier ones are given up where they are too many.
     pub(super) fn with(self, found: impl Iterator<Item = (String, Option<u32>)>) -> Self {
-        let Self { head, ids } = self;
+        let Self { head, directory, ids } = self;
         let mut ids = if ids.len() < MAX_IDS { Arc::unwrap_or_clone(ids) } else { BTreeMap::new() };
         ids.extend(found);
-        Self { head, ids: Arc::new(ids) }
+        Self { head, directory, ids: Arc::new(ids) }
     }
 
     /// Returns the number of bytes of main memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         let texts: usize = self.ids.keys().map(|word| word.len() + size_of::<(String, Option<u32>)>()).sum();
-        self.head.memory_bytes() + texts
+        self.head.memory_bytes() + self.directory.as_ref().map_or(0, Bytes::len) + texts
     }
 }
 

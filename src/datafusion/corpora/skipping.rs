@@ -529,10 +529,11 @@ fn opening_bytes(open: &OpenFile, places: &[usize], parallel: usize, sought: &So
     let by_head = metas(&by_head);
     let whole = metas(&whole);
     let heads = by_head.iter().filter_map(|meta| meta.head_range()).map(|range| 2 * len(&range)).sum::<u64>();
+    let directories = by_head.iter().filter_map(|meta| meta.lists_range()).map(|range| len(&range)).sum::<u64>();
     let tables = by_head.len().min(HEADS_AT_ONCE) as u64 * TABLES_BYTES;
     let stored_bytes: u64 = whole.iter().map(|meta| len(&meta.dictionary_range())).sum();
     let decoded = peak_bytes(whole.into_iter(), parallel, Sections::Words);
-    heads + tables + decoded + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs()
+    heads + directories + tables + decoded + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs()
 }
 
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.

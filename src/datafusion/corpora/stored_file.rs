@@ -1,7 +1,7 @@
 //! The stored bytes of a file, of which ranges are read: heads of dictionaries and grammars, groups of words, lists.
 //!
 //! ```text
-//! words ─▶ head ─▶ ranges of their groups ─▶ ids ─▶ ranges of their lists
+//! words ─▶ head, directory of lists ─▶ ranges of their groups ─▶ ids ─▶ ranges of their lists
 //! ```
 
 use std::ops::Range;
@@ -85,20 +85,28 @@ impl<'a> StoredFile<'a> {
     }
 
     async fn read_head(&self, place: usize) -> Result<WordIds> {
-        let range = self.open.footer.segments[place].head_range().unwrap_or_default();
-        let bytes = self.read(range).await?;
-        let head = DictionaryHead::new(&self.open.file.path, &self.open.footer, place, &bytes);
-        Ok(WordIds::new(head.map_err(datafusion_error)?))
+        let meta = &self.open.footer.segments[place];
+        let head = meta.head_range().unwrap_or_default();
+        let parts = self.read_each([head].into_iter().chain(meta.lists_range()).collect()).await?;
+        let mut parts = parts.into_iter();
+        let head = parts.next().unwrap_or_default();
+        let head = DictionaryHead::new(&self.open.file.path, &self.open.footer, place, &head);
+        Ok(WordIds::new(head.map_err(datafusion_error)?, parts.next()))
     }
 
-    /// Reads the lists of the words `ids`, which ascend, of the segment at `place`, whose directory is at `range`.
+    /// Reads the lists of the words `ids`, which ascend, of the segment at `place`, whose directory is at `range` and
+    /// perhaps there already.
     pub(super) async fn read_lists(
         &self,
         place: usize,
         range: Range<u64>,
+        directory: Option<Bytes>,
         ids: &[u32],
     ) -> Result<(StoredLists, Vec<Bytes>)> {
-        let directory = self.read(range).await?;
+        let directory = match directory {
+            Some(directory) => directory,
+            None => self.read(range).await?,
+        };
         let path = &self.open.file.path;
         let footer = &self.open.footer;
         let lists = StoredLists::new(path, footer, place, &directory).map_err(datafusion_error)?;

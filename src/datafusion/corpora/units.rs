@@ -160,6 +160,7 @@ async fn find_documents(
     words: AbsentWords,
     sought: &Arc<Sought>,
 ) -> Result<(Option<SomeWords>, Option<Vec<u32>>)> {
+    let directory = words.directory();
     let by_head = match &words {
         AbsentWords::Searched { ids, .. } => condition_by_head(stored, place, ids, sought).await?,
         AbsentWords::Unread | AbsentWords::Stored { .. } | AbsentWords::Decoded(_) => None,
@@ -171,7 +172,7 @@ async fn find_documents(
             (Some(words), condition)
         }
     };
-    let found = documents_from_lists(stored, place, condition, sought.num_hits).await?;
+    let found = documents_from_lists(stored, place, directory, condition, sought.num_hits).await?;
     Ok((words, found))
 }
 
@@ -330,10 +331,12 @@ async fn find_words(
 }
 
 /// Returns the documents of the segment at `place` that meet `condition` by the lists of its words, or `None` if it
-/// leaves out none. With `num_hits` the first documents with as many occurrences suffice.
+/// leaves out none. The `directory` of the lists may be there already. With `num_hits` the first documents with as many
+/// occurrences suffice.
 async fn documents_from_lists(
     stored: &StoredFile<'_>,
     place: usize,
+    directory: Option<Bytes>,
     condition: WordCondition,
     num_hits: Option<u64>,
 ) -> Result<Option<Vec<u32>>> {
@@ -341,7 +344,7 @@ async fn documents_from_lists(
     let Some(range) = stored.open.footer.segments[place].lists_range().filter(|_| !ids.is_empty()) else {
         return Ok(condition.documents(&|_| None));
     };
-    let (lists, groups) = stored.read_lists(place, range, &ids).await?;
+    let (lists, groups) = stored.read_lists(place, range, directory, &ids).await?;
     let find = move || -> tadoc::Result<Option<Vec<u32>>> {
         let found: Vec<Option<ListedWord>> = lists.read(&ids, &groups)?;
         let list = |word: u32| found[ids.binary_search(&word).ok()?].as_ref();

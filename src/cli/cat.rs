@@ -15,14 +15,14 @@ use clap::Args;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::edits::LivingCorpus;
-use tadoc::format::{OpenLimits, path_text, read_documents, read_paths};
+use tadoc::format::{OpenLimits, StoredDictionary, path_text, read_documents, read_paths};
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
 use crate::living::Living;
 use crate::ls::Listing;
-use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
+use crate::tasks::{Meta, Task, for_each_chain, num_at_once, path_of, read_few, tasks_of};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -252,11 +252,27 @@ fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, V
         segments.push(Arc::new(if here.is_empty() {
             Segment::absent(meta.num_docs as usize, meta.continues)?
         } else {
-            let bytes = file.read(meta.byte_range())?;
-            read_documents(name, footer, segment_idx, &bytes, &here, &limits)?
+            read_here(file, (segment_idx, meta), &here)?
         }));
     }
     Ok((LivingCorpus::new(Corpus::new(footer.profile, segments)), named))
+}
+
+/// Reads the documents `docs`, which ascend, of a segment with their words.
+fn read_here(file: &CorpusFile, (segment_idx, meta): Meta<'_>, docs: &[u32]) -> Outcome<Segment> {
+    let limits = OpenLimits::default();
+    let Some(head) = meta.grammar_head_range() else {
+        let bytes = file.read(meta.byte_range())?;
+        return Ok(read_documents(&file.name, &file.footer, segment_idx, &bytes, docs, &limits)?);
+    };
+    let mut read = file.read_each([meta.dictionary_range(), head])?;
+    let head = read.pop();
+    let words = StoredDictionary::new(&file.name, &file.footer, segment_idx, read.pop().unwrap_or_default())?;
+    let tokens = |ids: Option<&[u32]>| match ids {
+        Some(ids) => words.subset(ids, &limits),
+        None => words.decode(&limits),
+    };
+    read_few(file, (segment_idx, meta), head, tokens, docs)
 }
 
 /// Returns the ids of those `documents`, with their paths, that each of `names` refers to, in order.

@@ -10,15 +10,16 @@
 //! are cores are opened at a time: first their dictionaries, then the rest of those whose words may match. The
 //! next ones are opened while the documents of one are worked on.
 
-use std::collections::VecDeque;
-use std::ops::ControlFlow;
+use std::collections::{HashSet, VecDeque};
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::format::{
-    OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_documents_with, read_path_runs, read_segment_with,
+    GrammarHead, OpenLimits, SegmentMeta, StoredDictionary, StoredLists, read_documents_with, read_path_runs,
+    read_segment_with,
 };
 use tadoc::query::{SegmentWords, TextPattern, WordCondition, segments_for_texts};
 use tadoc::read::document_len_bytes;
@@ -207,9 +208,18 @@ pub fn paths_of(file: &CorpusFile, (segment_idx, meta): Meta<'_>) -> Outcome<Pat
 /// A segment that may match, and the documents that may, ascending, if they are known.
 pub type Matching = (Arc<Segment>, Option<Vec<u64>>);
 
+/// Documents that are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// Those that may match.
+    Matching,
+    /// All of their texts, and of texts that may go on in other segments.
+    WholeTexts,
+}
+
 /// Reads what is left of a segment that is no part of a longer chain and of which the dictionary was read; `None` if no
-/// document can match `demands`. With `chosen`, only these documents count. If few can match and `only_those` are asked
-/// for, these and neighbours of them are decoded.
+/// document can match `demands`. With `chosen`, only these documents count. If few are `wanted`, these and neighbours
+/// of them are decoded.
 ///
 /// # Errors
 /// The file cannot be read or is damaged.
@@ -218,7 +228,7 @@ pub fn read_matching(
     ((segment_idx, meta), dictionary): (Meta<'_>, Dictionary),
     demands: &[Vec<TextPattern>],
     chosen: Option<Vec<u32>>,
-    only_those: bool,
+    wanted: Decoded,
 ) -> Outcome<Option<Matching>> {
     let from_lists = documents_from_lists(file, (segment_idx, meta), &dictionary, demands)?;
     let are_listed = from_lists.is_some();
@@ -232,20 +242,80 @@ pub fn read_matching(
     if docs.as_ref().is_some_and(Vec::is_empty) {
         return Ok(None);
     }
-    let bytes = file.read(meta.rest_range())?;
-    let limits = OpenLimits::default();
-    let footer = &file.footer;
-    let few = docs.as_ref().filter(|docs| only_those && meta.has_few(docs.len()));
+    let few = match docs.clone().filter(|docs| meta.has_few(docs.len())) {
+        Some(docs) if wanted == Decoded::WholeTexts => {
+            Some(with_texts(file, (segment_idx, meta), &docs)?).filter(|docs| meta.has_few(docs.len()))
+        }
+        docs => docs,
+    };
     let are_known = are_listed || few.is_some();
     let segment = match few {
         Some(docs) => {
+            let head = meta.grammar_head_range().map(|range| file.read(range)).transpose()?;
             let tokens = |ids: Option<&[u32]>| ids.map_or_else(|| Ok(dictionary.clone()), |ids| dictionary.subset(ids));
-            read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, docs, &limits)?.segment
+            read_few(file, (segment_idx, meta), head, tokens, &docs)?
         }
-        None => read_segment_with(&file.name, footer, segment_idx, &bytes, dictionary, &limits)?,
+        None => {
+            let bytes = file.read(meta.rest_range())?;
+            read_segment_with(&file.name, &file.footer, segment_idx, &bytes, dictionary, &OpenLimits::default())?
+        }
     };
     let docs = docs.filter(|_| are_known);
     Ok(Some((Arc::new(segment), docs.map(|docs| docs.into_iter().map(u64::from).collect()))))
+}
+
+/// Returns the documents of a segment that have the path of one of `docs`, which ascend, and, if there are other
+/// segments, those of its first and its last path.
+fn with_texts(file: &CorpusFile, meta: Meta<'_>, docs: &[u32]) -> Outcome<Vec<u32>> {
+    let paths = paths_of(file, meta)?;
+    let runs: Vec<(&str, Range<u32>)> = runs_of(&paths).collect();
+    let mut wanted: HashSet<&str> = HashSet::new();
+    if file.footer.segments.len() > 1 {
+        wanted.extend([runs.first(), runs.last()].into_iter().flatten().map(|(path, _)| path));
+    }
+    let mut rest = docs;
+    for (path, run) in &runs {
+        let (here, behind) = rest.split_at(rest.partition_point(|doc| *doc < run.end));
+        wanted.extend((!here.is_empty()).then_some(path));
+        rest = behind;
+    }
+    Ok(runs.into_iter().filter(|(path, _)| wanted.contains(path)).flat_map(|(_, run)| run).collect())
+}
+
+/// Returns each run of documents with their path.
+pub fn runs_of(paths: &PathRuns) -> impl Iterator<Item = (&str, Range<u32>)> {
+    paths.iter().scan(0u32, |start, (path, num_docs)| {
+        let run = *start..start.saturating_add(u32::try_from(num_docs).unwrap_or(u32::MAX));
+        *start = run.end;
+        Some((path, run))
+    })
+}
+
+/// Reads the documents `docs`, which ascend, of a segment: the blocks of their units, or the whole segment. `head` has
+/// the bytes of its [`grammar_head_range`](SegmentMeta::grammar_head_range). `tokens` returns the dictionary of some of
+/// its tokens, which ascend, or of all.
+///
+/// # Errors
+/// The file cannot be read or is damaged.
+pub fn read_few(
+    file: &CorpusFile,
+    (segment_idx, meta): Meta<'_>,
+    head: Option<Bytes>,
+    tokens: impl FnOnce(Option<&[u32]>) -> tadoc::Result<Dictionary>,
+    docs: &[u32],
+) -> Outcome<Segment> {
+    let limits = OpenLimits::default();
+    let footer = &file.footer;
+    let units = match head {
+        Some(head) => GrammarHead::new(&file.name, footer, segment_idx, &head)?.units(docs, &limits)?,
+        None => None,
+    };
+    if let Some(units) = units {
+        let parts = file.read_each(units.ranges().iter().cloned())?;
+        return Ok(units.read(&parts, tokens, &limits)?.segment);
+    }
+    let bytes = file.read(meta.rest_range())?;
+    Ok(read_documents_with(&file.name, footer, segment_idx, &bytes, tokens, docs, &limits)?.segment)
 }
 
 /// Returns the documents of a segment that may match `demands` by its word lists, or `None` if it has none of their

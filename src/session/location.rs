@@ -23,6 +23,7 @@ use bytes::Bytes;
 use datafusion::common::TableReference;
 use datafusion::error::Result;
 use datafusion_tadoc::{FileAt, Found, Resolver};
+use futures::future::try_join_all;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use tadoc::Corpus;
@@ -315,6 +316,15 @@ impl CorpusFile {
     /// The range cannot be read.
     pub fn read(&self, range: Range<u64>) -> Outcome<Bytes> {
         Ok(self.stored.resolver.wait(self.stored.file.read(range))?)
+    }
+
+    /// Reads the bytes of several ranges of the file, all at once, so that a store is waited for once.
+    ///
+    /// # Errors
+    /// One of the ranges cannot be read.
+    pub fn read_each(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Outcome<Vec<Bytes>> {
+        let reads = ranges.into_iter().map(|range| self.stored.file.read(range));
+        Ok(self.stored.resolver.wait(try_join_all(reads))?)
     }
 }
 

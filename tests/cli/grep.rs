@@ -321,7 +321,9 @@ fn units_have_the_lines_of_whole_segments() {
             let block = ["--block-size", "512KiB", "-q", "--documents", documents];
             folder.ok(&[&["ingest", "in", "-o", &name, "--layout", layout], &block[..]].concat());
         }
-        for flags in [&["-N"][..], &["-n"], &["-c"], &["-l"], &["-o", "-N"], &["-m1", "-N"], &["-N", "-C1"], &["-iN"]] {
+        let lines = [&["-N"][..], &["-n"], &["-c"], &["-l"], &["-o", "-N"], &["-m1", "-N"], &["-iN"]];
+        let places = [&["-N", "-C1"][..], &["-n", "-A3"], &["-B2"], &["-b"], &["-n", "-m2"], &["-n", "-U"]];
+        for flags in lines.into_iter().chain(places) {
             for _ in 0..4 {
                 let word = format!("w{}", 100 + random.below(2900));
                 let pattern = *random.pick::<&str>(&["@", "@ w1", "^@", "@$|w7 @", "W?@[0-9]"]);

@@ -26,7 +26,7 @@ use tadoc::segment::{PathRuns, Segment};
 use tadoc_session::{CorpusFile, Outcome};
 
 use super::selection::Selection;
-use crate::tasks::{Meta, are_needed, path_of, paths_of, read_matching, read_rest, read_words};
+use crate::tasks::{Decoded, Meta, are_needed, path_of, paths_of, read_matching, read_rest, read_words, runs_of};
 
 /// The first and the last text of a chain.
 #[derive(Debug, Default)]
@@ -395,16 +395,9 @@ impl Wanted<'_> {
     /// The file cannot be read or is damaged.
     pub fn chosen_in(&self, file: &CorpusFile, meta: Meta<'_>) -> Outcome<Option<Vec<u32>>> {
         let Some(selection) = self.selection else { return Ok(None) };
-        let mut docs = Vec::new();
-        let mut next = 0u32;
-        for (path, num_docs) in paths_of(file, meta)?.iter() {
-            let end = next.saturating_add(u32::try_from(num_docs).unwrap_or(u32::MAX));
-            if selection.chooses(path) {
-                docs.extend(next..end);
-            }
-            next = end;
-        }
-        Ok(Some(docs))
+        let paths = paths_of(file, meta)?;
+        let chosen = runs_of(&paths).filter(|(path, _)| selection.chooses(path));
+        Ok(Some(chosen.flat_map(|(_, run)| run).collect()))
     }
 }
 
@@ -419,12 +412,11 @@ pub struct OpenChain {
 }
 
 impl OpenChain {
-    /// Reads as much of `chain` as a search needs. If `only_those` are asked for, documents without a line may be
-    /// left out.
+    /// Reads as much of `chain` as a search needs, for which documents are `decoded`.
     ///
     /// # Errors
     /// The file cannot be read or is damaged.
-    pub fn read(file: &CorpusFile, chain: &[Meta<'_>], wanted: Wanted<'_>, only_those: bool) -> Outcome<Self> {
+    pub fn read(file: &CorpusFile, chain: &[Meta<'_>], wanted: Wanted<'_>, decoded: Decoded) -> Outcome<Self> {
         let demands = wanted.demands;
         let chosen = chain.iter().map(|&meta| wanted.chosen_in(file, meta)).collect::<Outcome<Vec<_>>>()?;
         if chosen.iter().all(|docs| docs.as_ref().is_some_and(Vec::is_empty)) {
@@ -440,7 +432,7 @@ impl OpenChain {
         let chosen = chosen.into_iter().next().flatten();
         let corpus = match <[_; 1]>::try_from(read) {
             Ok([alone]) if !demands.is_empty() || chosen.is_some() => {
-                let matching = read_matching(file, alone, demands, chosen, only_those)?;
+                let matching = read_matching(file, alone, demands, chosen, decoded)?;
                 matching.map(|(segment, docs)| (with_segments(vec![segment]), docs))
             }
             Ok([alone]) => Some((with_segments(read_rest(file, vec![alone])?), None)),

@@ -20,7 +20,7 @@ use super::chains::{Counter, Joins, Leads, Needs, OpenChain, Wanted, Whole, open
 use super::printer::{Format, Part, Printer, Statistics, Style};
 use super::selection::Selection;
 use super::{CorpusSearch, Output};
-use crate::tasks::{Meta, Task, for_each_ahead, metas_of, num_at_once, path_of, tasks_of};
+use crate::tasks::{Decoded, Meta, Task, for_each_ahead, metas_of, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -98,8 +98,8 @@ impl CorpusSearch for Search<'_> {
         let metas = metas_of(file);
         let chains: Vec<&[Meta<'_>]> = metas.chunk_by(|_, (_, next)| next.continues).collect();
         let wanted = self.asked.wanted();
-        let shows_only_lines = self.shows_only_lines();
-        let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, wanted, shows_only_lines));
+        let decoded = self.decoded();
+        let open = chains.iter().map(|&chain| move || OpenChain::read(file, chain, wanted, decoded));
         let mut in_file = InFile { file, chains: chains.clone(), joins: None, leads: Leads::default() };
         let mut chain = 0;
         let mut flow = ControlFlow::Continue(());
@@ -138,10 +138,11 @@ impl Search<'_> {
         }
     }
 
-    /// Returns true if the output needs nothing of documents without a line.
-    fn shows_only_lines(&self) -> bool {
+    /// Returns the documents that are decoded for the output.
+    fn decoded(&self) -> Decoded {
         let Needs { numbers, offsets, before } = self.needs();
-        !numbers && !offsets && before == 0 && self.asked.options.after == 0
+        let shows_place = numbers || offsets || before > 0 || self.asked.options.after > 0;
+        if shows_place { Decoded::WholeTexts } else { Decoded::Matching }
     }
 
     /// Writes the lines of a chain, which is open, with the documents that may have one, if it may have some.

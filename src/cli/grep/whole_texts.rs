@@ -34,7 +34,7 @@ use super::chains::{Joins, Needs, OpenChain, Wanted, Whole};
 use super::printer::{Format, Statistics, Style};
 use super::selection::Selection;
 use super::{CorpusSearch, Output};
-use crate::tasks::{LONG_BYTES, Meta, for_each_ahead, metas_of, num_at_once, path_of};
+use crate::tasks::{Decoded, LONG_BYTES, Meta, for_each_ahead, metas_of, num_at_once, path_of};
 
 /// Bytes of texts for each task that are searched together, and bytes of a long document that are decoded together.
 const TASK_BYTES: u64 = 1 << 20;
@@ -353,7 +353,8 @@ impl CorpusSearch for WholeSearch<'_> {
                 let texts = joins.texts_of_paths(number, file, chains)?;
                 let is_joined = (0..texts.len()).any(|text| texts.is_joined(text));
                 let wanted = Wanted { demands: engine.demands_in(&texts), selection, counter: None };
-                OpenChain::read(file, chain, wanted, !is_joined)
+                let decoded = if is_joined { Decoded::WholeTexts } else { Decoded::Matching };
+                OpenChain::read(file, chain, wanted, decoded)
             }
         });
         for_each_ahead(open, &mut |open: OpenChain| match open.corpus {

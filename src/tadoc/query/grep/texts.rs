@@ -281,6 +281,11 @@ impl PathTexts {
         goes_on || self.num_docs(text) > 1
     }
 
+    /// Returns true if a text is joined.
+    fn has_joined(&self) -> bool {
+        (0..self.num_texts).any(|text| self.is_joined(text))
+    }
+
     /// Returns true if a document lies in a joined text.
     pub(super) fn is_in_joined(&self, doc_id: u64) -> bool {
         self.run_with(doc_id).is_some_and(|run| self.is_joined(run.text))
@@ -299,6 +304,9 @@ impl PathTexts {
 
     /// Counts the line ends in joined texts, so that their lines have numbers.
     pub fn count_line_ends(&mut self, corpus: &Corpus) {
+        if !self.has_joined() {
+            return;
+        }
         let has_line_ends: Vec<bool> =
             corpus.segments().iter().map(|segment| has_line_ends(&segment.dictionary)).collect();
         if !has_line_ends.contains(&true) {
@@ -325,6 +333,9 @@ impl PathTexts {
     /// # Errors
     /// A document has 2^64 bytes or more.
     pub fn count_bytes(&mut self, corpus: &Corpus) -> Result<()> {
+        if !self.has_joined() {
+            return Ok(());
+        }
         let lens = (0..corpus.num_docs()).map(|doc| document_len_bytes(corpus, doc));
         let lens = lens.collect::<Result<Vec<u64>>>()?;
         self.offsets = Some(self.summed(lens.clone(), |doc| lens[doc as usize].saturating_add(1)));

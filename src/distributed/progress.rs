@@ -127,7 +127,7 @@ pub(super) struct AllScans(Arc<Mutex<HashMap<String, Weak<Scans>>>>);
 
 impl AllScans {
     /// Returns the scans of the task that `headers` name, which live as long as the task keeps them.
-    pub(super) fn of_task(&self, headers: &HeaderMap) -> Option<Arc<Scans>> {
+    pub(super) fn for_task(&self, headers: &HeaderMap) -> Option<Arc<Scans>> {
         let name = task_name(headers)?;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scans) = all.get(name).and_then(Weak::upgrade) {
@@ -255,8 +255,8 @@ fn slow_of(tasks: &[Task]) -> Vec<(Url, String)> {
     stages.sort_unstable();
     stages.dedup();
     for stage in stages {
-        let of_stage: Vec<&Task> = tasks.iter().filter(|task| task.key.stage_id == stage).collect();
-        for found in slow_of_stage(&of_stage) {
+        let in_stage: Vec<&Task> = tasks.iter().filter(|task| task.key.stage_id == stage).collect();
+        for found in slow_in_stage(&in_stage) {
             if slow.iter().all(|(url, _)| *url != found.0) {
                 slow.push(found);
             }
@@ -270,7 +270,7 @@ fn slow_of(tasks: &[Task]) -> Vec<(Url, String)> {
 }
 
 /// Returns the workers of slow tasks of one stage.
-fn slow_of_stage(tasks: &[&Task]) -> Vec<(Url, String)> {
+fn slow_in_stage(tasks: &[&Task]) -> Vec<(Url, String)> {
     let progress = tasks.iter().filter_map(|task| Some((*task, task.progress?)));
     let (running, ended): (Vec<_>, Vec<_>) = progress.partition(|(_, progress)| progress.is_running);
     if running.is_empty() || running.len() >= ended.len() {
@@ -365,11 +365,11 @@ mod tests {
     fn scans_are_counted_until_they_are_dropped() {
         let all = AllScans::default();
         let mut headers = HeaderMap::new();
-        assert!(all.of_task(&headers).is_none());
+        assert!(all.for_task(&headers).is_none());
         headers.insert(TASK_HEADER, "a/1/0".parse().unwrap());
-        let scans = all.of_task(&headers).unwrap();
+        let scans = all.for_task(&headers).unwrap();
         assert_eq!(all.progress(&headers), None);
-        let running = [scans.begin(), all.of_task(&headers).unwrap().begin()];
+        let running = [scans.begin(), all.for_task(&headers).unwrap().begin()];
         let [one, other] = running;
         drop(one);
         assert!(all.progress(&headers).unwrap().is_running);
@@ -378,7 +378,7 @@ mod tests {
         drop(scans);
         assert_eq!(all.progress(&headers), None);
         headers.insert(TASK_HEADER, "b/1/0".parse().unwrap());
-        let other = all.of_task(&headers).unwrap();
+        let other = all.for_task(&headers).unwrap();
         assert_eq!(all.0.lock().unwrap().len(), 1, "{other:?}");
     }
 

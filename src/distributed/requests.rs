@@ -28,12 +28,12 @@ use crate::progress::{AllScans, Scans};
 
 tokio::task_local! {
     /// State of the request that is being answered.
-    static REQUEST: OfRequest;
+    static REQUEST: RequestState;
 }
 
 /// State of a request.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OfRequest {
+pub(super) struct RequestState {
     /// Sign that is set when the request ends.
     stop: Stop,
     /// Scans of its task, if it names one.
@@ -64,14 +64,14 @@ impl<S: NamedService> NamedService for Requests<S> {
 impl<S: Service<Request<Body>>> Service<Request<Body>> for Requests<S> {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = TaskLocalFuture<OfRequest, S::Future>;
+    type Future = TaskLocalFuture<RequestState, S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let state = OfRequest { stop: Stop::default(), scans: self.scans.of_task(request.headers()) };
+        let state = RequestState { stop: Stop::default(), scans: self.scans.for_task(request.headers()) };
         let at_end = SetAtEnd(state.stop.clone());
         let watched = |body: Body| {
             Body::new(body.map_frame(move |frame| {

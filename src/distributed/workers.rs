@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A worker is lost when it cannot be reached, when a connection to it breaks, or when it is slow (`progress`).
-//! Statements that begin in the next minute do without it. So do statements that it has left before their first row (`retries`). Then it is asked
-//! again, since it may have been started again. If all workers are lost, statements run in this process.
+//! Statements that begin in the next minute do without it. So do statements that it has left before their first row
+//! (`retries`). Then it is asked again, since it may have been started again. If all workers are lost, statements run
+//! in this process.
 
 use std::collections::HashMap;
 use std::fmt;

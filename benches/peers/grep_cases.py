@@ -9,10 +9,10 @@ Method. The files become corpora in each layout, once a file a document and once
 pairs, prefixes and alternations of the text, and some regular expressions. ripgrep gets the files in the order of the
 corpus, on one thread. The outputs must be the same bytes, and the exit statuses the same numbers. The first case that
 differs is printed with both outputs, and the exit status is 1. Hidden files, and files with a NUL or bytes that are
-not UTF-8 are left out: an ingest skips the first, and ripgrep takes the second for binary. Empty lines at the end of a
-file are lines in both. With -g, -t and -T, ripgrep lists the files, and searches these in the order of the corpus. -L
+not UTF-8 are left out: an ingest skips the first, and ripgrep takes the second for binary. So are files of one empty line,
+which as lines are one empty document, as an empty file is. Empty lines at the end of a file are lines in both. With -g, -t and -T, ripgrep lists the files, and searches these in the order of the corpus. -L
 is --files-without-match for ripgrep. Left out: -v -m -C, where the lines that ripgrep writes depend on memory maps,
-and --crlf on corpora of lines if a file has no last line end, which ripgrep alone then writes as \\r\\n.
+and --crlf on corpora of lines if a file has one line or no last line end, which ripgrep writes as \\r\\n.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def readable_texts(folder):
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not is_hidden:
             data = path.read_bytes()
-            if data and b"\0" not in data:
+            if data not in (b"", b"\n") and b"\0" not in data:
                 try:
                     yield path.relative_to(folder).as_posix(), data.decode()
                 except UnicodeDecodeError:
@@ -151,7 +151,8 @@ def case(chance, words, texts):
 def without_known(corpus, texts, asked):
     """Returns what is asked without the flags that are left out."""
     flags, path_flags, patterns = asked
-    is_unfinished = any(not text.endswith("\n") for text in texts.values())
+    # A line alone with its path is taken for a file without a line end.
+    is_unfinished = any(not text.endswith("\n") or text.count("\n") == 1 for text in texts.values())
     if corpus.startswith("lines") and is_unfinished:
         flags = [flag for flag in flags if flag != "--crlf"]
     if "-v" in flags and "-m" in flags and "-C" in flags:

@@ -43,7 +43,7 @@ async fn a_question_about_a_word_reads_a_small_part_of_dictionaries() {
     let dir = tempfile::tempdir().unwrap();
     // Dictionaries in blocks, and of coded tokens.
     let suffix = "_is_a_word_of_thirty_bytes_or_more";
-    for (num_words, suffix, times, parts_of_file) in [(20_000, "", 5, 40), (140_000, suffix, 1, 80)] {
+    for (num_words, suffix, times, parts_of_file) in [(20_000, "", 5, 40), (140_000, suffix, 1, 64)] {
         let path = write(&dir.path().join(format!("{num_words}.tadoc")), num_words, suffix, times, WITH_ALL_LISTS);
         let plain = dir.path().join(format!("{num_words}.small.tadoc"));
         let plain = write(&plain, num_words, suffix, times, SegmentLayout::Small);

@@ -10,8 +10,9 @@ pairs, prefixes and alternations of the text, and some regular expressions. ripg
 corpus, on one thread. The outputs must be the same bytes, and the exit statuses the same numbers. The first case that
 differs is printed with both outputs, and the exit status is 1. Hidden files, and files with a NUL or bytes that are
 not UTF-8 are left out: an ingest skips the first, and ripgrep takes the second for binary. So are files of one empty line,
-which as lines are one empty document, as an empty file is. Empty lines at the end of a file are lines in both. With -g, -t and -T, ripgrep lists the files, and searches these in the order of the corpus. -L
-is --files-without-match for ripgrep. Left out: -v -m -C, where the lines that ripgrep writes depend on memory maps,
+which as lines are one empty document, as an empty file is. Empty lines at the end of a file are lines in both. With -g,
+-t and -T, ripgrep lists the files, and searches these in the order of the corpus. -L is --files-without-match for
+ripgrep. Left out: -v -m -C, where the lines that ripgrep writes depend on memory maps,
 and --crlf on corpora of lines if a file has one line or no last line end, which ripgrep writes as \\r\\n.
 """
 

@@ -211,7 +211,7 @@ pub type Matching = (Arc<Segment>, Option<Vec<u64>>);
 /// Documents that are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
-    /// Those that may match.
+    /// The documents that may match.
     Matching,
     /// All of their texts, and of texts that may go on in other segments.
     WholeTexts,

@@ -58,7 +58,7 @@ pub(super) struct RetryExec {
     plan_again: PlanAgain,
 }
 
-/// What can be done about the loss of workers of a plan.
+/// The way in which a plan goes on when workers are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retries {
     /// Nothing: no worker has a part, or something is written that is seen at once.

@@ -44,7 +44,7 @@ use crate::text_files::{error_of_rows, part_of_file};
 /// Bytes that are read of a local file at once.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// What programs of Windows write in front of UTF-8. Arrow's decoder skips it.
+/// The mark that programs of Windows write in front of UTF-8. Arrow's decoder skips it.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns `plan`, which runs here, with scans of CSV that look at quotation marks.

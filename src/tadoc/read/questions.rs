@@ -46,9 +46,9 @@ pub struct DocWord {
 pub enum Questions {
     /// The bytes of passages.
     Passages(Vec<DocPassage>),
-    /// How often words occur in documents.
+    /// Counts of words in documents.
     Counts(Vec<DocWord>),
-    /// Where words occur in documents, ascending; at most `max_places` places together.
+    /// Places of words in documents, ascending; at most `max_places` places together.
     Places {
         /// The words.
         words: Vec<DocWord>,

@@ -1,4 +1,4 @@
-//! Where the batches of a call are answered: on the cores, or on a device, which answers those that wait together.
+//! The place in which batches of a call are answered: the cores, or a device, which answers together what waits.
 //!
 //! ```text
 //! partition 0   rows ─▶ checked, cut at segments ─▶ asks the device ······························▶ answers
@@ -35,7 +35,7 @@ const QUESTION_BYTES: u64 = 1 << 10;
 
 /// Values by the index of the segment.
 type BySegment<T> = BTreeMap<usize, T>;
-/// Which questions of a segment are those of a batch.
+/// The questions of a segment that belong to a batch.
 type Ranges = BySegment<Range<usize>>;
 
 /// The batches of one call in one statement.

@@ -52,7 +52,7 @@ pub(in crate::format) fn decode(place: Origin<'_>, codec: u16, bytes: &[u8], met
     stored.decode_runs(&[all])
 }
 
-/// Where a part of a stream begins, its number of elements and marks, and the bit at which it ends.
+/// The begin of a part of a stream, its number of elements and marks, and the bit at which it ends.
 type Bounds = (Entrance, usize, u64);
 
 impl Stored<'_> {

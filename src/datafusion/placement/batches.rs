@@ -2,44 +2,37 @@
 //!
 //! ```text
 //! batch of n rows ──▶ rates of its kind and of n's power of two, of this corpus
-//!
-//! batches at a place  ──┐ ┌────┐  ┌──        rows of all batches
-//!                       └─┘    └──┘     rate = ─────────────────────────────────────
-//!                      busy     busy           time in which at least one ran
+//! batch of n rows ◀── the place with the faster one (`windows`)
 //! ```
 //!
-//! Batches of several partitions run side by side and share the place, so their times are not added. Batches that
-//! follow one another are a window, and the fastest of the last windows has the rate: in the others, the cores did
-//! something else of their statements. As for tasks
-//! (`chooser`), the cores come first, and an open device is tried as soon as the cores have spent what copies of the
+//! Batches of several partitions run side by side and share the place. As for tasks (`chooser`), the cores come first, and an open device is tried as soon as the cores have spent what copies of the
 //! corpus may cost. Larger batches have rates of their own, because a device takes some time for any batch.
 //!
 //! A batch that copies the corpus to a device is not counted. Where copies did not stay in the device's memory, their
 //! estimated time is added to that of the batch.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::placement::WORDS_KEPT;
 use crate::placement::chooser::{COPY_S, Choice, NOT_TIMED, SMALL, SMALL_BYTES, TRIAL_COSTS_MORE, trial_s};
+use crate::placement::windows::Windows;
 use crate::throughput::{DeviceState, Hindrance};
 
 /// Rows below which a batch stays on the cores and is not timed.
 pub(crate) const MIN_ROWS: usize = 1024;
 /// Rows of batches that have a rate of their own.
 const WINDOW_ROWS: u64 = 1 << 15;
-/// Windows whose rates are kept.
-const NUM_WINDOWS: usize = 64;
 
-/// What a batch asks of documents.
+/// The question that a batch asks of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum QuestionKind {
     /// The bytes of passages.
     Passages,
-    /// How often words occur.
+    /// Counts of words.
     Counts,
-    /// Where words occur.
+    /// Places of words.
     Places,
 }
 
@@ -56,14 +49,7 @@ struct Sums {
 /// Sums of the batches at a place.
 #[derive(Debug, Default)]
 struct PlaceSums {
-    num_running: usize,
-    busy_since: Option<Instant>,
-    /// Time in which batches of this window ran.
-    busy: Duration,
-    /// Rows of this window.
-    num_rows: u64,
-    /// Seconds for a row of the last windows.
-    windows: VecDeque<f64>,
+    windows: Windows<WINDOW_ROWS>,
     /// Time in which batches of all windows ran.
     spent: Duration,
 }
@@ -118,8 +104,7 @@ impl BatchRates {
         let running = RunningBatch { rates: self, kind, num_rows, is_on_device };
         let mut rates = self.lock();
         let place = running.place(&mut rates);
-        place.num_running += 1;
-        place.busy_since.get_or_insert_with(Instant::now);
+        place.windows.begin_one();
         drop(rates);
         running
     }
@@ -144,35 +129,14 @@ impl Drop for RunningBatch<'_> {
 }
 
 impl PlaceSums {
-    /// Returns the seconds for a row in the fastest window.
+    /// Returns the seconds for a row.
     fn row_s(&self) -> Option<f64> {
-        self.windows.iter().copied().reduce(f64::min).or_else(|| self.window_row_s())
-    }
-
-    /// Returns the seconds for a row of this window, if it has one.
-    fn window_row_s(&self) -> Option<f64> {
-        (self.num_rows > 0).then(|| self.busy.as_secs_f64() / self.num_rows as f64)
+        self.windows.rate_per_s().map(f64::recip)
     }
 
     /// Notes that one of the running batches has ended.
     fn end_one(&mut self, num_rows: u64) {
-        self.num_running = self.num_running.saturating_sub(1);
-        if let Some(since) = self.busy_since {
-            let now = Instant::now();
-            let passed = now.duration_since(since);
-            self.busy += passed;
-            self.spent += passed;
-            self.busy_since = (self.num_running > 0).then_some(now);
-        }
-        self.num_rows += num_rows;
-        if self.num_rows >= WINDOW_ROWS {
-            self.windows.extend(self.window_row_s());
-            if self.windows.len() > NUM_WINDOWS {
-                self.windows.pop_front();
-            }
-            self.busy = Duration::ZERO;
-            self.num_rows = 0;
-        }
+        self.spent += self.windows.end_one(num_rows);
     }
 }
 
@@ -210,6 +174,8 @@ pub(crate) fn choose_batch(work: &BatchWork, state: impl FnOnce() -> DeviceState
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     const KIND: QuestionKind = QuestionKind::Counts;
@@ -279,31 +245,5 @@ mod tests {
         let closed = choose_batch(&work, || DeviceState::Closed);
         assert!(!closed.is_on_device && closed.is_missed);
         assert!(choose_batch(&work, || DeviceState::Open).is_on_device);
-    }
-
-    #[test]
-    fn the_fastest_of_the_last_windows_counts() {
-        let mut sums = PlaceSums::default();
-        let read = |sums: &mut PlaceSums, millis| {
-            sums.busy += Duration::from_millis(millis);
-            sums.end_one(WINDOW_ROWS);
-        };
-        let is_rate_for = |sums: &PlaceSums, millis: f64| {
-            let expected = millis / 1e3 / WINDOW_ROWS as f64;
-            (sums.row_s().unwrap() / expected - 1.0).abs() < 1e-9
-        };
-        read(&mut sums, 100);
-        assert!(is_rate_for(&sums, 100.0));
-        read(&mut sums, 10);
-        for _ in 1..NUM_WINDOWS {
-            read(&mut sums, 100);
-        }
-        assert!(is_rate_for(&sums, 10.0));
-        read(&mut sums, 100);
-        assert!(is_rate_for(&sums, 100.0));
-        // A window that has not ended says nothing as long as others do.
-        sums.busy += Duration::from_secs(100);
-        sums.end_one(1);
-        assert!(is_rate_for(&sums, 100.0));
     }
 }

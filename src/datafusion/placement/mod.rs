@@ -24,6 +24,7 @@ mod batches;
 mod chooser;
 mod columns;
 mod session;
+mod windows;
 
 pub(super) use batches::{BatchRates, BatchWork, MIN_ROWS, QuestionKind, choose_batch};
 pub(super) use chooser::{Choice, Place, Placement, WORDS_KEPT, Work, choose};

@@ -23,16 +23,16 @@
 //! Reads that run side by side share the store, so their times are not added. Short reads are not counted, because
 //! opening takes most of their time. Older reads count less: after 4 GiB, the sums are halved.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 
+use crate::placement::windows::Windows;
 use crate::throughput::calibration::{DeviceCalibration, installed_device};
 use crate::throughput::{Calibration, DeviceState, ObservedStore, ObservedText};
 use gsst::CodeWidth;
@@ -255,27 +255,15 @@ fn devices_of_build() -> std::result::Result<Devices, &'static str> {
 const MIN_READ_BYTES: u64 = 64 << 10;
 /// Bytes of reads that have a rate of their own.
 const WINDOW_BYTES: u64 = 32 << 20;
-/// Windows whose rates are kept.
-const NUM_WINDOWS: usize = 64;
 
 /// Observations of a session, by the URL of the store.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedStores(Mutex<BTreeMap<String, Sums>>);
 
 /// Sums of the reads of a store.
-///
-/// Reads that follow one another are a window. The fastest of the last windows has the rate of the store: in the
-/// others the cores decode, and few reads run, and these wait for the cores.
 #[derive(Debug, Default)]
 struct Sums {
-    num_running: usize,
-    busy_since: Option<Instant>,
-    /// Time in which reads of this window ran.
-    busy: Duration,
-    /// Bytes of this window.
-    read_bytes: u64,
-    /// Rates of the last windows in GB per second.
-    windows: VecDeque<f64>,
+    reads: Windows<WINDOW_BYTES>,
     eight: ObservedText,
     twelve: ObservedText,
 }
@@ -296,8 +284,7 @@ impl ObservedStores {
         }
         let mut stores = self.lock();
         let store = stores.entry(url.to_owned()).or_default();
-        store.num_running += 1;
-        store.busy_since.get_or_insert_with(Instant::now);
+        store.reads.begin_one();
         Some(Reading { stores: Arc::clone(self), url: url.to_owned(), read_bytes: 0 })
     }
 
@@ -336,32 +323,7 @@ impl ObservedStores {
 
 impl Sums {
     fn rate_gb_per_s(&self) -> Option<f64> {
-        self.windows.iter().copied().reduce(f64::max).or_else(|| self.window_gb_per_s())
-    }
-
-    /// Returns the rate of this window, if it has one.
-    fn window_gb_per_s(&self) -> Option<f64> {
-        let seconds = self.busy.as_secs_f64();
-        (self.read_bytes > 0 && seconds > 0.0).then(|| self.read_bytes as f64 / seconds / 1e9)
-    }
-
-    /// Notes that one of the running reads has ended after `len_bytes`.
-    fn end_one(&mut self, len_bytes: u64) {
-        self.num_running = self.num_running.saturating_sub(1);
-        if let Some(since) = self.busy_since {
-            let now = Instant::now();
-            self.busy += now.duration_since(since);
-            self.busy_since = (self.num_running > 0).then_some(now);
-        }
-        self.read_bytes = self.read_bytes.saturating_add(len_bytes);
-        if self.read_bytes >= WINDOW_BYTES {
-            self.windows.extend(self.window_gb_per_s());
-            if self.windows.len() > NUM_WINDOWS {
-                self.windows.pop_front();
-            }
-            self.busy = Duration::ZERO;
-            self.read_bytes = 0;
-        }
+        self.reads.rate_per_s().map(|bytes_per_s| bytes_per_s / 1e9)
     }
 }
 
@@ -375,7 +337,7 @@ impl Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         if let Some(store) = self.stores.lock().get_mut(&self.url) {
-            store.end_one(self.read_bytes);
+            store.reads.end_one(self.read_bytes);
         }
     }
 }
@@ -526,6 +488,8 @@ pub(crate) mod fake {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::fake::{FakeDevices, session};
     use super::*;
     use crate::throughput::Hindrance;
@@ -625,37 +589,10 @@ mod tests {
         assert!(stores.begin(STORE, 1000).is_none());
         drop(stores.begin(STORE, 1 << 20));
         assert_eq!(stores.rate_gb_per_s(STORE), None);
-        assert_eq!(stores.lock()[STORE].num_running, 0);
+        assert_eq!(stores.lock()[STORE].reads.num_running, 0);
         stores.begin(STORE, 1 << 20).unwrap().end(1 << 20);
         assert!(stores.rate_gb_per_s(STORE).is_some());
-        assert_eq!(stores.lock()[STORE].busy_since, None);
-    }
-
-    #[test]
-    fn the_fastest_of_the_last_windows_counts() {
-        let mut store = Sums::default();
-        let read = |store: &mut Sums, millis| {
-            store.busy += Duration::from_millis(millis);
-            store.end_one(WINDOW_BYTES);
-        };
-        let is_rate_for = |store: &Sums, millis: u32| {
-            let expected = WINDOW_BYTES as f64 / f64::from(millis) / 1e6;
-            let rate = store.rate_gb_per_s().unwrap();
-            (rate / expected - 1.0).abs() < 1e-9
-        };
-        read(&mut store, 100);
-        assert!(is_rate_for(&store, 100));
-        read(&mut store, 10);
-        for _ in 1..NUM_WINDOWS {
-            read(&mut store, 100);
-        }
-        assert!(is_rate_for(&store, 10));
-        read(&mut store, 100);
-        assert!(is_rate_for(&store, 100));
-        // A window that has not ended says nothing as long as others do.
-        store.busy += Duration::from_secs(100);
-        store.end_one(1);
-        assert!(is_rate_for(&store, 100));
+        assert_eq!(stores.lock()[STORE].reads.busy_since, None);
     }
 
     #[test]

@@ -223,30 +223,30 @@ impl CorpusCopies {
 
     fn group(&mut self, segments: &[Arc<Segment>]) -> Result<DeviceGroup, GpuError> {
         let key = CopyKey::for_group::<DeviceGroup>(segments, 0);
-        let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceGroup>().ok());
-        let group = match kept {
-            Some(group) => *group,
-            None => {
-                let device = self.device.clone();
-                self.retried(|| DeviceGroup::upload(&device, segments))?
-            }
-        };
-        self.kept.put(key, Box::new(group.clone()));
-        Ok(group)
+        self.shared(key, |device| DeviceGroup::upload(device, segments))
     }
 
     fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
         let key = CopyKey::new::<DeviceCorpus>(segment, 0);
-        let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceCorpus>().ok());
-        let corpus = match kept {
-            Some(corpus) => *corpus,
+        self.shared(key, |device| DeviceCorpus::upload(device, segment))
+    }
+
+    /// Returns the copy with this `key`, which stays, or uploads it. A clone of it shares its memory.
+    fn shared<C: Any + Clone + Send>(
+        &mut self,
+        key: CopyKey,
+        upload: impl Fn(&Device) -> Result<C, GpuError>,
+    ) -> Result<C, GpuError> {
+        let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<C>().ok());
+        let copy = match kept {
+            Some(copy) => *copy,
             None => {
                 let device = self.device.clone();
-                self.retried(|| DeviceCorpus::upload(&device, segment))?
+                self.retried(|| upload(&device))?
             }
         };
-        self.kept.put(key, Box::new(corpus.clone()));
-        Ok(corpus)
+        self.kept.put(key, Box::new(copy.clone()));
+        Ok(copy)
     }
 }
 

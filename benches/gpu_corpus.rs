@@ -33,21 +33,26 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts, TermVectorChunk,
-    TermVectors, Traversal, TraversalTask, Vocabulary, choose_task_traversal,
+    Cooccurrences, DocSelection, DocumentSequenceCounts, DocumentSequences, InvertedIndex, RankedInvertedIndex,
+    SegmentDocumentSequences, SegmentShape, SequenceCounts, TermVectorChunk, TermVectors, Traversal, TraversalTask,
+    Vocabulary, choose_task_traversal,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
 use tadoc::ids::DocId;
 use tadoc::read::extract_into;
 use tadoc::segment::{Dag, EdgeWords, Inverse, Measure, PrefixSums, Segment};
-use tadoc_cuda::{Device, DeviceCorpus, DeviceGroup, DocumentWords, GpuError, PassageQuery, WordDocuments};
+use tadoc_cuda::{
+    Device, DeviceCorpus, DeviceGroup, DocumentSequenceRows, DocumentWords, GpuError, PassageQuery, WordDocuments,
+};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
 const QUERY_BYTES: u64 = 64;
 /// Number of runs of a task on the device unless `TADOC_GPU_RUNS` sets it. The median counts.
 const NUM_RUNS: usize = 11;
+/// Words of the documents that are counted at once, as SQL does.
+const CHUNK_WORDS: u64 = 1 << 18;
 /// Number of bytes of a copy in device memory.
 const COPY_BYTES: usize = 1 << 30;
 /// Runs of a task on the CPU. The least time counts.
@@ -151,6 +156,9 @@ fn measure_kind(device: &Device, pools: &Pools, kind: &str, len_bytes: usize) ->
     }
     if is_asked("ranked_inverted_index(3)") {
         measure_ranked(device, pools, segments, 3)?;
+    }
+    if is_asked("sequence_count(3, by_doc)") {
+        measure_document_sequences(device, pools, &corpus, 3)?;
     }
     if is_asked("cooccurrence(5)") {
         measure_pairs(device, pools, segments, 5)?;
@@ -474,7 +482,7 @@ fn check_vectors(vectors: &TermVectorChunk, vocabulary: &Vocabulary, found: &[Do
         let (segment, own) = vocabulary.corpus().doc_parts(doc as u64).next().unwrap();
         let (words, counts) = found[segment].for_doc(own);
         let range = vectors.range(doc);
-        *counts == vectors.counts()[range.clone()]
+        counts.iter().map(|&count| u64::from(count)).eq(vectors.counts()[range.clone()].iter().copied())
             && words.iter().map(|&word| rows[segment][word as usize]).eq(vectors.rows()[range].iter().copied())
     };
     assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
@@ -549,6 +557,69 @@ fn measure_ranked(device: &Device, pools: &Pools, segments: &[Arc<Segment>], n: 
     }
     print(&format!("ranked_inverted_index({n})"), &times);
     Ok(())
+}
+
+/// Measures sequences by document. Segments are few groups on the device. A run ends with the rows of all documents,
+/// in chunks as SQL takes them.
+fn measure_document_sequences(device: &Device, pools: &Pools, corpus: &Corpus, n: usize) -> Result<(), GpuError> {
+    let segments = corpus.segments();
+    let vocabulary = Arc::new(Vocabulary::new(corpus).unwrap());
+    let docs: Vec<u64> = (0..corpus.num_docs()).collect();
+    let num_words: u64 = segments.iter().map(|segment| segment.dag.len_words(segment.dag.num_terminals())).sum();
+    let docs_per_chunk = (CHUNK_WORDS * corpus.num_docs() / num_words.max(1)).max(1) as usize;
+    let rows = |counter: &DocumentSequences<'_>| {
+        let chunks = docs.chunks(docs_per_chunk).map(|docs| counter.chunk(docs).unwrap());
+        chunks.map(|chunk| chunk.counts().iter().sum::<u64>() ^ chunk.counts().len() as u64).collect::<Vec<u64>>()
+    };
+    let on_cores = || DocumentSequences::new(vocabulary.clone(), n, Traversal::Auto, AMPLE).unwrap();
+    let (one_core, all_cores) = cpu_seconds(pools, || rows(&on_cores()));
+    let groups = groups(segments, n);
+    let found_rows = || -> Result<Vec<SegmentDocumentSequences>, GpuError> {
+        let mut rows = Vec::new();
+        for group in &groups {
+            let found = DeviceGroup::upload(device, group)?.ranked(n)?.by_document()?.to_host()?;
+            rows.extend(found.into_iter().map(DocumentSequenceRows::into_segment));
+        }
+        Ok(rows)
+    };
+    let counted = |rows| DocumentSequences::from_segments(vocabulary.clone(), n, rows, AMPLE).unwrap();
+    let on_device = counted(found_rows()?);
+    let expected = pools.all.install(on_cores);
+    for docs in docs.chunks(docs_per_chunk) {
+        let [got, expected] = [&on_device, &expected].map(|counter| counter.chunk(docs).unwrap());
+        let row = |counts: &DocumentSequenceCounts, row: usize| counts.sequences().words(row).collect::<Vec<u32>>();
+        let is_same = |at: usize| {
+            got.rows_of(at) == expected.rows_of(at) && got.rows_of(at).all(|at| row(&got, at) == row(&expected, at))
+        };
+        assert!((0..docs.len()).into_par_iter().all(is_same) && got.counts() == expected.counts());
+    }
+    drop((on_device, expected));
+    let copied = least_whole(|| found_rows().map(drop))?;
+    let whole = least_whole(|| found_rows().map(|found| drop(black_box(rows(&counted(found))))))?;
+    let mut times = Times { one_core, all_cores, whole, ..Times::default() };
+    let mut num_rows = 0;
+    for group in &groups {
+        let mut ranked = DeviceGroup::upload(device, group)?.ranked(n)?;
+        let found = ranked.by_document()?;
+        times.bytes += found.traffic_bytes();
+        num_rows += found.len();
+        drop(found);
+        times.device += device_seconds(device, || ranked.by_document().map(drop))?;
+    }
+    print(&format!("sequence_count({n}, by_doc)"), &times);
+    println!("{num_rows} rows in {} groups, {:.3} ms to rows on the host", groups.len(), copied * 1e3);
+    Ok(())
+}
+
+/// Returns the groups of `segments` for rows with keys of `n` words.
+fn groups(segments: &[Arc<Segment>], n: usize) -> Vec<&[Arc<Segment>]> {
+    let mut left = segments;
+    let group = |len: usize| {
+        let (group, rest) = left.split_at(len);
+        left = rest;
+        group
+    };
+    DeviceGroup::lens(segments, AMPLE, n).into_iter().map(group).collect()
 }
 
 fn measure_sequences(device: &Device, pools: &Pools, segments: &[Arc<Segment>], n: usize) -> Result<(), GpuError> {

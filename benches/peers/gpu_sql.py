@@ -19,13 +19,14 @@ import re
 import subprocess
 import tempfile
 
-# Sums over the lengths or values of all columns.
+# Sums over the lengths or values of all columns. A second word is an argument that is true.
 TASKS = {
     "word_count": "sum(octet_length(word)), sum(count)",
     "term_vector": "sum(doc_id), sum(octet_length(word)), sum(count)",
     "tfidf": "sum(doc_id), sum(octet_length(word)), sum(tf), sum(df)",
     "inverted_index": "sum(octet_length(word)), sum(doc_count), sum(cardinality(doc_ids))",
     "sequence_count": "sum(octet_length(sequence)), sum(count)",
+    "sequence_count by_doc": "sum(doc_id), sum(octet_length(sequence)), sum(count)",
     "ranked_inverted_index": "sum(octet_length(sequence)), sum(doc_id), sum(count), sum(rank)",
     "cooccurrence": "sum(octet_length(word1)), sum(octet_length(word2)), sum(count)",
 }
@@ -36,6 +37,7 @@ ROWS = {
     "tfidf": "doc_id || ' ' || word || ' ' || tf || ' ' || df || ' ' || score",
     "inverted_index": "word || ' ' || doc_count || ' ' || array_to_string(doc_ids, ' ')",
     "sequence_count": "sequence || ' ' || count",
+    "sequence_count by_doc": "doc_id || ' ' || sequence || ' ' || count",
     "ranked_inverted_index": "sequence || ' ' || doc_id || ' ' || count || ' ' || rank",
     "cooccurrence": "word1 || ' ' || word2 || ' ' || count",
 }
@@ -56,17 +58,23 @@ def run(tadoc, device, statements):
     return times[-len(statements):], rows
 
 
+def called(task, corpus):
+    """Returns the call of a task."""
+    name, _, argument = task.partition(" ")
+    return f"{name}('{corpus}', {argument} => true)" if argument else f"{name}('{corpus}')"
+
+
 def measure(tadoc, small, corpus, task, compares_rows):
     """Returns the times of cores, device with upload, device again and `auto`, and True if the answers agree."""
     opened = [f"SELECT sum(count) FROM word_count('{small}')", f"SELECT count(*) FROM term_count('{corpus}', 'x')"]
-    statement = f"SELECT count(*), {TASKS[task]} FROM {task}('{corpus}')"
+    statement = f"SELECT count(*), {TASKS[task]} FROM {called(task, corpus)}"
     found, rows = {}, {}
     for device in ("cpu", "gpu", "auto"):
         times, rows[device] = run(tadoc, device, opened + [statement] * NUM_RUNS)
         found[device] = times[len(opened):]
     answers = {device: rows[device][len(opened):] for device in rows}
     if compares_rows:
-        of_all = f"SELECT md5(string_agg(r, chr(10) ORDER BY r)) FROM (SELECT {ROWS[task]} AS r FROM {task}('{corpus}'))"
+        of_all = f"SELECT md5(string_agg(r, chr(10) ORDER BY r)) FROM (SELECT {ROWS[task]} AS r FROM {called(task, corpus)})"
         answers = {device: run(tadoc, device, [of_all])[1] for device in ("cpu", "gpu")}
     same = len(set(map(tuple, answers.values()))) == 1 and all(answers.values())
     return min(found["cpu"][1:]), found["gpu"][0], min(found["gpu"][1:]), min(found["auto"][1:]), same

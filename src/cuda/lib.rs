@@ -48,9 +48,10 @@ pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusDocuments, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
-    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceDocuments, DeviceGroup, DeviceOffsets,
-    DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, Occurrences,
-    PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
+    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceDocumentSequences, DeviceDocuments,
+    DeviceGroup, DeviceOffsets, DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
+    DocumentSequenceRows, DocumentWords, Occurrences, PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows,
+    WordBatch, WordDocuments, WordOffsets,
 };
 #[cfg(feature = "edits")]
 pub use corpus::{CorpusEdits, MixedBatch, MixedResults};

@@ -41,7 +41,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
+use crate::analytics::{SegmentDocumentSequences, SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use crate::error::Result;
 use crate::read::{Answers, Questions};
 use crate::segment::Segment;
@@ -73,6 +73,8 @@ pub enum SegmentTask {
     Pairs(usize),
     /// The documents of each sequence of this many words, by rank.
     Ranked(usize),
+    /// The sequences of this many words of each document.
+    DocumentSequences(usize),
     /// Questions to documents.
     Questions,
 }
@@ -180,6 +182,12 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// # Errors
     /// See the trait.
     fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>>;
+
+    /// Returns the sequences of `num_words` words of each document.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn document_sequences(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentDocumentSequences>>;
 
     /// Answers `questions` to the documents of each segment.
     ///

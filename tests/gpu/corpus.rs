@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use tadoc::Corpus;
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors, Tfidf, Traversal,
-    Vocabulary, segment_word_counts,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentDocumentSequences, SequenceCounts,
+    TermVectors, Tfidf, Traversal, Vocabulary, segment_word_counts,
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
@@ -21,8 +21,8 @@ use tadoc::ids::DocId;
 use tadoc::read::extract;
 use tadoc::segment::{Measure, Segment};
 use tadoc_cuda::{
-    CorpusCopies, Device, DeviceCorpus, DeviceGroup, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
-    RankedRows, SequenceRows, WordDocuments, WordOffsets,
+    CorpusCopies, Device, DeviceCorpus, DeviceGroup, DocWord, DocumentSequenceRows, DocumentWords, GpuError,
+    PassageQuery, Passages, RankedRows, SequenceRows, WordDocuments, WordOffsets,
 };
 use testkit::device::{POISONS, open_device};
 use testkit::random::Random;
@@ -389,6 +389,42 @@ fn ranked_documents_are_the_cpus() {
     }
 }
 
+#[test]
+fn sequences_of_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let group = DeviceGroup::upload(&device, from_ref(&segment)).unwrap();
+        if len_words(&segment) >= MAX_TEXT_WORDS {
+            assert!(matches!(group.ranked(2), Err(GpuError::Unsupported { .. })), "{name}");
+            continue;
+        }
+        let corpus = corpus_of(&segment);
+        for n in [1, 2, 4] {
+            let expected = SegmentDocumentSequences::from_segment(&corpus, 0, n).unwrap();
+            let mut ranked = group.ranked(n).unwrap();
+            // The second run uses the same memory again.
+            for _ in POISONS {
+                let found = ranked.by_document().unwrap();
+                assert_eq!(
+                    (found.len(), found.num_sequences()),
+                    (expected.counts.len(), expected.keys.len()),
+                    "{name}"
+                );
+                assert!(found.to_host().unwrap().remove(0).into_segment() == expected, "{name}, {n}");
+            }
+        }
+    }
+}
+
+/// Returns the sequences of each document, as words and counts.
+fn sequences_by_document(rows: &DocumentSequenceRows, num_docs: usize) -> Vec<Vec<(Vec<u32>, u32)>> {
+    let sequences = |doc| {
+        let (sequences, counts) = rows.for_doc(doc);
+        sequences.iter().zip(counts).map(|(&at, &count)| (rows.words(at).collect(), count)).collect()
+    };
+    DocId::range(0..num_docs).map(sequences).collect()
+}
+
 /// Limit for the number of words of segments that are expanded.
 const MAX_TEXT_WORDS: u64 = 1 << 31;
 
@@ -437,7 +473,8 @@ fn words_and_documents_are_the_cpus() {
                 let expected = vectors.rows()[range.clone()].iter().map(|&row| &ids[row as usize]);
                 let (got, counts) = words.for_doc(doc);
                 assert!(got.iter().eq(expected), "{name}, {doc}");
-                assert!(*counts == vectors.counts()[range], "{name}, {doc}");
+                let counts = counts.iter().map(|&count| u64::from(count));
+                assert!(counts.eq(vectors.counts()[range].iter().copied()), "{name}, {doc}");
             }
             let score = |at| tfidf.score(vectors.rows()[at], vectors.counts()[at]);
             assert!((0..scores.len()).all(|at| scores[at] == score(at)), "{name}");
@@ -505,19 +542,28 @@ fn a_group_of_segments_has_the_rows_of_each() {
             let vectors = found.by_document().unwrap().to_host().unwrap();
             let documents = found.into_documents().to_host().unwrap();
             assert!(masks == documents, "{names:?}");
-            (documents, vectors)
+            let sequences = group.ranked(3).unwrap().by_document().unwrap().to_host().unwrap();
+            (documents, vectors, sequences)
         };
-        let (documents, vectors) = rows(&group);
-        assert_eq!((documents.len(), vectors.len()), (group.len(), group.len()));
+        let (documents, vectors, sequences) = rows(&group);
+        let lens = [documents.len(), vectors.len(), sequences.len()];
+        assert_eq!(lens, [group.len(); 3]);
         for (at, segment) in group.iter().enumerate() {
-            let (own_documents, own_vectors) = rows(from_ref(segment));
+            let (own_documents, own_vectors, own_sequences) = rows(from_ref(segment));
             assert!(documents[at] == own_documents[0], "{}", names[at]);
             assert!(vectors[at] == own_vectors[0], "{}", names[at]);
+            let num_docs = segment.dag.grammar().num_docs();
+            let [got, expected] = [&sequences[at], &own_sequences[0]].map(|rows| sequences_by_document(rows, num_docs));
+            assert!(got == expected, "{}", names[at]);
         }
     }
+    let twice = [built(4, 300), built(5, 300)];
+    let ranks = DeviceGroup::upload(&device, &twice).unwrap().ranked(2).unwrap().run();
+    assert!(matches!(ranks, Err(GpuError::Mismatch { .. })));
     let none = DeviceGroup::upload(&device, &[]).unwrap();
     assert!(none.documents_by_masks().unwrap().run().unwrap().to_host().unwrap().is_empty());
     assert!(none.terms().unwrap().run().unwrap().by_document().unwrap().to_host().unwrap().is_empty());
+    assert!(none.ranked(2).unwrap().by_document().unwrap().to_host().unwrap().is_empty());
 }
 
 #[test]
@@ -573,6 +619,7 @@ struct Answers {
     counts: Result<Vec<u64>, GpuError>,
     rows: [Result<SequenceRows, GpuError>; 2],
     ranked: Result<RankedRows, GpuError>,
+    sequences: Result<Vec<DocumentSequenceRows>, GpuError>,
     documents: Result<Vec<WordDocuments>, GpuError>,
     vectors: Result<Vec<DocumentWords>, GpuError>,
     passages: Result<Passages, GpuError>,
@@ -592,6 +639,7 @@ fn answers(copies: &mut CorpusCopies, segment: &Arc<Segment>, queries: &[Passage
             copies.pair_counts(segment, 3).and_then(|rows| rows.to_host()),
         ],
         ranked: copies.ranked_documents(segment, 2).and_then(|rows| rows.to_host()),
+        sequences: copies.document_sequences(from_ref(segment), 2).and_then(|rows| rows.to_host()),
         documents: copies.word_documents(from_ref(segment)).and_then(|rows| rows.to_host()),
         vectors: copies.term_vectors(from_ref(segment)).and_then(|rows| rows.to_host()),
         passages: copies.passages(segment, queries),
@@ -618,7 +666,7 @@ fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
             assert!(got.counts == expected.counts, "{name}: counts of words");
             assert!(got.rows == expected.rows, "{name}: sequences, pairs");
             assert!(got.documents == expected.documents, "{name}: documents of words");
-            assert!(got == expected, "{name}: vectors, ranked documents, passages, places");
+            assert!(got == expected, "{name}: vectors, ranked documents, sequences of documents, passages, places");
         }
         let grammar_bytes = size_of_val(&segment.dag.grammar().symbols[..]) as u64;
         assert!(shared.used_bytes() >= grammar_bytes, "{name}: {}", shared.used_bytes());

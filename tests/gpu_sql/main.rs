@@ -127,6 +127,7 @@ async fn little_device_memory_is_used_for_one_segment_after_the_other() {
         "inverted_index('{}')",
         "cooccurrence('{}', 3)",
         "ranked_inverted_index('{}', 2)",
+        "sequence_count('{}', 2, by_doc => true)",
     ] {
         check_little_memory(&scene, &format!("SELECT * FROM {task}").replace("{}", &location)).await;
     }
@@ -205,11 +206,13 @@ async fn documents_that_are_cut_have_their_words() {
 
 /// Queries over a corpus `{}` that run on the CPU even if a device is demanded, with the reason.
 /// The first value is true if the corpus has a document that is cut.
-const REFUSED: [(bool, &str, &str); 9] = [
+const REFUSED: [(bool, &str, &str); 11] = [
     (true, "SELECT * FROM sequence_count('{}', 2)", "a document goes on in another segment"),
     (true, "SELECT * FROM cooccurrence('{}', 2)", "a document goes on in another segment"),
     (true, "SELECT * FROM ranked_inverted_index('{}')", "a document goes on in another segment"),
+    (true, "SELECT * FROM sequence_count('{}', by_doc => true)", "a document goes on in another segment"),
     (false, "SELECT * FROM sequence_count('{}', 40)", "40 words do not fit 64 bits"),
+    (false, "SELECT * FROM sequence_count('{}', 40, by_doc => true)", "40 words do not fit 64 bits"),
     (false, "SELECT * FROM ranked_inverted_index('{}', 40)", "40 words do not fit 64 bits"),
     (false, "SELECT * FROM cooccurrence('{}', 300)", "windows of 300 words, 255 at most"),
     (false, "SELECT word FROM inverted_index('{}')", "no documents are asked for"),
@@ -232,13 +235,15 @@ async fn what_a_device_cannot_count_the_cpu_does() {
 }
 
 /// Queries that run on the CPU with `auto`, with the reason.
-const LEFT: [(&str, &str); 9] = [
+const LEFT: [(&str, &str); 11] = [
     ("SELECT * FROM term_vector('{}', fold => true)", SMALL),
     ("SELECT * FROM term_vector('{}') WHERE doc_id = 3", PART),
     ("SELECT word, score FROM tfidf('{}') LIMIT 7", PART),
     ("SELECT doc_id, word FROM tfidf('{}', 3) ORDER BY doc_id LIMIT 3", SMALL),
     ("SELECT word, doc_ids FROM inverted_index('{}') WHERE word > 'q'", SMALL),
     ("SELECT * FROM cooccurrence('{}') WHERE count > 2", SMALL),
+    ("SELECT * FROM sequence_count('{}', by_doc => true) WHERE doc_id = 3", PART),
+    ("SELECT sequence FROM sequence_count('{}', by_doc => true) LIMIT 3", PART),
     ("SELECT * FROM ranked_inverted_index('{}') WHERE doc_id = 3", SMALL),
     ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE doc_id = 3", PART),
     ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE count > 3 LIMIT 2", SMALL),
@@ -265,7 +270,12 @@ async fn small_corpora_are_left_to_the_cores() {
 async fn repeated_tasks_are_tried_on_a_device_and_then_run_where_they_are_faster() {
     let Some(scene) = Scene::new().await else { return };
     let location = scene.corpus("repeated", 16 << 10, &documents(25, 800, 600));
-    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"] {
+    for task in [
+        "sequence_count('{}', 3)",
+        "cooccurrence('{}')",
+        "ranked_inverted_index('{}', 2)",
+        "sequence_count('{}', 3, by_doc => true)",
+    ] {
         let sql = format!("SELECT * FROM {task}").replace("{}", &location);
         // A device that has all copies is tried after any run on the cores.
         let (_, expected, _) = scene.rows("gpu", &sql).await;

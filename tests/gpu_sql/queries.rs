@@ -1,13 +1,18 @@
 //! Queries for tasks with kernels, over a corpus `{}`.
 
 /// Queries that need whole documents in each segment.
-pub const WHOLE_DOCUMENTS: [&str; 19] = [
+pub const WHOLE_DOCUMENTS: [&str; 24] = [
     "SELECT * FROM sequence_count('{}', 2)",
     "SELECT * FROM sequence_count('{}', 3, fold => true)",
     "SELECT sequence, count FROM sequence_count('{}', 3) WHERE count > 3 LIMIT 11",
     "SELECT count FROM sequence_count('{}', 5) ORDER BY count DESC LIMIT 5",
     "SELECT sum(count), count(*) FROM sequence_count('{}', 4)",
     "SELECT sequence, count FROM sequence_count('{}', 2) ORDER BY sequence",
+    "SELECT * FROM sequence_count('{}', 3, by_doc => true)",
+    "SELECT * FROM sequence_count('{}', 2, by_doc => true, fold => true)",
+    "SELECT * FROM sequence_count('{}', 1, by_doc => true) WHERE count > 2",
+    "SELECT doc_id, sequence FROM sequence_count('{}', 4, by_doc => true) WHERE doc_id IN (2, 3, 29) AND count = 1",
+    "SELECT count(*), sum(count), max(doc_id) FROM sequence_count('{}', 3, by_doc => true)",
     "SELECT * FROM cooccurrence('{}')",
     "SELECT * FROM cooccurrence('{}', fold => true)",
     "SELECT * FROM cooccurrence('{}', 3, 4)",

@@ -26,8 +26,9 @@ use tadoc::read::{self, Answers, Questions};
 use tadoc::segment::Segment;
 
 use super::{
-    CorpusDocuments, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus, DeviceDocuments,
-    DeviceGroup, DeviceRanked, DeviceSequences, DeviceTermVectors, DocWord, PassageQuery, Passages, WordOffsets,
+    CorpusDocuments, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus, DeviceDocumentSequences,
+    DeviceDocuments, DeviceGroup, DeviceRanked, DeviceSequences, DeviceTermVectors, DocWord, PassageQuery, Passages,
+    WordOffsets,
 };
 use crate::device::Device;
 use crate::error::GpuError;
@@ -257,6 +258,8 @@ fn is_full(error: &GpuError) -> bool {
 
 /// Flag in the key numbers of pairs. It keeps them apart from those of sequences.
 const PAIRS: u64 = 1 << 32;
+/// Flag in the key numbers of sequences by document. It keeps them apart from those by rank.
+const BY_DOCUMENT: u64 = 1 << 32;
 
 impl CopyKey {
     /// Returns the key of the object that counts sequences of `n` words.
@@ -282,6 +285,11 @@ impl CopyKey {
     /// Returns the key of the object that ranks documents of sequences of `n` words.
     pub(crate) fn for_ranked(segment: &Arc<Segment>, n: usize) -> Self {
         Self::new::<CorpusRanked>(segment, n as u64)
+    }
+
+    /// Returns the key of the object that finds the sequences of `n` words of documents, for `segments` as one group.
+    pub(crate) fn for_document_sequences(segments: &[Arc<Segment>], n: usize) -> Self {
+        Self::for_group::<CorpusRanked>(segments, BY_DOCUMENT | n as u64)
     }
 }
 
@@ -366,6 +374,23 @@ impl CorpusCopies {
         let key = CopyKey::for_ranked(segment, n);
         let mut ranked = self.take_from_group(&key, slice::from_ref(segment), |group| group.ranked(n))?;
         let found = self.retried(|| ranked.run())?;
+        self.kept.put(key, Box::new(ranked));
+        Ok(found)
+    }
+
+    /// Finds the sequences of `n` words of each document of `segments`, which are one group, with counts.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`DeviceGroup::ranked`] and [`CorpusRanked::by_document`].
+    pub fn document_sequences(
+        &mut self,
+        segments: &[Arc<Segment>],
+        n: usize,
+    ) -> Result<DeviceDocumentSequences, GpuError> {
+        let key = CopyKey::for_document_sequences(segments, n);
+        let mut ranked = self.take_from_group(&key, segments, |group| group.ranked(n))?;
+        let found = self.retried(|| ranked.by_document())?;
         self.kept.put(key, Box::new(ranked));
         Ok(found)
     }

@@ -27,13 +27,14 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
 use super::launch::{parts_to_host, send_filled, to_host};
-use super::sort::MAX_KEYS;
+use super::sort::{MAX_KEYS, bits_below};
 use super::{GrammarArrays, check_limit};
 
 /// Largest number of words of the text of a group of several segments. Launches cost little beside so many.
 const MAX_GROUP_WORDS: u64 = 1 << 26;
-/// Device memory for a word of the text and for what is made of it, at most.
+/// Device memory for a word of the text and for what is made of it, at most, for words and for sequences.
 const WORD_BYTES: u64 = 64;
+const SEQUENCE_WORD_BYTES: u64 = 128;
 
 /// Segments on a device. Its methods make the objects that answer tasks. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -125,8 +126,8 @@ impl Bases {
 
 /// Offsets of words, and documents.
 pub(super) type RowsByWord = (Vec<u32>, Vec<u32>);
-/// Offsets of documents, words, and counts.
-pub(super) type RowsByDocument = (Vec<u32>, Vec<u32>, Vec<u64>);
+/// Offsets of documents, items such as words, and counts.
+pub(super) type RowsByDocument = (Vec<u32>, Vec<u32>, Vec<u32>);
 
 /// Consecutive numbers of an array: where they begin in it, and where they come from.
 struct Piece<'a> {
@@ -148,19 +149,24 @@ enum Source<'a> {
 }
 
 impl DeviceGroup {
-    /// Returns the lengths of runs of `segments` that are groups for a device with `max_bytes` of memory.
-    pub(crate) fn lens(segments: &[Arc<Segment>], max_bytes: u64) -> Vec<usize> {
-        let max_words = MAX_GROUP_WORDS.min(max_bytes / WORD_BYTES);
+    /// Returns the lengths of runs of `segments` that are groups for a device with `max_bytes` of memory. Keys of rows
+    /// have `key_words` words, and they have 64 bits in groups of several segments.
+    pub fn lens(segments: &[Arc<Segment>], max_bytes: u64, key_words: usize) -> Vec<usize> {
+        let word_bytes = if key_words > 1 { SEQUENCE_WORD_BYTES } else { WORD_BYTES };
+        let max_words = MAX_GROUP_WORDS.min(max_bytes / word_bytes);
+        let is_group = |len_words: u64, num_words: usize| {
+            len_words <= max_words && key_words.saturating_mul(bits_below(num_words) as usize) <= 64
+        };
         let mut lens: Vec<usize> = Vec::new();
-        let mut num_words = 0;
+        let mut sums = (0, 0);
         for segment in segments {
-            let own = segment.dag.len_words(segment.dag.num_terminals());
-            num_words = own.saturating_add(num_words);
+            let own = (segment.dag.len_words(segment.dag.num_terminals()), segment.dag.num_words() as usize);
+            sums = (own.0.saturating_add(sums.0), own.1 + sums.1);
             match lens.last_mut() {
-                Some(len) if num_words <= max_words => *len += 1,
+                Some(len) if is_group(sums.0, sums.1) => *len += 1,
                 _ => {
                     lens.push(1);
-                    num_words = own;
+                    sums = own;
                 }
             }
         }
@@ -239,29 +245,31 @@ impl DeviceGroup {
         let (offsets, lens) = divided(&offsets, &self.bases.words);
         let bases = self.bases.docs.iter().map(|&base| if are_local { 0 } else { base });
         let parts: Vec<(usize, u32)> = lens.into_iter().zip(bases).collect();
-        let docs = parts_to_host(&self.device, docs, &parts, |doc| doc)?;
+        let docs = parts_to_host(&self.device, docs, &parts)?;
         Ok(offsets.into_iter().zip(docs).collect())
     }
 
-    /// Copies the rows of each segment to the host.
+    /// Returns the number of words before those of each segment, and of all.
+    pub(super) fn word_bases(&self) -> &[u32] {
+        &self.bases.words
+    }
+
+    /// Copies the rows of each segment to the host. Its items are counted from its number in `bases`.
     pub(super) fn rows_by_document(
         &self,
         offsets: &DeviceBuffer<u32>,
-        words: &DeviceBuffer<u32>,
+        items: &DeviceBuffer<u32>,
         counts: &DeviceBuffer<u32>,
+        bases: &[u32],
     ) -> Result<Vec<RowsByDocument>, GpuError> {
         let offsets = to_host(&self.device, offsets, self.shape.num_docs + 1)?;
         let (offsets, lens) = divided(&offsets, &self.bases.docs);
-        let words_parts: Vec<(usize, u32)> = lens.iter().copied().zip(self.bases.words.iter().copied()).collect();
+        let items_parts: Vec<(usize, u32)> = lens.iter().copied().zip(bases.iter().copied()).collect();
         let counts_parts: Vec<(usize, u32)> = lens.iter().map(|&len| (len, 0)).collect();
-        let words = parts_to_host(&self.device, words, &words_parts, |word| word)?;
-        let counts = parts_to_host(&self.device, counts, &counts_parts, u64::from)?;
-        Ok(offsets
-            .into_iter()
-            .zip(words)
-            .zip(counts)
-            .map(|((offsets, words), counts)| (offsets, words, counts))
-            .collect())
+        let items = parts_to_host(&self.device, items, &items_parts)?;
+        let counts = parts_to_host(&self.device, counts, &counts_parts)?;
+        let rows = offsets.into_iter().zip(items).zip(counts);
+        Ok(rows.map(|((offsets, items), counts)| (offsets, items, counts)).collect())
     }
 }
 
@@ -481,14 +489,16 @@ mod tests {
     #[test]
     fn groups_have_a_limited_number_of_words() {
         let segments = segments();
-        assert_eq!(DeviceGroup::lens(&segments, u64::MAX), [segments.len()]);
-        assert_eq!(DeviceGroup::lens(&segments, 0), vec![1; segments.len()]);
-        assert!(DeviceGroup::lens(&[], u64::MAX).is_empty());
+        for key_words in [1, 3] {
+            assert_eq!(DeviceGroup::lens(&segments, u64::MAX, key_words), [segments.len()]);
+            assert_eq!(DeviceGroup::lens(&segments, 0, key_words), vec![1; segments.len()]);
+            assert!(DeviceGroup::lens(&[], u64::MAX, key_words).is_empty());
+        }
         let words = |segments: &[Arc<Segment>]| -> u64 {
             segments.iter().map(|segment| segment.dag.len_words(segment.dag.num_terminals())).sum()
         };
         let max_words = words(&segments[..2]);
-        let lens = DeviceGroup::lens(&segments, max_words * WORD_BYTES);
+        let lens = DeviceGroup::lens(&segments, max_words * WORD_BYTES, 1);
         assert!(lens.len() > 1);
         let mut start = 0;
         for &len in &lens {
@@ -498,5 +508,23 @@ mod tests {
             start = end;
         }
         assert_eq!(lens.iter().sum::<usize>(), segments.len());
+    }
+
+    #[test]
+    fn keys_of_groups_have_64_bits() {
+        let segments = segments();
+        let most = segments.iter().map(|segment| segment.dag.num_words() as usize).max().unwrap();
+        let key_words = 64 / bits_below(most) as usize;
+        let lens = DeviceGroup::lens(&segments, u64::MAX, key_words);
+        assert!(lens.len() > 1);
+        let mut left = &segments[..];
+        for len in lens {
+            let (group, rest) = left.split_at(len);
+            let num_words = group.iter().map(|segment| segment.dag.num_words() as usize).sum();
+            assert!(key_words * bits_below(num_words) as usize <= 64);
+            left = rest;
+        }
+        assert!(left.is_empty());
+        assert_eq!(DeviceGroup::lens(&segments, u64::MAX, usize::MAX), vec![1; segments.len()]);
     }
 }

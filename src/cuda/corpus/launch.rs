@@ -349,27 +349,26 @@ fn fill_all(start: usize, numbers: &mut [u32], fill: &(impl Fn(usize, &mut [u32]
     tasks.for_each(|(task, numbers)| fill(start + task * TASK_LEN, numbers));
 }
 
-/// Returns consecutive parts of `buffer`, from its start, of these lengths. Each number becomes
-/// `convert(number - base)` with the base of its part. Waits for all work on the buffer.
-pub(super) fn parts_to_host<U: Copy + Send>(
+/// Returns consecutive parts of `buffer`, from its start, of these lengths. The base of its part is taken off each
+/// number. Waits for all work on the buffer.
+pub(super) fn parts_to_host(
     device: &Device,
     buffer: &DeviceBuffer<u32>,
     parts: &[(usize, u32)],
-    convert: impl Fn(u32) -> U + Sync,
-) -> Result<Vec<Vec<U>>, GpuError> {
+) -> Result<Vec<Vec<u32>>, GpuError> {
     let len: usize = parts.iter().map(|(len, _)| len).sum();
-    let mut values: Vec<Vec<U>> = parts.iter().map(|(len, _)| Vec::with_capacity(*len)).collect();
+    let mut values: Vec<Vec<u32>> = parts.iter().map(|(len, _)| Vec::with_capacity(*len)).collect();
     let places = values.iter_mut().zip(parts);
     let mut places: Vec<_> =
         places.map(|(values, (len, base))| (&mut values.spare_capacity_mut()[..*len], *base)).collect();
     match buffer.lend(device.stream()).map_err(device.fault(COPYING))? {
-        Some(lent) => write_parts(&mut places, &lent[..len], &convert),
+        Some(lent) => write_parts(&mut places, &lent[..len]),
         None if len == 0 => device.synchronize()?,
         None => {
             let mut staging = take_staging(device);
             let from = address(device, buffer);
             let copied = copy_chunks(device, from, len, &mut staging, |numbers: &[u32]| {
-                write_parts(&mut places, numbers, &convert);
+                write_parts(&mut places, numbers);
             });
             if copied.is_err() {
                 // Makes sure that no copy to the buffers is still running. Its own result does not matter.
@@ -387,10 +386,10 @@ pub(super) fn parts_to_host<U: Copy + Send>(
 }
 
 /// A part of the values that is not written yet, and its base.
-type Part<'a, U> = (&'a mut [MaybeUninit<U>], u32);
+type Part<'a> = (&'a mut [MaybeUninit<u32>], u32);
 
 /// Writes `numbers` to the first places of `parts` on all cores, and takes these places off.
-fn write_parts<U: Send>(parts: &mut Vec<Part<'_, U>>, mut numbers: &[u32], convert: &(impl Fn(u32) -> U + Sync)) {
+fn write_parts(parts: &mut Vec<Part<'_>>, mut numbers: &[u32]) {
     let mut tasks = Vec::new();
     for (places, base) in parts.iter_mut() {
         let len = places.len().min(numbers.len());
@@ -403,7 +402,7 @@ fn write_parts<U: Send>(parts: &mut Vec<Part<'_, U>>, mut numbers: &[u32], conve
     }
     tasks.into_par_iter().for_each(|(to, from, base)| {
         to.iter_mut().zip(from).for_each(|(place, number)| {
-            place.write(convert(number.wrapping_sub(base)));
+            place.write(number.wrapping_sub(base));
         });
     });
 }

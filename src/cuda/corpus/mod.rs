@@ -11,7 +11,7 @@
 //! segments ──▶ DeviceGroup  the same, several segments as one grammar
 //!                │ documents() CorpusDocuments  a mask of documents for each element, or terms()
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
-//!                │ ranked()    CorpusRanked     the same; all windows of the text of one segment
+//!                │ ranked()    CorpusRanked     the same; all windows of the text
 //!                ▼
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
@@ -36,6 +36,7 @@ mod edits;
 mod group;
 mod index;
 mod launch;
+mod ranked;
 mod search;
 mod sequences;
 mod sort;
@@ -48,8 +49,9 @@ pub use documents::CorpusDocuments;
 pub use edits::{CorpusEdits, MixedBatch, MixedResults};
 pub use group::DeviceGroup;
 pub use index::{CorpusIndex, CorpusWeights, Occurrences};
+pub use ranked::{CorpusRanked, DeviceDocumentSequences, DeviceRanked, DocumentSequenceRows, RankedRows};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
-pub use sequences::{CorpusRanked, CorpusSequences, DeviceRanked, DeviceSequences, RankedRows, SequenceRows};
+pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
 pub use terms::{
     CorpusTerms, DeviceDocuments, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
 };
@@ -229,15 +231,13 @@ impl DeviceGroup {
         CorpusTerms::new(self)
     }
 
-    /// Builds the object that ranks the documents of sequences of `n` words. The group has one segment, whose words
-    /// the sequences have.
+    /// Builds the object that finds the documents of sequences of `n` words.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for several segments; [`GpuError::Unsupported`] if n words take more than 64 bits, if n
-    /// is 0, and for texts of 2^31 words or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::Unsupported`] if n words take more than 64 bits, if n is 0, and for texts of 2^31 words or more;
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
-        check_limit("segments of ranked documents", self.num_segments(), 1)?;
         CorpusRanked::new(self, n)
     }
 }

@@ -24,7 +24,7 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
 use super::DeviceGroup;
-use super::group::GroupShape;
+use super::group::{GroupShape, RowsByDocument};
 use super::launch::{Argument, THREADS, address, grid_for, launch, to_host};
 use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
 
@@ -139,6 +139,15 @@ impl CorpusTerms {
 
     pub(super) fn sorter(&self) -> &Sorter {
         &self.kernels.sorter
+    }
+
+    /// Sorts other rows by document than those of words: documents, items, and starts among what was counted.
+    pub(super) fn by_document(
+        &self,
+        rows: [&DeviceBuffer<u32>; 3],
+        num_rows: usize,
+    ) -> Result<DeviceTermVectors, GpuError> {
+        DeviceTermVectors::sorted(&self.group, &self.kernels, rows, num_rows)
     }
 
     /// Finds the documents of each word.
@@ -274,32 +283,8 @@ impl DeviceTerms {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn by_document(&self) -> Result<DeviceTermVectors, GpuError> {
-        let device = &self.group.device;
-        let kernels = &self.kernels;
-        let num_rows = self.num_rows;
-        let num_docs = self.group.shape.num_docs;
-        let space = SortSpace::new(device, num_rows)?;
-        let input = Pairs { keys_at: address(device, &self.docs), values_at: 0 };
-        // SAFETY: there is a document for each row, outside the space.
-        let sorted = unsafe { kernels.sorter.sort_narrow(&space, input, num_rows, bits_below(num_docs))? };
-        let words = device.alloc("words of documents", num_rows)?;
-        let counts = device.alloc("counts of words", num_rows)?;
-        let arguments = [
-            Argument::Long(sorted.values_at),
-            Argument::Short(num_rows as u32),
-            Argument::Long(address(device, &self.words)),
-            Argument::Long(address(device, &self.starts)),
-            Argument::Long(address(device, &words)),
-            Argument::Long(address(device, &counts)),
-        ];
-        // SAFETY: the arguments match the kernel; the sorted values are rows.
-        let doc_offsets = unsafe {
-            launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
-            kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
-        };
-        let group = self.group.clone();
-        let kernels = kernels.clone();
-        Ok(DeviceTermVectors { group, kernels, doc_offsets, words, counts, num_rows })
+        let rows = [&self.docs, &self.words, &self.starts];
+        DeviceTermVectors::sorted(&self.group, &self.kernels, rows, self.num_rows)
     }
 }
 
@@ -348,6 +333,40 @@ impl WordDocuments {
 }
 
 impl DeviceTermVectors {
+    /// Sorts rows by document, and adds counts. The rows have documents, words, and starts among what was counted, with
+    /// the end of the last.
+    fn sorted(
+        group: &DeviceGroup,
+        kernels: &Arc<Kernels>,
+        [docs, words, starts]: [&DeviceBuffer<u32>; 3],
+        num_rows: usize,
+    ) -> Result<Self, GpuError> {
+        let device = &group.device;
+        let num_docs = group.shape.num_docs;
+        let space = SortSpace::new(device, num_rows)?;
+        let input = Pairs { keys_at: address(device, docs), values_at: 0 };
+        // SAFETY: there is a document for each row, outside the space.
+        let sorted = unsafe { kernels.sorter.sort_narrow(&space, input, num_rows, bits_below(num_docs))? };
+        let own_words = device.alloc("words of documents", num_rows)?;
+        let counts = device.alloc("counts of words", num_rows)?;
+        let arguments = [
+            Argument::Long(sorted.values_at),
+            Argument::Short(num_rows as u32),
+            Argument::Long(address(device, words)),
+            Argument::Long(address(device, starts)),
+            Argument::Long(address(device, &own_words)),
+            Argument::Long(address(device, &counts)),
+        ];
+        // SAFETY: the arguments match the kernel; the sorted values are rows.
+        let doc_offsets = unsafe {
+            launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
+            kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
+        };
+        let group = group.clone();
+        let kernels = Arc::clone(kernels);
+        Ok(Self { group, kernels, doc_offsets, words: own_words, counts, num_rows })
+    }
+
     /// Returns the number of rows, one for each word of each document.
     pub fn len(&self) -> usize {
         self.num_rows
@@ -364,8 +383,13 @@ impl DeviceTermVectors {
     ///
     /// [`GpuError::Driver`], also for faults of the counting.
     pub fn to_host(&self) -> Result<Vec<DocumentWords>, GpuError> {
-        let rows = self.group.rows_by_document(&self.doc_offsets, &self.words, &self.counts)?;
+        let rows = self.rows_to_host(self.group.word_bases())?;
         Ok(rows.into_iter().map(|(offsets, words, counts)| DocumentWords { offsets, words, counts }).collect())
+    }
+
+    /// Copies the rows to the host. Words are counted from `bases`, one for each segment.
+    pub(super) fn rows_to_host(&self, bases: &[u32]) -> Result<Vec<RowsByDocument>, GpuError> {
+        self.group.rows_by_document(&self.doc_offsets, &self.words, &self.counts, bases)
     }
 
     /// Computes the score of each row: its count times the weight of its word. With `weights[word]`
@@ -423,7 +447,7 @@ impl DeviceScores {
 pub struct DocumentWords {
     pub(super) offsets: Vec<u32>,
     pub(super) words: Vec<u32>,
-    pub(super) counts: Vec<u64>,
+    pub(super) counts: Vec<u32>,
 }
 
 impl DocumentWords {
@@ -432,14 +456,14 @@ impl DocumentWords {
     /// # Panics
     ///
     /// Panics if the segment has no document `doc`.
-    pub fn for_doc(&self, doc: DocId) -> (&[u32], &[u64]) {
+    pub fn for_doc(&self, doc: DocId) -> (&[u32], &[u32]) {
         let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
     /// Returns the start of each document's words and the end of the last, the words, and their
     /// counts.
-    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<u64>) {
+    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
         (self.offsets, self.words, self.counts)
     }
 }

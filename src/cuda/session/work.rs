@@ -38,14 +38,14 @@ use gsst::parquet::device::{
 };
 use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 use tadoc::accelerator::{Accelerator, DeviceState, RowAccount, SegmentTask, SegmentWork, Step};
-use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
+use tadoc::analytics::{SegmentDocumentSequences, SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use tadoc::error::{Error, Result};
 use tadoc::read::{Answers, Questions};
 use tadoc::segment::Segment;
 
 use crate::corpus::{
-    CopyKey, CorpusCopies, DeviceDocuments, DeviceGroup, DeviceRanked, DeviceSequences, DeviceTermVectors,
-    DocumentWords, WordDocuments,
+    CopyKey, CorpusCopies, DeviceDocumentSequences, DeviceDocuments, DeviceGroup, DeviceRanked, DeviceSequences,
+    DeviceTermVectors, DocumentSequenceRows, DocumentWords, WordDocuments,
 };
 use crate::device::num_devices;
 use crate::error::GpuError;
@@ -133,7 +133,7 @@ impl Found for DeviceTermVectors {
     }
 
     fn host_bytes(&self) -> usize {
-        12 * self.len()
+        8 * self.len()
     }
 
     fn into_rows(self) -> GpuResult<Vec<SegmentTerms>> {
@@ -142,6 +142,22 @@ impl Found for DeviceTermVectors {
             SegmentTerms { offsets, words, counts }
         };
         Ok(self.to_host()?.into_iter().map(rows).collect())
+    }
+}
+
+impl Found for DeviceDocumentSequences {
+    type Rows = Vec<SegmentDocumentSequences>;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        8 * self.len() + 16 * self.num_sequences()
+    }
+
+    fn into_rows(self) -> GpuResult<Vec<SegmentDocumentSequences>> {
+        Ok(self.to_host()?.into_iter().map(DocumentSequenceRows::into_segment).collect())
     }
 }
 
@@ -217,6 +233,9 @@ impl Accelerator for CudaSession {
                 SegmentTask::Sequences(num_words) => CopyKey::for_sequences(segment, num_words),
                 SegmentTask::Pairs(window) => CopyKey::for_pairs(segment, window),
                 SegmentTask::Ranked(num_words) => CopyKey::for_ranked(segment, num_words),
+                SegmentTask::DocumentSequences(num_words) => {
+                    CopyKey::for_document_sequences(std::slice::from_ref(segment), num_words)
+                }
                 SegmentTask::Questions => CopyKey::for_text(segment),
             };
             let has_copy =
@@ -242,11 +261,11 @@ impl Accelerator for CudaSession {
     }
 
     fn term_vectors(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentTerms>> {
-        self.group_rows(work, CorpusCopies::term_vectors)
+        self.group_rows(work, 1, CorpusCopies::term_vectors)
     }
 
     fn word_documents(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentDocuments>> {
-        self.group_rows(work, CorpusCopies::word_documents)
+        self.group_rows(work, 1, CorpusCopies::word_documents)
     }
 
     fn sequence_counts(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentSequences>> {
@@ -259,6 +278,10 @@ impl Accelerator for CudaSession {
 
     fn ranked_documents(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentRanked>> {
         self.rows(work, |copies, segment| copies.ranked_documents(segment, num_words))
+    }
+
+    fn document_sequences(&self, work: SegmentWork<'_>, num_words: usize) -> Result<Vec<SegmentDocumentSequences>> {
+        self.group_rows(work, num_words, |copies, segments| copies.document_sequences(segments, num_words))
     }
 
     fn answers(&self, work: SegmentWork<'_>, questions: &[Questions]) -> Result<Vec<Answers>> {
@@ -288,14 +311,16 @@ impl CudaSession {
         })
     }
 
-    /// Returns the rows that `find` finds in each segment, in host memory. It gets many segments at a time.
+    /// Returns the rows that `find` finds in each segment, in host memory. It gets many segments at a time. Keys of rows
+    /// have `key_words` words.
     fn group_rows<R: Send, F: Found<Rows = Vec<R>>>(
         &self,
         work: SegmentWork<'_>,
+        key_words: usize,
         find: impl Fn(&mut CorpusCopies, &[Arc<Segment>]) -> GpuResult<F> + Sync,
     ) -> Result<Vec<R>> {
         let SegmentWork { segments, max_bytes, account } = work;
-        let lens = |segments: &[Arc<Segment>]| DeviceGroup::lens(segments, max_bytes);
+        let lens = |segments: &[Arc<Segment>]| DeviceGroup::lens(segments, max_bytes, key_words);
         self.for_each_group(work, lens, |copies, places| {
             let group = segments_at(segments, places);
             found_rows(account, copies, |copies| find(copies, &group))

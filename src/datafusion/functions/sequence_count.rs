@@ -113,15 +113,16 @@ impl TableFunction for SequenceCount {
             (false, false) => &[],
         };
         let facts = Facts { ordering, row_bytes: scan.words_bytes(num_words), uses: Uses::Text, ..Facts::default() };
+        let is_folded = self.fold != Fold::NONE;
         if self.by_doc {
+            let is_part = scan.is_filtered() || scan.limit.is_some();
             return Facts {
                 merge: Merge::Behind,
-                task: Some(Err("there is no kernel for sequences of each document")),
+                task: Some(Ok(Task::DocumentSequences { num_words, is_folded, is_part })),
                 walk: Some(Walk::ForSequences(TraversalTask::DocumentSequences, num_words)),
                 ..facts
             };
         }
-        let is_folded = self.fold != Fold::NONE;
         let (task, walk) = match num_words {
             1 => (Err("words have their counts"), Walk::Only(SWEEP)),
             _ => (
@@ -223,8 +224,14 @@ impl SequenceCount {
         let reader = run.output.canceller();
         let is_cancelled = || reader.is_closed();
         let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-        let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, limits);
-        let sequences = sequences.map_err(datafusion_error)?;
+        let on_device = answers::document_sequences(&run, &vocabulary, self.num_words, limits)?;
+        let sequences = match on_device {
+            Some(sequences) => sequences,
+            None => {
+                let counted = DocumentSequences::new(vocabulary, self.num_words, traversal, limits);
+                counted.map_err(datafusion_error)?
+            }
+        };
         let chunk_words = CHUNK_WORDS.min(memory_bytes / row_bytes(self.num_words));
         let reservation = run.reservation("SequenceCount");
         let num_counted = run.counter("documents_counted");

@@ -360,6 +360,7 @@ mod tests {
         for task in [
             Task::TermVector { is_part: true },
             Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: true },
+            Task::DocumentSequences { num_words: 3, is_folded: false, is_part: true },
         ] {
             let choice = choose(&Work { task, ..scene.work() }, asked);
             assert_eq!(choice, Choice::cores(SOME_DOCUMENTS, false));

@@ -55,6 +55,8 @@ pub(crate) enum Task {
     Cooccurrence { window: usize, is_folded: bool },
     /// The documents of each sequence of `num_words` words by rank, or some of them if `is_part`.
     RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
+    /// The sequences of `num_words` words of each document, or of some documents if `is_part`.
+    DocumentSequences { num_words: usize, is_folded: bool, is_part: bool },
 }
 
 /// Largest window of pairs on a device, in words.
@@ -70,12 +72,18 @@ impl Task {
             Self::SequenceCount { num_words, .. } => SegmentTask::Sequences(num_words),
             Self::Cooccurrence { window, .. } => SegmentTask::Pairs(window),
             Self::RankedInvertedIndex { num_words, .. } => SegmentTask::Ranked(num_words),
+            Self::DocumentSequences { num_words, .. } => SegmentTask::DocumentSequences(num_words),
         }
     }
 
     /// Returns true if only some documents are counted.
     pub(crate) fn is_part(self) -> bool {
-        matches!(self, Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. })
+        match self {
+            Self::TermVector { is_part }
+            | Self::RankedInvertedIndex { is_part, .. }
+            | Self::DocumentSequences { is_part, .. } => is_part,
+            _ => false,
+        }
     }
 
     /// Returns true if the cores can take the answer from the words of documents that segments
@@ -95,9 +103,11 @@ impl Task {
             Self::Cooccurrence { window, .. } => {
                 cut_document(segments.clone()).or_else(|| many_pairs(segments, window))
             }
-            Self::RankedInvertedIndex { num_words, .. } => cut_document(segments.clone())
-                .or_else(|| long_text(segments.clone()))
-                .or_else(|| long_sequence(segments, num_words)),
+            Self::RankedInvertedIndex { num_words, .. } | Self::DocumentSequences { num_words, .. } => {
+                cut_document(segments.clone())
+                    .or_else(|| long_text(segments.clone()))
+                    .or_else(|| long_sequence(segments, num_words))
+            }
         }
     }
 }
@@ -227,14 +237,17 @@ mod tests {
         let index = Task::InvertedIndex { is_folded: false };
         let pairs = |window| Task::Cooccurrence { window, is_folded: false };
         let ranked = |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
-        for task in [terms, index, pairs(5), pairs(255), ranked(9)] {
+        let by_doc = |num_words| Task::DocumentSequences { num_words, is_folded: false, is_part: false };
+        for task in [terms, index, pairs(5), pairs(255), ranked(9), by_doc(9)] {
             assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
         }
-        for task in [terms, index, ranked(3)] {
+        for task in [terms, index, ranked(3), by_doc(3)] {
             let reason = refused(task, segment(MAX_SORTED, 9000));
             assert_eq!(reason, "a segment has 2147483648 words or more", "{task:?}");
         }
-        assert_eq!(refused(ranked(10), segment(9, 9)), "10 words do not fit 64 bits");
+        for task in [ranked(10), by_doc(10)] {
+            assert_eq!(refused(task, segment(9, 9)), "10 words do not fit 64 bits");
+        }
         assert_eq!(refused(pairs(256), segment(9, 9)), "windows of 256 words, 255 at most");
         let most_elements = MAX_SORTED / 10;
         assert_eq!(refused(pairs(5), segment(9, most_elements)), "");
@@ -244,7 +257,7 @@ mod tests {
         for task in [terms, index] {
             assert_eq!(refused(task, cut()), "", "{task:?}");
         }
-        for task in [pairs(5), ranked(3)] {
+        for task in [pairs(5), ranked(3), by_doc(1)] {
             assert_eq!(refused(task, cut()), "a document goes on in another segment");
         }
     }

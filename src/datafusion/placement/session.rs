@@ -352,7 +352,7 @@ pub(crate) mod fake {
     use super::DeviceSession;
     use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult};
     use tadoc::accelerator::{Accelerator, DeviceState, SegmentTask, SegmentWork};
-    use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
+    use tadoc::analytics::{SegmentDocumentSequences, SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
     use tadoc::query::{WordQuery, count_batch, search_batch};
     use tadoc::read::{Answers, DocPassage, DocWord, ExtractQuery, Questions, extract_batch};
     use tadoc::segment::{Corpus, Segment};
@@ -467,6 +467,10 @@ pub(crate) mod fake {
         }
 
         fn ranked_documents(&self, _: SegmentWork<'_>, _: usize) -> Result<Vec<SegmentRanked>> {
+            refused()
+        }
+
+        fn document_sequences(&self, _: SegmentWork<'_>, _: usize) -> Result<Vec<SegmentDocumentSequences>> {
             refused()
         }
 

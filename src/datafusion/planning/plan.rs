@@ -157,7 +157,7 @@ fn choose_place(scan: &ScanSpec, devices: &DeviceSession, task: Task, loaded: Op
         let has_all = work.missing_elements == 0;
         let finds = if has_all { Finds::AllCopies } else { Finds::SomeCopies };
         return Placement {
-            is_for_all: matches!(task, Task::TermVector { .. }),
+            is_for_all: matches!(task, Task::TermVector { .. } | Task::DocumentSequences { .. }),
             timed: Some((task, finds)),
             ..Placement::on_device(choice.reason)
         };

@@ -100,8 +100,9 @@ mod traversal;
 mod vocabulary;
 
 pub use sequences::{
-    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked, SegmentSequences, SequenceCounts,
-    Sequences, for_each_in_order, ranked_inverted_index, sequence_count, too_many_occurrences,
+    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentDocumentSequences, SegmentRanked,
+    SegmentSequences, SequenceCounts, Sequences, for_each_in_order, ranked_inverted_index, sequence_count,
+    too_many_occurrences,
 };
 
 pub use crate::text::Fold;

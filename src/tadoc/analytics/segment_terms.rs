@@ -39,7 +39,7 @@ pub struct SegmentTerms {
     /// Word ids, ascending inside a document.
     pub words: Vec<u32>,
     /// Number of occurrences of each word in its document, 1 or more.
-    pub counts: Vec<u64>,
+    pub counts: Vec<u32>,
 }
 
 /// Documents of each word of a segment.
@@ -66,14 +66,14 @@ impl SegmentTerms {
 
     /// Returns the words of document `doc` and their counts.
     #[inline]
-    fn for_doc(&self, doc: DocId) -> (&[u32], &[u64]) {
+    fn for_doc(&self, doc: DocId) -> (&[u32], &[u32]) {
         let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
     /// Returns the memory of the entries in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        4 * (self.offsets.capacity() + self.words.capacity()) + 8 * self.counts.capacity()
+        4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity())
     }
 }
 
@@ -87,41 +87,26 @@ pub(super) enum Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Returns the words of document `doc`, ascending.
+    /// Returns the words of document `doc`, ascending, and their counts.
     #[inline]
-    fn words(&self, doc: DocId) -> &[u32] {
+    fn for_doc(&self, doc: DocId) -> (&[u32], &[u32]) {
         match self {
-            Self::Elsewhere(terms) => terms.for_doc(doc).0,
-            Self::Kept(doc_words) => doc_words.for_doc(doc).0,
+            Self::Elsewhere(terms) => terms.for_doc(doc),
+            Self::Kept(doc_words) => doc_words.for_doc(doc),
         }
     }
 
     /// Appends the words of document `doc` to `chunk`.
     #[inline]
     pub fn append(&self, doc: DocId, rows: SegmentRows<'_>, chunk: &mut TermVectorChunk) {
-        match self {
-            Self::Elsewhere(terms) => {
-                let (words, counts) = terms.for_doc(doc);
-                chunk.extend(rows, words, counts);
-            }
-            Self::Kept(doc_words) => {
-                let (words, counts) = doc_words.for_doc(doc);
-                chunk.extend(rows, words, counts);
-            }
-        }
+        let (words, counts) = self.for_doc(doc);
+        chunk.extend(rows, words, counts);
     }
 
     /// Appends rows and counts of the words of document `doc` to `parts`.
     pub fn append_parts(&self, doc: DocId, rows: SegmentRows<'_>, parts: &mut Vec<(u32, u64)>) {
-        let start = parts.len();
-        parts.extend(self.words(doc).iter().map(|&word| (rows.row(word), 0)));
-        let parts = parts[start..].iter_mut().map(|part| &mut part.1);
-        match self {
-            Self::Elsewhere(terms) => parts.zip(terms.for_doc(doc).1).for_each(|(to, &count)| *to = count),
-            Self::Kept(doc_words) => {
-                parts.zip(doc_words.for_doc(doc).1).for_each(|(to, &count)| *to = count.into());
-            }
-        }
+        let (words, counts) = self.for_doc(doc);
+        parts.extend(words.iter().zip(counts).map(|(&word, &count)| (rows.row(word), count.into())));
     }
 
     /// Returns the number of documents among `docs` that contain each of `num_words` words. If
@@ -138,7 +123,7 @@ impl Counted<'_> {
         // Number of the last document that contains each word, counted from 1.
         let mut last = vec![0u32; num_words];
         for (number, doc) in (1..).zip(DocId::range(docs)) {
-            for &word in self.words(doc) {
+            for &word in self.for_doc(doc).0 {
                 let first = first_ids[word as usize] as usize;
                 if std::mem::replace(&mut last[first], number) != number {
                     counts[first] += 1;
@@ -529,7 +514,8 @@ mod tests {
             let from_words =
                 SegmentDocuments { offsets: std::iter::once(0).chain(ends).collect(), docs: lists.concat() };
             let offsets = chunk.offsets().iter().map(|&offset| offset as u32).collect();
-            (SegmentTerms { offsets, words, counts: chunk.counts().to_vec() }, from_words)
+            let counts = chunk.counts().iter().map(|&count| count as u32).collect();
+            (SegmentTerms { offsets, words, counts }, from_words)
         };
         corpus.segments().iter().map(part).unzip()
     }

@@ -48,8 +48,8 @@ use crate::planning::answers::slices::{Counted, RankedTable};
 pub(crate) use slices::{SequenceSlice, SequenceTable};
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts, TaskLimits, TermVectors,
-    Traversal, Vocabulary,
+    Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
+    TaskLimits, TermVectors, Traversal, Vocabulary,
 };
 
 /// Memory of a row, in bytes, while it is joined with rows of other segments.
@@ -142,6 +142,19 @@ pub(crate) fn ranked_table(
     let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
     let joined = |parts, held| RankedTable::new(vocabulary, docs, n, parts, held);
     unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
+}
+
+/// Returns the sequences of `n` words of each document.
+pub(crate) fn document_sequences<'a>(
+    run: &Execution,
+    vocabulary: &Arc<Vocabulary>,
+    n: usize,
+    limits: TaskLimits<'a>,
+) -> Result<Option<DocumentSequences<'a>>> {
+    let refused = || DocumentSequences::segments_refused(vocabulary, n);
+    let count = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.document_sequences(work, n);
+    let joined = |parts, _| DocumentSequences::from_segments(Arc::clone(vocabulary), n, parts, limits);
+    unless(run, refused, || answer(run, vocabulary, 0, count, joined))
 }
 
 /// Returns the bytes that joining takes for each row. They are 0 if the rows of segments are in the

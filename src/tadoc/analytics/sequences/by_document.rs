@@ -37,6 +37,7 @@ use crate::ids::{DocId, RuleId};
 use crate::segment::dag::Expansion;
 
 use super::count::check_num_words;
+use super::counted_documents::CountedDocuments;
 use super::edges::{Edges, Limit, chosen};
 use super::entries::{Entry, Sorting, sorted_buckets};
 use super::key::{Keep, Key, Keyed, Packing};
@@ -65,6 +66,8 @@ enum Way {
     /// Numbers of sequences, with edges for documents that are cut over segments.
     Numbers(Vec<Edges>, Numbered),
     Tokens(TokenWalk),
+    /// Counts that were made elsewhere.
+    Counted(CountedDocuments),
 }
 
 /// Limits of the documents of a chunk.
@@ -127,12 +130,22 @@ impl<'a> DocumentSequences<'a> {
         Ok(Self { vocabulary, packing, way, limits })
     }
 
+    /// Creates a counter of documents that are counted already.
+    pub(super) fn with_counted(
+        vocabulary: Arc<Vocabulary>,
+        packing: Packing,
+        counted: CountedDocuments,
+        limits: TaskLimits<'a>,
+    ) -> Self {
+        Self { vocabulary, packing, way: Way::Counted(counted), limits }
+    }
+
     /// Returns the traversal in use, never [`Traversal::Auto`].
     pub fn traversal(&self) -> Traversal {
         match &self.way {
             Way::Rules(_) => Traversal::TopDown,
             Way::Numbers(..) => Traversal::BottomUp,
-            Way::Tokens(_) => Traversal::TokenScan,
+            Way::Tokens(_) | Way::Counted(_) => Traversal::TokenScan,
         }
     }
 
@@ -143,6 +156,7 @@ impl<'a> DocumentSequences<'a> {
             Way::Rules(rules) => edges(rules),
             Way::Numbers(rules, numbered) => edges(rules) + numbered.memory_bytes(),
             Way::Tokens(walk) => walk.memory_bytes(),
+            Way::Counted(counted) => counted.memory_bytes(),
         }
     }
 
@@ -182,6 +196,7 @@ impl<'a> DocumentSequences<'a> {
             Way::Rules(edges) => self.count_by_rules(edges, doc_ids, room),
             Way::Tokens(walk) => self.count_by_tokens(walk, doc_ids, room),
             Way::Numbers(edges, numbered) => self.count_by_numbers(edges, numbered, doc_ids, room),
+            Way::Counted(counted) => self.take_counted(counted, doc_ids, room),
         });
         let (counted, lens): (Vec<Counted>, Vec<Vec<usize>>) = tasks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let mut ends = vec![0];
@@ -330,6 +345,22 @@ impl<'a> DocumentSequences<'a> {
             rest = &rest[num_docs.max(1)..];
         }
         numbered.give_back(counts);
+        Ok((counted, lens))
+    }
+
+    /// Takes the rows of documents that are counted already.
+    fn take_counted(&self, documents: &CountedDocuments, doc_ids: &[u64], room: Room<'_>) -> Result<RankedRange> {
+        let mut counted = Counted::default();
+        let mut lens = Vec::with_capacity(doc_ids.len());
+        let mut interrupt = room.limit.canceller().interrupt();
+        for &doc_id in doc_ids {
+            let before = counted.counts.len();
+            for (segment_idx, doc) in self.vocabulary.corpus().doc_parts(doc_id) {
+                documents.append(segment_idx, doc, &mut counted);
+            }
+            interrupt.pass(counted.counts.len() - before + DOC_STEPS)?;
+            lens.push(room.keep_rows(&mut counted, before)?);
+        }
         Ok((counted, lens))
     }
 

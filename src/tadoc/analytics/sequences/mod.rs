@@ -4,10 +4,12 @@
 //! Reading order: `key` (windows as numbers, and those of two and three words), `edges` (the windows that each rule
 //! contributes, and limits of memory and time), `windows` (all windows as numbers), `walk` (over the rules or the text,
 //! several times if memory is short, and rows in parts), `entries` (sorting windows), and the tasks `count`,
-//! `by_document` and `ranked`.
+//! `by_document` and `ranked`;
+//! `counted_documents` has documents that a device has counted.
 
 mod by_document;
 pub(super) mod count;
+mod counted_documents;
 pub(super) mod edges;
 pub(super) mod entries;
 pub(super) mod key;
@@ -18,6 +20,8 @@ pub(super) mod windows;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::analytics::Vocabulary;
 use crate::error::{Canceller, Error, Result};
 
@@ -27,6 +31,7 @@ use windows::{NumberedWeights, give_back_room};
 
 pub use by_document::DocumentSequences;
 pub use count::{SegmentSequences, SequenceCounts, sequence_count};
+pub use counted_documents::SegmentDocumentSequences;
 pub use ranked::{RankedInvertedIndex, SegmentRanked, ranked_inverted_index};
 pub use walk::for_each_in_order;
 
@@ -325,14 +330,11 @@ impl Counted {
             give_back_room(&mut only.counts);
             return only;
         }
-        let sum = |len: fn(&Self) -> usize| parts.iter().map(len).sum();
-        let mut joined = Self {
-            keys: Vec::with_capacity(sum(|part| part.keys.len())),
-            words: Vec::with_capacity(sum(|part| part.words.len())),
-            counts: Vec::with_capacity(sum(|part| part.counts.len())),
-        };
-        parts.iter().for_each(|part| joined.append(part));
-        joined
+        Self {
+            keys: joined_slices(parts.iter().map(|part| part.keys.as_slice())),
+            words: joined_slices(parts.iter().map(|part| part.words.as_slice())),
+            counts: joined_slices(parts.iter().map(|part| part.counts.as_slice())),
+        }
     }
 
     /// Appends the rows of `other`.
@@ -356,6 +358,21 @@ impl Counted {
     pub fn push<'a>(&mut self, entry: Entry, packing: Packing, words: &impl Fn(u64) -> &'a [u32]) {
         if packing.is_whole() { self.keys.push(entry.key) } else { self.words.extend_from_slice(words(entry.value)) }
     }
+}
+
+/// Returns the elements of `parts` behind one another. They are copied in parallel, because writing to new memory takes
+/// most of the time.
+fn joined_slices<'a, T: Copy + Default + Send + Sync + 'a>(parts: impl Iterator<Item = &'a [T]> + Clone) -> Vec<T> {
+    let mut joined = vec![T::default(); parts.clone().map(<[T]>::len).sum()];
+    let mut rest = joined.as_mut_slice();
+    let mut copies = Vec::new();
+    for part in parts {
+        let (to, behind) = rest.split_at_mut(part.len());
+        copies.push((to, part));
+        rest = behind;
+    }
+    copies.into_par_iter().for_each(|(to, part)| to.copy_from_slice(part));
+    joined
 }
 
 /// Returns the error of a count over all segments that needs more than 64 bits.

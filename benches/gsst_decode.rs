@@ -6,8 +6,8 @@
 //! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_decode`, with a row in each line.
 //! Without the variable the rows are generated, and the rates mean little. The column is repeated
 //! until it has 1 GiB, and lies in device memory. Every output is compared twice, over two
-//! different fill bytes, before it is timed. Without a device the benchmark says so and does
-//! nothing, unless `REQUIRE_GPU=1`.
+//! different fill bytes, before it is timed. `TADOC_ONLY` names the cases. Without a device the
+//! benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -21,21 +21,24 @@ mod gsst_column;
 mod measuring;
 
 use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column};
-use measuring::open_device;
+use measuring::{open_device, variable};
 
+/// Returns the cases whose names begin with `TADOC_ONLY`.
 fn cases() -> Vec<Case> {
+    let only = variable("TADOC_ONLY", "");
     let eight = BlockOptions::new(CodeWidth::Eight);
     let twelve = BlockOptions::new(CodeWidth::Twelve);
     let optimal = |options| BlockOptions { parse: Parse::Optimal, ..options };
     let case = |name, options, mib: usize| Case { name, options, block_bytes: mib << 20 };
-    vec![
+    let all = [
         case("8 bits, 4 MiB", eight, 4),
         case("8 bits, optimal parse, 8 MiB", optimal(eight), 8),
         case("8 bits, 1 MiB", eight, 1),
         case("8 bits, splits of 2,048 codes, 4 MiB", BlockOptions { split_codes: 2048, ..eight }, 4),
         case("12 bits, 4 MiB", twelve, 4),
         case("12 bits, optimal parse, 8 MiB", optimal(twelve), 8),
-    ]
+    ];
+    all.into_iter().filter(|case| case.name.starts_with(&only)).collect()
 }
 
 fn main() -> Result<(), GpuError> {

@@ -5,9 +5,10 @@
 //!
 //! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_layouts`, with a row in each line.
 //! Without the variable the rows are generated, and the rates mean little. `TADOC_ONLY=gsst_decode`
-//! runs only the library's layout. The column is repeated until it has 1 GiB, and lies in device
-//! memory. Every output is compared twice, over two different fill bytes, before it is timed.
-//! Without a device the benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
+//! runs only the library's layout. `TADOC_SECONDS=3` also repeats that layout for seconds
+//! (`measuring/mod.rs`). The column is repeated until it has 1 GiB, and lies in device memory. Every
+//! output is compared twice, over two different fill bytes, before it is timed. Without a device the
+//! benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(unsafe_code, reason = "launching kernels that are no part of the library")]
@@ -24,7 +25,7 @@ mod gsst_column;
 mod measuring;
 
 use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column};
-use measuring::open_device;
+use measuring::{open_device, repeat};
 
 const LIBRARY: &str = "gsst_decode";
 const SM_80: &[u8] = include_bytes!("../kernels/layouts/compiled/gsst_layouts.sm_80.cubin");
@@ -159,7 +160,8 @@ impl Column {
         let time = |_| device.time(|| decoder.decode_into(&uploaded, &mut out));
         let times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
         self.print(LIBRARY, times.iter().map(|time| time.as_secs_f64()).collect());
-        Ok(())
+        let name = format!("decode, {}", self.name);
+        repeat(device, &name, uploaded.text_len_bytes(), || decoder.decode_into(&uploaded, &mut out))
     }
 }
 

@@ -7,8 +7,9 @@
 //! Without the variable the rows are generated, and the rates mean little. The column is repeated
 //! until it has 1 GiB, and lies in device memory. Every answer is compared with the CPU's before it
 //! is timed. A time covers the whole call: the transfer of the predicate, its tables, all kernels,
-//! and the transfer of the number of matches. Without a device the benchmark says so and does
-//! nothing, unless `REQUIRE_GPU=1`.
+//! and the transfer of the number of matches. `TADOC_ONLY` names a case, `TADOC_PREDICATE` a
+//! predicate, and `TADOC_SECONDS=3` also repeats each for seconds (`measuring/mod.rs`). Without a
+//! device the benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -22,7 +23,7 @@ mod gsst_column;
 mod measuring;
 
 use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column};
-use measuring::open_device;
+use measuring::{open_device, repeat};
 
 fn cases() -> Vec<Case> {
     let eight = BlockOptions::new(CodeWidth::Eight);
@@ -156,7 +157,8 @@ fn check_and_time(
         rate_gb_per_s(count_times[NUM_RUNS / 2]),
         (selection.scratch_len_bytes() + column.rows.overhead_len_bytes()) as f64 / f64::from(1 << 20),
     );
-    Ok(())
+    let text_bytes = column.rows.text_len_bytes();
+    repeat(device, name, text_bytes, || matcher.select(&column.rows, predicate, &mut selection))
 }
 
 /// Compares numbers and text of the rows with the answer of the CPU, over two fill bytes.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each bench uses its part")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tadoc::Corpus;
@@ -93,6 +93,36 @@ impl CpuRuns {
         }
         least
     }
+}
+
+/// Runs between two looks at the clock in [`repeat`].
+const RUNS_AT_ONCE: u64 = 16;
+
+/// Repeats `run` for `TADOC_SECONDS` seconds, between two lines for a reader of the device's energy counter
+/// (`peers/gpu_codecs.py`). A run handles `text_bytes` of text. Without the variable it does nothing.
+pub fn repeat(
+    device: &Device,
+    name: &str,
+    text_bytes: u64,
+    mut run: impl FnMut() -> Result<(), GpuError>,
+) -> Result<(), GpuError> {
+    let seconds = number("TADOC_SECONDS", 0);
+    if seconds == 0 {
+        return Ok(());
+    }
+    device.synchronize()?;
+    println!("repeat begins: {name}");
+    let start = Instant::now();
+    let mut num_runs = 0;
+    while start.elapsed() < Duration::from_secs(seconds as u64) {
+        for _ in 0..RUNS_AT_ONCE {
+            run()?;
+        }
+        device.synchronize()?;
+        num_runs += RUNS_AT_ONCE;
+    }
+    println!("repeat ends: {num_runs} runs of {text_bytes} bytes");
+    Ok(())
 }
 
 /// Returns the median seconds of `num_runs` runs by the device's clock, after one run that does not

@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- |
 //! | [`THESIS_SECTION_6_2`] | A100 | TPC-H text of dbgen, 10 GB | Vonk, "GSST" (TU Delft, 2024), section 6.2: percentages of 191 GB/s and 2.74 |
 //! | [`THESIS_SECTION_6_3`] | A100 | TPC-H text of dbgen, 10 GB | section 6.2, with two rates fitted to section 6.3 |
-//! | [`LINEITEM_H200`] | H200 | `lineitem.tbl` of TPC-H, all columns, 1.4 GiB | `benches/results/2026-11-21-h200.md`: one run of `benches/peers/nvcomp.py` |
+//! | [`LINEITEM_H200`] | H200 | `lineitem.tbl` of TPC-H, all columns, 1.4 GiB | `benches/results/2026-11-21-h200.md`: one run of `benches/peers/gpu_codecs.py` |
 //! | [`L_COMMENT_H200`] | H200 | `l_comment` of TPC-H, 1.185 GiB | `benches/results/2026-11-20-h200.md` |
 //!
 //! *Contradiction in the thesis.* Section 6.3 (figure 6.3, no overlap, equation 3.4) says that GSST wins between 0.8

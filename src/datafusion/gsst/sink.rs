@@ -38,6 +38,9 @@ use gsst::parquet::{GsstParquetOptions, GsstParquetWriter, NUM_FIRST_ROWS};
 /// Bytes that a writer reserves for the text of a block, its codes and a part of the upload. The
 /// row group takes memory beyond that, up to a quarter of a bounded pool.
 const WRITER_BYTES: usize = 32 << 20;
+/// Bytes of batches that wait until the columns are chosen. The writer has no text yet, so they are within
+/// [`WRITER_BYTES`].
+const FIRST_BYTES: usize = 16 << 20;
 /// Number of copies of a row group when it is finished: gathered rows, Arrow array, Parquet pages.
 const COPIES: usize = 3;
 
@@ -217,13 +220,15 @@ async fn feed(mut batches: Receiver<RecordBatch>, sender: tokio::sync::mpsc::Sen
     Ok(())
 }
 
-/// Receives the batches that tell which columns repeat their values.
+/// Receives the batches that tell which columns repeat their values, as many as [`FIRST_BYTES`] hold.
 fn first_batches(batches: &mut Receiver<RecordBatch>) -> Vec<RecordBatch> {
     let mut first = Vec::new();
     let mut num_rows = 0;
-    while num_rows < NUM_FIRST_ROWS {
+    let mut num_bytes = 0;
+    while num_rows < NUM_FIRST_ROWS && num_bytes < FIRST_BYTES {
         let Some(batch) = batches.blocking_recv() else { break };
         num_rows += batch.num_rows();
+        num_bytes += batch.get_array_memory_size();
         first.push(batch);
     }
     first

@@ -6,14 +6,16 @@
 //! ```
 //!
 //! The worker of datafusion-distributed takes the end of a thread for the end of its rows. So a panic in an operator
-//! would lose the rest of the rows, and nobody would know. The node stands at the root of the plan of a task, or below
-//! nodes that the engine looks for there. DataFusion's exchange by hash hands a panic below it on as an error. A panic
-//! below a union at the root is not seen. Metrics of tasks are matched by place, so the node shows the children of its
-//! plan as its own.
+//! would lose the rest of the rows, and nobody would know. The node stands at the root of the plan of a task. It stands
+//! below exchanges, broadcasts and unions at the root, because the engine looks for these: it puts other exchanges in
+//! their place, and reads the inputs of its own task alone. Operators below the root hand panics on, as one process
+//! does. Metrics of tasks are matched by place, so the node shows the children of its plan as its own.
+//!
+//! The engine puts an exchange above the node, and encodes the rows. What panics there is not seen.
 
 use std::any::Any;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use datafusion::common::exec_datafusion_err;
@@ -30,8 +32,7 @@ use futures::StreamExt;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Name of the engine's union, which is private. The engine looks for it, to leave out the inputs of other tasks, and
-/// deals them anew where they change.
+/// Name of the engine's union, which is private.
 const UNION: &str = "ChildrenIsolatorUnionExec";
 
 /// Returns the plan of a task whose panics are errors.
@@ -39,14 +40,11 @@ const UNION: &str = "ChildrenIsolatorUnionExec";
 /// # Errors
 /// An operator does not take its input, which is an error of the plan.
 pub(super) fn caught(plan: Plan) -> Result<Plan> {
-    if plan.is::<RepartitionExec>() || plan.name() == UNION {
-        return Ok(plan);
-    }
-    if !plan.is::<BroadcastExec>() {
+    let is_looked_for = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() || plan.name() == UNION;
+    if !is_looked_for {
         return Ok(Arc::new(CaughtExec { plan }));
     }
-    let inputs = plan.children().into_iter().map(|input| Arc::new(CaughtExec { plan: Arc::clone(input) }) as _);
-    let inputs = inputs.collect();
+    let inputs = plan.children().into_iter().cloned().map(caught).collect::<Result<_>>()?;
     plan.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
 }
 
@@ -93,7 +91,8 @@ impl ExecutionPlan for CaughtExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let name = self.plan.name().to_owned();
-        let rows = self.plan.execute(partition, context)?;
+        let begun = catch_unwind(AssertUnwindSafe(|| self.plan.execute(partition, context)));
+        let rows = begun.unwrap_or_else(|panic| Err(error_of(&name, panic.as_ref())))?;
         let schema = rows.schema();
         let rows = AssertUnwindSafe(rows).catch_unwind();
         let rows = rows.map(move |row| row.unwrap_or_else(|panic| Err(error_of(&name, panic.as_ref()))));
@@ -179,11 +178,10 @@ mod tests {
         assert!(shared.is::<BroadcastExec>() && shared.children()[0].name() == "Panics");
         let error = collect(shared, Arc::default()).await.unwrap_err().to_string();
         assert!(error.contains("on purpose"), "{error}");
-        // The exchange itself says so.
         let exchange = RepartitionExec::try_new(leaf(), Partitioning::RoundRobinBatch(2)).unwrap();
         let exchange = caught(Arc::new(exchange)).unwrap();
-        assert!(exchange.is::<RepartitionExec>());
+        assert!(exchange.is::<RepartitionExec>() && exchange.children()[0].name() == "Panics");
         let error = collect(exchange, Arc::default()).await.unwrap_err().to_string();
-        assert!(error.contains("panic"), "{error}");
+        assert!(error.contains("on purpose"), "{error}");
     }
 }

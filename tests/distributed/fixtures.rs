@@ -142,13 +142,17 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start(num_workers: usize) -> Self {
+        Self::start_in(num_workers, &Arc::default()).await
+    }
+
+    /// Starts workers whose tasks run in `runtime`.
+    pub async fn start_in(num_workers: usize, runtime: &Arc<RuntimeEnv>) -> Self {
         let mut urls = Vec::new();
         let mut tasks = Vec::new();
         for _ in 0..num_workers {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             urls.push(format!("http://{}", listener.local_addr().unwrap()));
-            let runtime = Arc::new(RuntimeEnv::default());
-            let worker = worker_of(runtime, Credentials::default(), WorkerAccess::Write);
+            let worker = worker_of(Arc::clone(runtime), Credentials::default(), WorkerAccess::Write);
             let serve = serve_worker(worker, listener, std::future::pending());
             tasks.push(tokio::spawn(async move { serve.await.unwrap() }));
         }

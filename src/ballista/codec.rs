@@ -2,6 +2,10 @@
 //!
 //! A message of `datafusion-tadoc` begins with its magic, one of a scan that Ballista divides with
 //! [`SLICED`], behind which its leaf follows. Everything else is Ballista's.
+//!
+//! Scans of text and Parquet files travel as DataFusion's own. An executor's codec gets them as the input of one of
+//! Ballista's nodes, and makes them read files as one process does: CSV with its quotation marks checked, decimals of
+//! JSON exactly, and rows in the order that is declared.
 
 use std::sync::Arc;
 
@@ -13,9 +17,11 @@ use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Extension, LogicalPlan};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use datafusion_tadoc::travel::NameParquetFiles;
 use datafusion_tadoc_distributed::{TadocCodec, TadocLogicalCodec, TravelError, is_message};
 
 use crate::sliced::{SlicedExec, SlicedTable};
@@ -29,7 +35,17 @@ pub struct LogicalCodec(BallistaLogicalExtensionCodec);
 
 /// Codec of physical plans, from the scheduler to executors.
 #[derive(Debug, Default)]
-pub struct PhysicalCodec(BallistaPhysicalExtensionCodec);
+pub struct PhysicalCodec {
+    ballista: BallistaPhysicalExtensionCodec,
+    runs_here: bool,
+}
+
+impl PhysicalCodec {
+    /// Returns the codec of an executor. Plans run where it decodes them.
+    pub fn for_executor() -> Self {
+        Self { runs_here: true, ..Self::default() }
+    }
+}
 
 /// Encodes by `ours`, or by `theirs` if the first one has no message for it. Returns the first one's error
 /// if none has.
@@ -111,10 +127,15 @@ impl PhysicalExtensionCodec for PhysicalCodec {
             return Ok(Arc::new(SlicedExec::try_new(leaf, Arc::clone(numbers))?));
         }
         if is_message(buf) {
-            TadocCodec.try_decode(buf, inputs, context, converter)
-        } else {
-            self.0.try_decode(buf, inputs, context, converter)
+            return TadocCodec.try_decode(buf, inputs, context, converter);
         }
+        if !self.runs_here {
+            return self.ballista.try_decode(buf, inputs, context, converter);
+        }
+        let config = context.session_config().options();
+        let inputs = inputs.iter().map(|input| NameParquetFiles.optimize(Arc::clone(input), config));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        self.ballista.try_decode(buf, &inputs, context, converter)
     }
 
     fn try_encode(
@@ -128,6 +149,10 @@ impl PhysicalExtensionCodec for PhysicalCodec {
             return TadocCodec.try_encode(Arc::clone(&sliced.leaf), buf, converter);
         }
         let same = Arc::clone(&node);
-        encoded(buf, |buf| TadocCodec.try_encode(same, buf, converter), |buf| self.0.try_encode(node, buf, converter))
+        encoded(
+            buf,
+            |buf| TadocCodec.try_encode(same, buf, converter),
+            |buf| self.ballista.try_encode(node, buf, converter),
+        )
     }
 }

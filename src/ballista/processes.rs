@@ -203,7 +203,7 @@ impl ExecutorBuilder {
             override_runtime_producer: Some(Arc::new(move |_| Ok(Arc::clone(&runtime)))),
             override_config_producer: Some(Arc::new(move || home.config(SessionConfig::new_with_ballista()))),
             override_logical_codec: Some(Arc::<LogicalCodec>::default()),
-            override_physical_codec: Some(Arc::<PhysicalCodec>::default()),
+            override_physical_codec: Some(Arc::new(PhysicalCodec::for_executor())),
             ..self.config
         }
     }

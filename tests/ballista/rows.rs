@@ -108,6 +108,58 @@ async fn statements_have_the_rows_of_one_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_files_are_read_as_in_one_process() {
+    let scene = Scene::new().await;
+    let alone = session();
+    let cluster = Cluster::start(2, &[]);
+    let together = cluster.session();
+    // Of these numbers Arrow makes others.
+    let number = |n: usize| format!("{n}.{}e1", "0".repeat(60));
+    let json: String = (1..=500).map(|n| format!("{{\"n\": {n}, \"x\": {}}}\n", number(n))).collect();
+    let csv: String = (1..=500).map(|n| format!("{n},{}\n", number(n))).collect();
+    for (name, text) in [
+        ("exact.json", json.clone()),
+        ("exact.csv", format!("n,x\n{csv}")),
+        ("marked.json", format!("\u{feff}{json}")),
+        ("open.csv", format!("n,x\n{csv}501,\"an open quote\n{csv}")),
+        ("unordered.csv", format!("n,x\n{csv}5,1\n")),
+    ] {
+        std::fs::write(scene.path(name), text).unwrap();
+    }
+    for ctx in [&alone, &together] {
+        for table in [
+            "exact_json (n BIGINT, x DECIMAL(20, 2)) STORED AS JSON LOCATION '~/exact.json'",
+            "exact_csv (n BIGINT, x DECIMAL(20, 2)) STORED AS CSV LOCATION '~/exact.csv'",
+            "marked (n BIGINT, x DECIMAL(20, 2)) STORED AS JSON LOCATION '~/marked.json'",
+            "open (n BIGINT, x VARCHAR) STORED AS CSV LOCATION '~/open.csv'",
+            "unordered (n BIGINT, x VARCHAR) STORED AS CSV WITH ORDER (n) LOCATION '~/unordered.csv'",
+        ] {
+            rows(ctx, &scene.call(&format!("CREATE EXTERNAL TABLE {table}"))).await.unwrap();
+        }
+    }
+    for table in ["exact_json", "exact_csv", "marked"] {
+        for sql in [
+            format!("SELECT count(*), sum(x) FROM {table}"),
+            format!("SELECT n % 3, sum(x) FROM {table} GROUP BY n % 3"),
+        ] {
+            let expected = rows(&alone, &sql).await.unwrap();
+            let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}\n{}", cluster.said()));
+            assert_eq!(sorted(got), sorted(expected), "{sql}");
+        }
+    }
+    for (sql, fault) in [
+        ("SELECT n, x FROM open", "quot"),
+        ("SELECT x, count(*) FROM open GROUP BY x", "quot"),
+        ("SELECT n, x FROM unordered ORDER BY n", "leave WITH ORDER out"),
+    ] {
+        for ctx in [&alone, &together] {
+            let error = rows(ctx, sql).await.unwrap_err().to_string();
+            assert!(error.contains(fault), "{sql}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_stay_and_their_queries_run_on_the_cluster() {
     let scene = Scene::new().await;
     let alone = session();
@@ -158,5 +210,5 @@ async fn the_client_is_a_program_in_any_folder() {
     let got = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{got}\n{}", cluster.said());
     assert!(got.contains("| notes/one.md | and another |"), "{got}");
-    assert!(got.contains("| provider.rs") && got.contains("| c    |"), "{got}");
+    assert!(got.contains("| exec.rs") && got.contains("| c    |"), "{got}");
 }

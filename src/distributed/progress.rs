@@ -4,6 +4,7 @@
 //! coordinator   task, its work ─▶ Tasks            worker   header ─▶ Scans of the task
 //!               question, every second ══════════▶          scans that run, time with, time without
 //!               one worker scans, the others have long ended ─▶ it is slow: the statement goes on without it
+//!               one worker scans, this process would long have scanned all ─▶ the same
 //! ```
 //!
 //! The coordinator sees no rows of a task that other workers read. So it asks all workers about the tasks with scans of
@@ -11,6 +12,11 @@
 //! long as its share is large. A worker is slow if most tasks of its stage have ended, and its own takes
 //! [`SLOWNESS`] times what these took for the same work, and [`LEAST_WAIT`] more. What it did is lost, and the others
 //! have their segments open.
+//!
+//! Where no two others are left, as of two workers, the statement would go on in this process, with all of its work, and
+//! perhaps with nothing open. So a worker is also slow if it takes [`SLOWNESS_ALONE`] times as long as this process would
+//! for that: by the time that the others took for their parts, and at least by the planner's rates. While no worker has
+//! ended, nothing is known.
 //!
 //! Times are measured by each worker alone, so clocks need not agree. A worker that does not answer is as its last
 //! answer says. Rows that wait for a slow connection are not seen.
@@ -33,6 +39,7 @@ use tower::ServiceExt;
 use url::Url;
 
 use crate::connections::{Connections, check_version};
+use crate::tasks::Work;
 
 /// Header of the plan of a task, and of a question about it: the name of the task.
 pub(super) const TASK_HEADER: &str = "x-tadoc-task";
@@ -46,6 +53,8 @@ const MAX_BYTES: usize = 100;
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Times of others for the same work, from which on a worker is slow.
 const SLOWNESS: f64 = 1.5;
+/// The same of the time that this process would take for all work. It may have fewer cores than the workers.
+const SLOWNESS_ALONE: f64 = 3.0;
 /// Time that a worker has in any case after the others.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 
@@ -189,16 +198,16 @@ pub(super) struct Tasks(Mutex<Vec<Task>>);
 struct Task {
     key: TaskKey,
     url: Url,
-    /// Estimated work of its scans, in nanoseconds.
-    work_ns: u64,
+    /// Estimated work of its scans.
+    work: Work,
     /// The last answer.
     progress: Option<Progress>,
 }
 
 impl Tasks {
-    /// Notes that the worker at `url` gets a task with so much work, and returns the name of the task.
-    pub(super) fn add(&self, key: TaskKey, url: &Url, work_ns: u64) -> String {
-        let task = Task { key, url: url.clone(), work_ns, progress: None };
+    /// Notes that the worker at `url` gets a task with this `work`, and returns the name of the task.
+    pub(super) fn add(&self, key: TaskKey, url: &Url, work: Work) -> String {
+        let task = Task { key, url: url.clone(), work, progress: None };
         let name = task.name();
         self.all().push(task);
         name
@@ -208,8 +217,9 @@ impl Tasks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until workers are slow, and returns each with a reason. At least two workers are not slow then.
-    pub(super) async fn slow_workers(&self, connections: &Connections) -> Vec<(Url, String)> {
+    /// Waits until workers are slow, and returns each with a reason. At least two workers are not slow then, or this
+    /// process, which has so many partitions, is faster alone.
+    pub(super) async fn slow_workers(&self, connections: &Connections, num_partitions: usize) -> Vec<(Url, String)> {
         loop {
             sleep(ASK_EVERY).await;
             let tasks = self.all().clone();
@@ -218,7 +228,7 @@ impl Tasks {
             for (task, answer) in tasks.iter_mut().zip(answers) {
                 task.progress = answer.or(task.progress);
             }
-            let slow = slow_of(&tasks);
+            let slow = slow_of(&tasks, num_partitions);
             if !slow.is_empty() {
                 return slow;
             }
@@ -248,46 +258,92 @@ impl Task {
     }
 }
 
-/// Returns the workers of slow tasks, each with a reason, if at least two others are left.
-fn slow_of(tasks: &[Task]) -> Vec<(Url, String)> {
-    let mut slow: Vec<(Url, String)> = Vec::new();
-    let mut stages: Vec<usize> = tasks.iter().map(|task| task.key.stage_id).collect();
-    stages.sort_unstable();
-    stages.dedup();
-    for stage in stages {
-        let in_stage: Vec<&Task> = tasks.iter().filter(|task| task.key.stage_id == stage).collect();
-        for found in slow_in_stage(&in_stage) {
-            if slow.iter().all(|(url, _)| *url != found.0) {
-                slow.push(found);
-            }
-        }
-    }
+/// Returns the workers of slow tasks, each with a reason, if at least two others are left, or if this process, which has
+/// so many partitions, is faster alone.
+fn slow_of(tasks: &[Task], num_partitions: usize) -> Vec<(Url, String)> {
+    let slow = slow_in_stages(tasks, |pace| pace.slower_than_most());
     let mut left: Vec<&Url> = tasks.iter().map(|task| &task.url).collect();
     left.sort_unstable();
     left.dedup();
     left.retain(|url| slow.iter().all(|(other, _)| other != *url));
-    if left.len() < 2 { Vec::new() } else { slow }
+    if !slow.is_empty() && left.len() >= 2 {
+        return slow;
+    }
+    let all_ns = tasks.iter().map(|task| task.work.closed_ns).fold(0, u64::saturating_add);
+    slow_in_stages(tasks, |pace| pace.slower_than_alone(all_ns, num_partitions))
 }
 
-/// Returns the workers of slow tasks of one stage.
-fn slow_in_stage(tasks: &[&Task]) -> Vec<(Url, String)> {
-    let progress = tasks.iter().filter_map(|task| Some((*task, task.progress?)));
-    let (running, ended): (Vec<_>, Vec<_>) = progress.partition(|(_, progress)| progress.is_running);
-    if running.is_empty() || running.len() >= ended.len() {
-        return Vec::new();
+/// Returns the workers that `slow` finds in each stage, once each.
+fn slow_in_stages(tasks: &[Task], slow: impl Fn(&Pace<'_>) -> Vec<(Url, String)>) -> Vec<(Url, String)> {
+    let mut all: Vec<(Url, String)> = Vec::new();
+    let mut stages: Vec<usize> = tasks.iter().map(|task| task.key.stage_id).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    for stage in stages {
+        let in_stage = tasks.iter().filter(|task| task.key.stage_id == stage);
+        let Some(pace) = Pace::from_tasks(in_stage) else { continue };
+        for found in slow(&pace) {
+            if all.iter().all(|(url, _)| *url != found.0) {
+                all.push(found);
+            }
+        }
     }
-    // The slowest one, and the one that has ended last, of those that have ended.
-    let time_for_work =
-        |(task, progress): &(&Task, Progress)| progress.worked.as_secs_f64() / task.work_ns.max(1) as f64;
-    let rate = ended.iter().map(time_for_work).fold(0.0, f64::max);
-    let passed = ended.iter().map(|(_, progress)| progress.worked + progress.idle).min().unwrap_or_default();
-    let slow = running.into_iter().filter_map(|(task, _)| {
-        let expected = Duration::from_secs_f64(rate * task.work_ns as f64);
-        let is_slow = passed > expected.mul_f64(SLOWNESS).max(expected + LEAST_WAIT);
-        let reason = format!("its scans take more than {passed:.1?}, and those of the others took {expected:.1?}");
-        is_slow.then(|| (task.url.clone(), reason))
-    });
-    slow.collect()
+    all
+}
+
+/// The tasks of a stage that still run, and the times of those that have ended.
+struct Pace<'a> {
+    running: Vec<&'a Task>,
+    num_ended: usize,
+    /// Seconds for a nanosecond of work, of the slowest one.
+    seconds_for_ns: f64,
+    /// Time since they began, of the one that has ended last.
+    passed: Duration,
+}
+
+impl<'a> Pace<'a> {
+    /// Returns the pace of the tasks of a stage; `None` if none has ended.
+    fn from_tasks(tasks: impl Iterator<Item = &'a Task>) -> Option<Self> {
+        let progress = tasks.filter_map(|task| Some((task, task.progress?)));
+        let (running, ended): (Vec<_>, Vec<_>) = progress.partition(|(_, progress)| progress.is_running);
+        let time_for_work =
+            |(task, progress): &(&Task, Progress)| progress.worked.as_secs_f64() / task.work.open_ns.max(1) as f64;
+        Some(Self {
+            running: running.into_iter().map(|(task, _)| task).collect(),
+            num_ended: ended.len(),
+            seconds_for_ns: ended.iter().map(time_for_work).fold(0.0, f64::max),
+            passed: ended.iter().map(|(_, progress)| progress.worked + progress.idle).min()?,
+        })
+    }
+
+    /// Returns true if a task that should take the `expected` time takes so many times as long.
+    fn is_exceeded(&self, expected: Duration, times: f64) -> bool {
+        self.passed > expected.mul_f64(times).max(expected + LEAST_WAIT)
+    }
+
+    /// Returns the workers that are slower than the others, if most tasks have ended.
+    fn slower_than_most(&self) -> Vec<(Url, String)> {
+        let slow = self.running.iter().filter_map(|task| {
+            let expected = Duration::from_secs_f64(self.seconds_for_ns * task.work.open_ns as f64);
+            let passed = self.passed;
+            let reason = format!("its scans take more than {passed:.1?}, and those of the others took {expected:.1?}");
+            self.is_exceeded(expected, SLOWNESS).then(|| (task.url.clone(), reason))
+        });
+        if self.running.len() < self.num_ended { slow.collect() } else { Vec::new() }
+    }
+
+    /// Returns the workers that are slower than this process with so many partitions would be with all the work, which
+    /// has so many nanoseconds.
+    fn slower_than_alone(&self, all_ns: u64, num_partitions: usize) -> Vec<(Url, String)> {
+        let by_rates = all_ns as f64 / 1e9 / num_partitions.max(1) as f64;
+        let alone = Duration::from_secs_f64(by_rates.max(self.seconds_for_ns * all_ns as f64));
+        if !self.is_exceeded(alone, SLOWNESS_ALONE) {
+            return Vec::new();
+        }
+        let passed = self.passed;
+        let reason = format!("its scans take more than {passed:.1?}, and this process needs {alone:.1?} for all");
+        self.running.iter().map(|task| (task.url.clone(), reason.clone())).collect()
+    }
 }
 
 #[cfg(test)]
@@ -302,7 +358,7 @@ mod tests {
         let task = |(at, &(work_ns, state)): (usize, &State)| Task {
             key: TaskKey { query_id: Default::default(), stage_id: 1, task_number: at },
             url: format!("http://w{at}:1").parse().unwrap(),
-            work_ns,
+            work: Work { open_ns: work_ns, closed_ns: 2 * work_ns },
             progress: state.map(|(is_running, worked, idle)| Progress {
                 is_running,
                 worked: Duration::from_secs(worked),
@@ -313,7 +369,7 @@ mod tests {
     }
 
     fn slow(states: &[State]) -> Vec<String> {
-        slow_of(&tasks(states)).into_iter().map(|(url, _)| url.to_string()).collect()
+        slow_of(&tasks(states), 1).into_iter().map(|(url, _)| url.to_string()).collect()
     }
 
     #[test]
@@ -334,15 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn no_worker_is_slow_without_two_that_are_not() {
+    fn no_worker_is_slow_while_nothing_is_known_of_the_others() {
         let running = Some((true, 600, 0));
         let ended = Some((false, 1, 599));
         for states in [
             vec![],
             vec![(5, running)],
-            vec![(5, ended), (5, running)],
-            vec![(5, ended), (5, running), (5, running)],
-            vec![(5, ended), (5, running), (5, None)],
+            vec![(5, running), (5, running)],
             vec![(5, ended), (5, ended), (5, None)],
             vec![(5, ended), (5, ended), (5, ended)],
         ] {
@@ -353,12 +407,31 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_of_two_is_slow_long_after_this_process_would_have_done_all() {
+        let running = Some((true, 600, 0));
+        let ended = |idle: u64| Some((false, 10, idle));
+        // With nothing open, ten units of work are forty seconds.
+        assert!(slow(&[(5, ended(110)), (5, running)]).is_empty());
+        assert_eq!(slow(&[(5, ended(111)), (5, running)]), ["http://w1:1/"]);
+        // The other one has a tenth of the work.
+        assert!(slow(&[(1, ended(650)), (10, running)]).is_empty());
+        assert_eq!(slow(&[(1, ended(651)), (10, running)]), ["http://w1:1/"]);
+        // All that still run are slow, so the statement goes on in this process.
+        let all = [(5, ended(171)), (5, running), (5, running)];
+        assert_eq!(slow(&all), ["http://w1:1/", "http://w2:1/"]);
+        // By the planner's rates this process needs forty seconds with one partition, and ten with four.
+        let large = tasks(&[(10_000_000_000, Some((false, 1, 49))), (10_000_000_000, running)]);
+        assert!(slow_of(&large, 1).is_empty());
+        assert_eq!(slow_of(&large, 4).len(), 1);
+    }
+
+    #[test]
     fn stages_are_compared_alone() {
         let mut all = tasks(&[(5, Some((false, 1, 99))), (5, Some((false, 1, 99))), (5, Some((true, 90, 0)))]);
-        assert_eq!(slow_of(&all).len(), 1);
+        assert_eq!(slow_of(&all, 1).len(), 1);
         // The long task is the only one of another stage.
         all[2].key.stage_id = 2;
-        assert!(slow_of(&all).is_empty());
+        assert!(slow_of(&all, 1).is_empty());
     }
 
     #[test]

@@ -17,7 +17,11 @@
 //!
 //! A worker that is only slow (`progress`) is left once in a statement: the second attempt waits for all. It begins
 //! when the others have waited for about half of the time that they took, and they have their segments open. So the
-//! statement takes about twice the time that it would take without the slow one.
+//! statement takes about twice the time that it would take without the slow one. Of two workers, none is left beside
+//! the slow one with which anything could be divided, so the second attempt runs in this process.
+//!
+//! A statement whose rows are passed on as they come waits for a slow worker from its first row on: its reader has rows
+//! of the attempt, and what is left of the worker's partition cannot be asked of another one.
 //!
 //! A statement that writes runs again where its sink shows nothing before all rows are there: files, and one commit to
 //! a living corpus. Its only row comes after that, and an attempt that has failed has written nothing that is seen. It
@@ -220,7 +224,8 @@ impl Attempts {
     async fn begin(&self, attempt: &mut SendableRecordBatchStream, tasks: &Tasks) -> Result<Begin> {
         let slow = async {
             if self.leaves_slow_ones {
-                return tasks.slow_workers(&self.connections).await;
+                let num_partitions = self.context.session_config().target_partitions();
+                return tasks.slow_workers(&self.connections, num_partitions).await;
             }
             pending().await
         };

@@ -312,9 +312,9 @@ impl WorkerChannel for NamedWorker {
         let url = self.url.clone();
         if let Some(tasks) = context.session_config().get_extension::<Tasks>()
             && let MaybeEncoded::Decoded(task) = &plan.plan
-            && let work_ns @ 1.. = work_of_task(task)?
+            && let Some(work) = work_of_task(task)?
         {
-            let name = tasks.add(plan.task_key, &url, work_ns);
+            let name = tasks.add(plan.task_key, &url, work);
             headers.insert(TASK_HEADER, HeaderValue::try_from(name).map_err(|error| exec_datafusion_err!("{error}"))?);
         }
         let part = name_of(&plan.task_key);

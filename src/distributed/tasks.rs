@@ -178,18 +178,41 @@ fn key_of(run: &Run) -> String {
 }
 
 fn work_of(run: &Run) -> u64 {
-    run.scan.downcast_ref::<TadocExec>().map_or(1, TadocExec::work_ns).max(1)
+    Work::from_run(run).open_ns
 }
 
-/// Returns the estimated work of the scans of corpora in the plan of a task, in nanoseconds.
+/// Estimated work of scans of corpora, in nanoseconds of one core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Work {
+    /// Work on segments that are open.
+    pub(super) open_ns: u64,
+    /// The same, and that of opening them.
+    pub(super) closed_ns: u64,
+}
+
+impl Work {
+    fn from_run(run: &Run) -> Self {
+        let scan = run.scan.downcast_ref::<TadocExec>();
+        let [open_ns, closed_ns] = [true, false].map(|are_open| scan.map_or(1, |scan| scan.work_ns(are_open)).max(1));
+        Self { open_ns, closed_ns }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let open_ns = self.open_ns.saturating_add(other.open_ns);
+        Self { open_ns, closed_ns: self.closed_ns.saturating_add(other.closed_ns) }
+    }
+}
+
+/// Returns the work of the scans of corpora in the plan of a task, if it has any.
 ///
 /// # Errors
 /// None of this crate.
-pub(super) fn work_of_task(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
-    let mut work = 0u64;
+pub(super) fn work_of_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Work>> {
+    let mut work: Option<Work> = None;
     plan.apply(|node| {
         if let Some(runs) = node.downcast_ref::<RunsExec>() {
-            work = runs.runs.iter().map(work_of).fold(work, u64::saturating_add);
+            let all = runs.runs.iter().map(Work::from_run).chain(work);
+            work = all.reduce(Work::and);
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

@@ -193,14 +193,23 @@ fn a_slow_worker_is_waited_for() {
     }
 }
 
-/// Lets `worker` work for a tenth of the time, until `is_over`.
-fn slow_down(worker: &Worker, is_over: &AtomicBool) {
-    while !is_over.load(Ordering::Relaxed) {
-        worker.signal("STOP");
-        sleep(Duration::from_millis(450));
-        worker.signal("CONT");
-        sleep(Duration::from_millis(50));
-    }
+/// Runs a statement on `workers` of which the second one works for one of `times` parts of the time.
+fn with_a_slow_one(folder: &Folder, workers: &[Worker], statement: &str, times: u32) -> Ran {
+    let is_over = AtomicBool::new(false);
+    let working = Duration::from_millis(50);
+    scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                workers[1].signal("STOP");
+                sleep(working * (times - 1));
+                workers[1].signal("CONT");
+                sleep(working);
+            }
+        });
+        let ran = sql(folder, &list(workers), statement);
+        is_over.store(true, Ordering::Relaxed);
+        ran
+    })
 }
 
 #[test]
@@ -214,19 +223,30 @@ fn a_statement_goes_on_without_a_worker_whose_scans_are_slow() {
     let start = Instant::now();
     assert_eq!(sorted(sql(&folder, &urls, PAIRS)), expected);
     let fast = start.elapsed();
-    let is_over = AtomicBool::new(false);
     let start = Instant::now();
-    let ran = scope(|threads| {
-        threads.spawn(|| slow_down(&workers[1], &is_over));
-        let ran = sql(&folder, &urls, PAIRS);
-        is_over.store(true, Ordering::Relaxed);
-        ran
-    });
+    let ran = with_a_slow_one(&folder, &workers, PAIRS, 10);
     let slow = start.elapsed();
     assert!(ran.stderr.contains("its scans take more than "), "{slow:?}: {}", ran.stderr);
     assert_goes_on(ran, &workers[1].url, 2, &expected);
     // The first attempt, two seconds, and a second one by two workers.
     assert!(slow < 4 * fast + Duration::from_secs(10), "{slow:?}, and {fast:?} without a slow worker");
+}
+
+#[test]
+fn a_statement_goes_on_in_this_process_without_the_slow_one_of_two_workers() {
+    let folder = corpora();
+    long_statement(&folder);
+    let pairs = "SELECT count(*), sum(count) FROM cooccurrence('long.tadoc', window => 3)";
+    let expected = sorted(sql(&folder, "", pairs));
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let start = Instant::now();
+    assert_eq!(sorted(sql(&folder, &list(&workers), pairs)), expected);
+    let fast = start.elapsed();
+    let start = Instant::now();
+    let ran = with_a_slow_one(&folder, &workers, pairs, 60);
+    let slow = start.elapsed();
+    assert!(ran.stderr.contains("and this process needs "), "{slow:?}, {fast:?} otherwise: {}", ran.stderr);
+    assert_goes_on(ran, &workers[1].url, 1, &expected);
 }
 
 /// Ends of a `COPY` to something with this name, and what reads it.

@@ -147,8 +147,9 @@ impl TadocExec {
     }
 
     /// Returns its estimated work, in nanoseconds of one core: by elements of its grammars, or by bytes of its texts.
-    pub fn work_ns(&self) -> u64 {
-        work_ns(shape_of(self.plan.spec.corpora()), &self.plan.facts) as u64
+    /// All its segments are open, or none is.
+    pub fn work_ns(&self, are_open: bool) -> u64 {
+        work_ns(shape_of(self.plan.spec.corpora()), &self.plan.facts, are_open) as u64
     }
 
     /// Returns an estimate of the number of rows.

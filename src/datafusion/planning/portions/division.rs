@@ -131,8 +131,8 @@ fn packed_rows(shape: SegmentShape, facts: &Facts) -> u64 {
 }
 
 /// Returns the estimated work of a scan with these `facts` of segments of this `shape`, in nanoseconds of one core.
-/// The segments are open.
-pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts) -> f64 {
+/// All segments are open, or none is.
+pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts, are_open: bool) -> f64 {
     let machines = Machines {
         num_workers: 1,
         num_partitions: 1,
@@ -140,7 +140,7 @@ pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts) -> f64 {
         needed_bytes: 0,
         share_bytes: 0,
         largest_run: 1.0,
-        is_loaded: true,
+        is_loaded: are_open,
         are_words_kept: false,
     };
     Times::new(shape, facts, machines).work_ns
@@ -386,8 +386,10 @@ mod tests {
         let short = shape(1000);
         let long = SegmentShape { len_bytes: 100 * short.len_bytes, ..short };
         let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
-        assert_eq!(work_ns(short, &pairs()), work_ns(long, &pairs()));
-        assert!(work_ns(long, &text) > 99.0 * work_ns(short, &text));
+        let open = |shape: SegmentShape, facts: &Facts| work_ns(shape, facts, true);
+        assert_eq!(open(short, &pairs()), open(long, &pairs()));
+        assert!(open(long, &text) > 99.0 * open(short, &text));
+        assert!(work_ns(short, &pairs(), false) > open(short, &pairs()));
     }
 
     #[test]

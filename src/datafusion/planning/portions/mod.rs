@@ -225,7 +225,7 @@ fn largest_part(runs: &[Files], facts: &Facts) -> f64 {
     let mut total = 0.0;
     let mut largest = 0.0;
     for run in runs {
-        let work = work_ns(shape_of(&run.files), facts);
+        let work = work_ns(shape_of(&run.files), facts, true);
         total += work;
         largest = f64::max(largest, work);
     }

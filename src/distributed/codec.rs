@@ -187,7 +187,8 @@ impl Encoder<'_> {
 
     fn merged(&self, merged: &MergedRowsExec) -> Result<MergedMessage> {
         let scan = ScanMessage { ordering: ordering_of(merged), ..self.spec(merged.spec())? };
-        Ok(MergedMessage { scan: Some(scan), times: merged.times().to_owned() })
+        let least_partitions = u32::try_from(merged.least_partitions()).unwrap_or(u32::MAX);
+        Ok(MergedMessage { scan: Some(scan), times: merged.times().to_owned(), least_partitions })
     }
 
     fn portions(&self, portions: &PortionsExec) -> Result<PortionsMessage> {
@@ -241,7 +242,12 @@ impl Decoder<'_> {
         let ordering = scan.ordering.clone();
         let spec = self.spec(scan)?.with_source(Source::Corpora(Vec::new()));
         let ordering = sorted_by(&ordering, &*spec.projected_schema()?)?;
-        match MergedRowsExec::try_new(Arc::clone(input), Arc::new(spec), ordering, message.times) {
+        if !(1..=MAX_PARTITIONS).contains(&message.least_partitions) {
+            let got = message.least_partitions;
+            return refused(format!("expected 1 to {MAX_PARTITIONS} partitions of merged rows, got {got}"));
+        }
+        let least_partitions = message.least_partitions as usize;
+        match MergedRowsExec::try_new(Arc::clone(input), Arc::new(spec), ordering, message.times, least_partitions) {
             Ok(node) => Ok(node),
             Err(error) => refused(error.strip_backtrace()),
         }

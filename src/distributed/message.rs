@@ -16,7 +16,7 @@ use crate::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-pub(super) const VERSION: u8 = 10;
+pub(super) const VERSION: u8 = 11;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -112,6 +112,9 @@ pub(super) struct MergedMessage {
     /// Text for EXPLAIN.
     #[prost(string, tag = "2")]
     pub(super) times: String,
+    /// Fewest partitions of the node.
+    #[prost(uint32, tag = "3")]
+    pub(super) least_partitions: u32,
 }
 
 /// Description of a scan whose rows are packed.

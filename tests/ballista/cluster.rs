@@ -42,6 +42,8 @@ impl Cluster {
             let mut executor = program("executor", folder.path(), &log);
             let [rows, tasks] = free_ports();
             executor.args([&url, &rows.to_string(), &tasks.to_string()]).args(roots);
+            // One computes a partition at a time, and the next one several.
+            executor.env("VCORES", (number % 2 + 1).to_string());
             Executor(executor.stdout(Stdio::null()).spawn().unwrap())
         });
         let executors = executors.collect();

@@ -11,18 +11,20 @@ use super::scene::{Scene, rows, session, sorted};
 async fn every_function_has_the_rows_of_one_process() {
     let scene = Scene::new().await;
     let alone = session();
-    let cluster = Cluster::start(2, &[]);
-    let together = cluster.session();
-    rows(&together, "SET tadoc.divide = 'always'").await.unwrap();
-    for call in CALLS {
-        let sql = format!("SELECT * FROM {}", scene.call(call));
-        let expected = rows(&alone, &sql).await.unwrap();
-        let got = rows(&together, &sql).await;
-        let got = got.unwrap_or_else(|error| panic!("{sql}\n{error}\n{}", cluster.said()));
-        assert_eq!(sorted(got), sorted(expected), "{sql}");
-    }
-    for executor in &cluster.executors {
-        assert!(executor.computed() > 0.0);
+    for num_executors in [1, 2] {
+        let cluster = Cluster::start(num_executors, &[]);
+        let together = cluster.session();
+        rows(&together, "SET tadoc.divide = 'always'").await.unwrap();
+        for call in CALLS {
+            let sql = format!("SELECT * FROM {}", scene.call(call));
+            let expected = rows(&alone, &sql).await.unwrap();
+            let got = rows(&together, &sql).await;
+            let got = got.unwrap_or_else(|error| panic!("{sql}\n{error}\n{}", cluster.said()));
+            assert_eq!(sorted(got), sorted(expected), "{num_executors} executors: {sql}");
+        }
+        for executor in &cluster.executors {
+            assert!(executor.computed() > 0.0);
+        }
     }
 }
 

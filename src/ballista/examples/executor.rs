@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The two ports are those of its rows and of its tasks. With roots (folders or URLs), tasks read nothing
-//! else.
+//! else. `VCORES` of the environment is the number of partitions that it computes at a time, or that of its cores.
 
 #[path = "common/process.rs"]
 mod process;
@@ -25,12 +25,14 @@ async fn main() -> Result<()> {
     let mut next = || arguments.next().and_then(|text| text.parse().ok()).ok_or_else(usage);
     let rows = next()?;
     let tasks = next()?;
+    let vcores = std::env::var("VCORES").ok().and_then(|text| text.parse().ok());
     let mut builder = ExecutorBuilder::new(host, port)?
         .with_ports(rows, tasks)
         .with_silence(process::silence())
         // Ballista waits so long for a scheduler that starts later.
         .with_settings(|mut settings| {
             settings.scheduler_connect_timeout_seconds = 20;
+            settings.vcores = vcores.unwrap_or(settings.vcores);
             settings
         });
     if let Some(runtime) = process::guarded(arguments)? {

@@ -45,9 +45,10 @@ use tadoc::analytics::{MergedParcels, MergedRows};
 /// Bytes of the words and numbers of rows in memory, for each byte of their chunks.
 const BYTES_FOR_EACH: usize = 2;
 
-/// Fewest partitions of the node. Of a plan with one partition, an engine would run all that follows as one task:
-/// so a partition without rows stands beside an only one.
-const LEAST_PARTITIONS: usize = 2;
+/// Fewest partitions of the node where an engine divides stages. Of a plan with one partition, it would run all that
+/// follows as one task: so a partition without rows stands beside an only one. An engine that divides the partitions of
+/// a stage between tasks needs exactly those of the input.
+pub(super) const LEAST_PARTITIONS: usize = 2;
 
 /// Plan node that merges the rows of machines. See the module's description.
 #[derive(Debug)]
@@ -57,13 +58,15 @@ pub struct MergedRowsExec {
     /// Text for EXPLAIN.
     times: String,
     ordering: Vec<PhysicalSortExpr>,
+    least_partitions: usize,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl MergedRowsExec {
     /// Builds a node that merges the packed rows of `input` to the rows of `spec`. Those of each partition are
-    /// ordered by `ordering`. EXPLAIN shows `times`. The files of `spec` are not looked at.
+    /// ordered by `ordering`. EXPLAIN shows `times`. The files of `spec` are not looked at. Partitions without rows stand
+    /// behind those of `input`, if these are fewer than `least_partitions`.
     ///
     /// # Errors
     /// An error if `input` has no packed rows of the function, or if `spec` asks for a column that the function
@@ -73,6 +76,7 @@ impl MergedRowsExec {
         spec: Arc<ScanSpec>,
         ordering: Vec<PhysicalSortExpr>,
         times: String,
+        least_partitions: usize,
     ) -> Result<Self> {
         for name in [PARCEL, MACHINE, ROWS] {
             input.schema().field_with_name(name)?;
@@ -86,12 +90,12 @@ impl MergedRowsExec {
         }
         let properties = PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count().max(LEAST_PARTITIONS)),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count().max(least_partitions)),
             EmissionType::Final,
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { input, spec, times, ordering, properties: Arc::new(properties), metrics })
+        Ok(Self { input, spec, times, ordering, least_partitions, properties: Arc::new(properties), metrics })
     }
 
     /// Returns the scan whose rows are merged.
@@ -104,8 +108,17 @@ impl MergedRowsExec {
         &self.times
     }
 
+    /// Returns the fewest partitions of the node.
+    pub fn least_partitions(&self) -> usize {
+        self.least_partitions
+    }
+
     fn with_spec(&self, spec: ScanSpec) -> Result<Self> {
-        Self::try_new(Arc::clone(&self.input), Arc::new(spec), self.ordering.clone(), self.times.clone())
+        self.with_input(Arc::clone(&self.input), Arc::new(spec))
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>, spec: Arc<ScanSpec>) -> Result<Self> {
+        Self::try_new(input, spec, self.ordering.clone(), self.times.clone(), self.least_partitions)
     }
 }
 
@@ -164,11 +177,7 @@ impl ExecutionPlan for MergedRowsExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => {
-                let spec = Arc::clone(&self.spec);
-                let ordering = self.ordering.clone();
-                Ok(Arc::new(Self::try_new(input, spec, ordering, self.times.clone())?))
-            }
+            (Some(input), true) => Ok(Arc::new(self.with_input(input, Arc::clone(&self.spec))?)),
             _ => internal_err!("TadocMergedRowsExec has one input"),
         }
     }

@@ -68,6 +68,7 @@ use self::division::{Division, Machines, division};
 pub(crate) use self::division::{shape_of, work_ns};
 use self::exec::{DOC_ID, DOC_IDS};
 pub use self::exec::{PortionFacts, PortionsExec};
+use self::merged::LEAST_PARTITIONS;
 pub use self::merged::MergedRowsExec;
 pub(crate) use self::numbers::WordNumbers;
 pub use self::numbers::WordNumbersExec;
@@ -370,12 +371,10 @@ impl Planner<'_> {
         let rows = spec.projected_schema()?;
         let ordering = self.facts.ordering.iter().map_while(|name| column(name, &rows).ok());
         let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default())).collect();
-        Ok(Arc::new(MergedRowsExec::try_new(
-            runs,
-            Arc::new(spec),
-            ordering,
-            portions.times.clone().unwrap_or_default(),
-        )?))
+        let times = portions.times.clone().unwrap_or_default();
+        let are_machines_told = spreading_of(self.session.config()).is_some_and(|spreading| spreading.num_workers > 0);
+        let least_partitions = if are_machines_told { LEAST_PARTITIONS } else { 1 };
+        Ok(Arc::new(MergedRowsExec::try_new(runs, Arc::new(spec), ordering, times, least_partitions)?))
     }
 
     fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {

@@ -15,7 +15,8 @@ file is in the page cache) and --runs times more. The shortest of those is the w
 compared with those of one process.
 
 Processor time is that of one warm run on average: of the command, of the worker that computed most, and of all workers
-together. The first two together are what the time is bound by on machines of one core each. Bytes are those that workers packed
+together. The first two together are what the time is bound by on machines of one core each; "cold bound" are these two of
+the cold run. They count where other programs take the cores, and times do not. Bytes are those that workers packed
 for one another, from EXPLAIN ANALYZE. "adds" is the shortest time of a statement without work that is divided, less that of one
 process.
 
@@ -28,6 +29,13 @@ the workers if there is one for it. All cores ingest. --seconds bounds the whole
 
     python3 benches/peers/workers.py --sample 3 --workers 8 --cores 0-9 --memory 64GiB --seconds 400 FOLDER
 
+--engine ballista asks the same statements of Ballista's scheduler and executors (`both`: of workers, too), by the examples
+`scheduler`, `executor` and `client` of src/ballista in the folder --ballista. The client and the scheduler share the first
+core, and the processor time of both is that of the command. A stage has a task for each executor.
+
+    cargo build -p datafusion-tadoc-ballista --examples
+    python3 benches/peers/workers.py --engine ballista --workers 1,2 --cores 0-2 FOLDER_OR_CORPUS
+
 --ingest measures no statement: it ingests the folder in one process, then by workers, and compares the files byte for byte.
 The processor time of one process, over that of the command with workers or of the worker that computed most, whichever is
 more, bounds what any number of cores gains.
@@ -37,6 +45,7 @@ import argparse
 import filecmp
 import os
 import re
+import socket
 import subprocess
 import tempfile
 import threading
@@ -89,12 +98,15 @@ NO_WORK = "SELECT count(*) FROM term_count('{f}', 'xqzzyvk')"
 MODEL = {"sequence_count, 3 words": True, "text of documents": False}
 
 
-class Worker:
-    def __init__(self, tadoc, core):
-        command = ["taskset", "-c", core, *tadoc, "worker", "--listen", "127.0.0.1:0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.url = re.search(r"http://\S+", self.process.stderr.readline()).group()
-        urllib.request.urlopen(f"{self.url}/healthz").read()
+class Program:
+    """A program of a statement that runs on until it is stopped, on one core."""
+
+    def __init__(self, core, command, sign, is_error=True):
+        """Starts it, and waits for a line with the `sign`, on its standard error or output."""
+        pipes = {"stderr": subprocess.PIPE} if is_error else {"stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(["taskset", "-c", core, *command], text=True, **pipes)
+        line = (self.process.stderr or self.process.stdout).readline()
+        self.sign = re.search(sign, line).group()
 
     def computed(self):
         """Returns the processor time of the process so far, in seconds."""
@@ -112,12 +124,19 @@ class Worker:
         self.process.wait()
 
 
-class Measured:
-    """Times of a statement: cold and warm, and the processor time of a warm run."""
+def worker(tadoc, core):
+    """Starts a worker, whose `sign` is its URL."""
+    started = Program(core, [*tadoc, "worker", "--listen", "127.0.0.1:0"], r"http://\S+")
+    urllib.request.urlopen(f"{started.sign}/healthz").read()
+    return started
 
-    def __init__(self, rows, seconds, runs, command, workers):
+
+class Measured:
+    """Times of a statement: cold and warm, and the processor time of a warm run, and what bounds the cold one."""
+
+    def __init__(self, rows, seconds, cold_bound, runs, command, workers):
         self.rows = rows
-        self.cold, self.warm = seconds[0], min(seconds[1:])
+        self.cold, self.warm, self.cold_bound = seconds[0], min(seconds[1:]), cold_bound
         self.command = command / runs
         self.most = max((used / runs for used in workers), default=0)
         self.all = sum(workers) / runs
@@ -129,28 +148,41 @@ class Session:
     def __init__(self, arguments, cores, num_workers):
         self.tadoc, self.runs = arguments.tadoc.split(), arguments.runs
         self.command = ["taskset", "-c", cores[0], *self.tadoc, "sql", "--format", "csv"]
+        self.settings, self.beside = [], []
         others = cores[1:] or cores
-        self.workers = [Worker(self.tadoc, others[at % len(others)]) for at in range(num_workers)]
+        self.workers = [worker(self.tadoc, others[at % len(others)]) for at in range(num_workers)]
         if self.workers:
-            self.command += ["--workers", ",".join(worker.url for worker in self.workers)]
+            self.command += ["--workers", ",".join(worker.sign for worker in self.workers)]
+
+    def parts(self, statements):
+        """Returns the arguments of the command for `statements`."""
+        return [part for statement in statements for part in ("-c", statement)]
+
+    def lines(self, out):
+        """Returns what the command has written, in lines of values between commas."""
+        return out.splitlines()
+
+    def command_s(self):
+        """Returns the processor time of the commands that have ended, and of the processes beside them, in seconds."""
+        return children() + sum(process.computed() for process in self.beside)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for worker in self.workers:
-            worker.stop()
+        for process in [*self.workers, *self.beside]:
+            process.stop()
 
     def run(self, sql, setup, times):
         """Returns the lines of `times` runs, their seconds, and the processor time of the command and each worker."""
         before = [worker.computed() for worker in self.workers]
         out, seconds = self.run_all(setup, [sql] * times)
         used = [worker.computed() - start for worker, start in zip(self.workers, before)]
-        return out.splitlines(), seconds, used
+        return self.lines(out), seconds, used
 
     def run_all(self, setup, statements, most_s=None):
         """Returns what the statements write, and their seconds. After `most_s` seconds the rest is left out."""
-        parts = [part for statement in [*setup, *statements] for part in ("-c", statement)]
+        parts = self.parts([*self.settings, *setup, *statements])
         done = subprocess.Popen(self.command + parts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             out, err = done.communicate(timeout=most_s)
@@ -165,25 +197,26 @@ class Session:
 
     def measured(self, sql, setup=()):
         """Measures a statement. The first run of new workers is the cold one."""
-        before = children()
-        _, cold, _ = self.run(sql, setup, 1)
-        once = children() - before
-        before = children()
+        before = self.command_s()
+        _, cold, most = self.run(sql, setup, 1)
+        once = self.command_s() - before
+        before = self.command_s()
         lines, seconds, used = self.run(sql, setup, self.runs + 1)
         # The command opens the corpus again, and the workers do not.
-        command = children() - before - (0 if self.workers else once)
+        command = self.command_s() - before - (0 if self.workers else once)
         runs = self.runs + 1 if self.workers else self.runs
-        return Measured(lines[: len(lines) // (self.runs + 1)], [cold[0], *seconds[1:]], runs, command, used)
+        lines = lines[: len(lines) // (self.runs + 1)]
+        return Measured(lines, [cold[0], *seconds[1:]], once + max(most, default=0), runs, command, used)
 
     def short(self, sql, setup):
         """Returns the shortest time of a short statement, the processor time of the command for one, and that of the worker
         that computed most, in milliseconds."""
-        before = children()
+        before = self.command_s()
         self.run(sql, setup, 1)
-        once = children() - before
-        before = children()
+        once = self.command_s() - before
+        before = self.command_s()
         _, seconds, used = self.run(sql, setup, SHORT_RUNS + 1)
-        command = (children() - before - once) / SHORT_RUNS
+        command = (self.command_s() - before - once) / SHORT_RUNS
         most = max(used, default=0) / (SHORT_RUNS + 1)
         return tuple(1e3 * part for part in (min(seconds), command, most))
 
@@ -191,6 +224,42 @@ class Session:
         """Returns the bytes that workers pack for one another."""
         lines, _, _ = self.run(f"EXPLAIN ANALYZE {sql}", setup, 1)
         return counted("\n".join(lines), "bytes_packed")
+
+
+class Cluster(Session):
+    """A client and a scheduler of Ballista on one core, and executors on others."""
+
+    def __init__(self, arguments, cores, num_workers):
+        super().__init__(arguments, cores, 0)
+        programs = [os.path.join(arguments.ballista, name) for name in ("scheduler", "executor", "client")]
+        scheduler, executor, client = programs
+        scheduler = Program(cores[0], [scheduler, "127.0.0.1:0"], r"df://\S+", is_error=False)
+        self.beside = [scheduler]
+        self.command = ["taskset", "-c", cores[0], client, scheduler.sign]
+        self.settings = [f"SET datafusion.execution.target_partitions = {num_workers}"]
+        others = cores[1:] or cores
+        for at in range(num_workers):
+            ports = map(str, free_ports(2))
+            command = [executor, scheduler.sign, *ports]
+            self.workers.append(Program(others[at % len(others)], command, "executor", is_error=False))
+        # They say so before the scheduler knows them.
+        time.sleep(2)
+
+    def parts(self, statements):
+        return statements
+
+    def lines(self, out):
+        rows = [line.strip("| ") for line in out.splitlines() if line.startswith("|")]
+        return [",".join(value.strip() for value in row.split("|")) for row in rows]
+
+
+def free_ports(count):
+    """Returns ports at which nothing listens."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def counted(analyzed, name):
@@ -218,6 +287,8 @@ def cores_of(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tadoc", default="target/debug/tadoc", help="the command, with blanks between its words")
+    parser.add_argument("--engine", default="workers", choices=["workers", "ballista", "both"])
+    parser.add_argument("--ballista", default="target/debug/examples", help="folder of the programs of Ballista")
     parser.add_argument("--cores", default="0,1", help="of the command, and of the workers in turn")
     parser.add_argument("--workers", default="1,2,4,8", help="numbers of workers")
     parser.add_argument("--block-size", default="32MiB", help="text of a segment")
@@ -250,7 +321,8 @@ def main():
         statements = {name: sql.format(f=file) for name, sql in STATEMENTS.items() if arguments.only in name}
         divide = [f"SET tadoc.divide = '{arguments.divide}'"]
         compare(arguments, cores, statements, [], divide)
-        overhead(arguments, cores, file)
+        if arguments.engine != "ballista":
+            overhead(arguments, cores, file)
         if arguments.parquet:
             plain = os.path.join(temp, "texts.parquet")
             write_plain(tadoc, file, plain)
@@ -296,7 +368,7 @@ def ingest(arguments, cores, num_workers, out):
         command = ["taskset", "-c", cores[0], *session.tadoc, "ingest", arguments.texts, "-o", out, "--force"]
         command += arguments.options.split()
         if session.workers:
-            command += ["--workers", ",".join(worker.url for worker in session.workers)]
+            command += ["--workers", ",".join(worker.sign for worker in session.workers)]
         before, before_all = children(), [worker.computed() for worker in session.workers]
         start = time.monotonic()
         done = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True)
@@ -306,26 +378,32 @@ def ingest(arguments, cores, num_workers, out):
         return seconds, computed, used, share.group() if share else ""
 
 
+# Kinds of sessions of an engine, each with a word behind the number of workers.
+ENGINES = {"workers": [("", Session)], "ballista": [(" of Ballista", Cluster)]}
+ENGINES["both"] = ENGINES["workers"] + ENGINES["ballista"]
+
+
 def compare(arguments, cores, statements, setup, divide):
     """Measures statements in one process and on workers, where the settings `divide` come before them."""
-    print("| statement | workers | cold, s | warm, s | one / warm | command, s | most of a worker, s | all, s | packed, MB |")
-    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
+    print("| statement | workers | cold, s | warm, s | one / warm | cold bound, s | command, s | most, s | all, s | packed, MB |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
     for name, sql in statements.items():
         with Session(arguments, cores, 0) as alone:
             one = alone.measured(sql, setup)
-        print(f"| {name} | none | {one.cold:.2f} | {one.warm:.3f} | | {one.command:.2f} | | | |", flush=True)
+        print(f"| {name} | none | {one.cold:.2f} | {one.warm:.3f} | | {one.cold_bound:.2f} | {one.command:.2f} | | | |", flush=True)
         for num_workers in map(int, arguments.workers.split(",")):
-            with Session(arguments, cores, num_workers) as session:
-                some = session.measured(sql, [*setup, *divide])
-                packed = session.bytes_packed(sql, [*setup, *divide]) / 1e6
-            if some.rows != one.rows:
-                raise SystemExit(f"answers differ: {sql}: {one.rows}, {some.rows}")
-            ratio = one.warm / some.warm
-            print(
-                f"| | {num_workers} | {some.cold:.2f} | {some.warm:.3f} | {ratio:.2f} | {some.command:.2f} | {some.most:.2f} "
-                f"| {some.all:.2f} | {packed:.0f} |",
-                flush=True,
-            )
+            for engine, start in ENGINES[arguments.engine]:
+                with start(arguments, cores, num_workers) as session:
+                    some = session.measured(sql, [*setup, *divide])
+                    packed = session.bytes_packed(sql, [*setup, *divide]) / 1e6
+                if some.rows[1:] != one.rows[1:]:
+                    raise SystemExit(f"answers differ: {sql}: {one.rows}, {some.rows}")
+                ratio = one.warm / some.warm
+                print(
+                    f"| | {num_workers}{engine} | {some.cold:.2f} | {some.warm:.3f} | {ratio:.2f} | {some.cold_bound:.2f} "
+                    f"| {some.command:.2f} | {some.most:.2f} | {some.all:.2f} | {packed:.0f} |",
+                    flush=True,
+                )
 
 
 class Seen:

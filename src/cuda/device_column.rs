@@ -16,6 +16,7 @@
 //! The structs follow the specification (arrow.apache.org, "C device data interface"), without a dependency on Arrow.
 //! All buffers are device memory in the device's primary context, so CuPy, cuDF, PyTorch and other libraries of the
 //! same process can read them. The consumer of an array calls its `release` once; the memory stays valid until then.
+//! Several arrays and views may share one column ([`SharedColumn`]).
 //! Offsets are unsigned 32-bit integers in this library and signed ones in Arrow. Both agree because a run has less
 //! than 2^31 bytes.
 
@@ -183,10 +184,42 @@ pub enum ColumnType {
     Binary,
 }
 
-/// Memory that an array holds until it is released.
+/// Rows on the device that views of other libraries and Arrow's arrays share. The memory stays until the last of them
+/// goes. Then it is freed once the work is done that the default stream has at that time, so that kernels which were
+/// launched on it may read to their end.
+#[derive(Debug, Clone)]
+pub struct SharedColumn(Arc<SharedRows>);
+
+#[derive(Debug)]
+struct SharedRows {
+    column: DeviceColumn,
+    /// Validity, and length of the text for views.
+    rest: Option<DeviceMemory>,
+    /// Start of the length of the text in `rest`.
+    sizes_at: usize,
+}
+
+impl Drop for SharedRows {
+    fn drop(&mut self) {
+        self.column.output.follow_default_stream();
+        if let Some(rest) = &self.rest {
+            rest.follow_default_stream();
+        }
+    }
+}
+
+/// A part of a column in device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceRange {
+    /// Address on the device.
+    pub address: u64,
+    /// Length in bytes.
+    pub len_bytes: usize,
+}
+
+/// What an array of Arrow holds until it is released.
 struct Held {
-    _column: DeviceColumn,
-    _rest: DeviceMemory,
+    _rows: SharedColumn,
     buffers: [*const c_void; 4],
 }
 
@@ -201,45 +234,88 @@ impl DeviceColumn {
         }
     }
 
-    /// Hands the column to another library of this process. Waits for the device.
+    /// Hands the column to other libraries of this process. Waits for the device.
     ///
     /// # Errors
     ///
     /// [`GpuError::OutOfMemory`] if there is no room for the validity, [`GpuError::Driver`].
-    pub fn into_arrow_device(self) -> Result<ArrowDeviceArray, GpuError> {
-        let copying = self.device.fault("copying the validity of rows");
-        let stream = self.output.stream().clone();
-        // Layout: the validity, then the length of the text.
+    pub fn share(self) -> Result<SharedColumn, GpuError> {
         let validity = self.validity.as_deref().unwrap_or_default();
         let sizes_at = validity.len().next_multiple_of(64);
+        let is_view = self.form == RowForm::Views;
+        let rest = if is_view || self.num_nulls > 0 { Some(self.copy_rest(validity, sizes_at)?) } else { None };
+        Ok(SharedColumn(Arc::new(SharedRows { column: self, rest, sizes_at })))
+    }
+
+    /// Copies the validity to the device, and behind it the length of the text.
+    fn copy_rest(&self, validity: &[u8], sizes_at: usize) -> Result<DeviceMemory, GpuError> {
+        let copying = self.device.fault("copying the validity of rows");
+        let stream = self.output.stream();
         let mut host = vec![0; sizes_at + 8];
         host[..validity.len()].copy_from_slice(validity);
         host[sizes_at..].copy_from_slice(&(self.text.len() as u64).to_le_bytes());
-        let rest = DeviceMemory::new(self.device.budget(), &stream, "validity of rows", host.len())?;
+        let rest = DeviceMemory::new(self.device.budget(), stream, "validity of rows", host.len())?;
         // SAFETY: source and destination have the same length; the wait below ends the copy.
         let copied = unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };
         let waited = stream.synchronize();
         copied.and(waited).map_err(copying)?;
+        Ok(rest)
+    }
+}
+
+impl SharedColumn {
+    /// Returns the number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.0.column.num_rows
+    }
+
+    /// Returns the number of rows that are null.
+    pub fn num_nulls(&self) -> usize {
+        self.0.column.num_nulls
+    }
+
+    /// Returns the ordinal of the device.
+    pub fn ordinal(&self) -> usize {
+        self.0.column.device.ordinal()
+    }
+
+    /// Returns the place of the text of all rows.
+    pub fn text(&self) -> DeviceRange {
+        self.range(&self.0.column.text)
+    }
+
+    /// Returns the place of the offsets or views.
+    pub fn rows(&self) -> DeviceRange {
+        self.range(&self.0.column.rows)
+    }
+
+    /// Returns the place of one bit per row, low bits first; 1 means not null. `None` if no row is null.
+    pub fn validity(&self) -> Option<DeviceRange> {
+        let rest = self.0.rest.as_ref().filter(|_| self.num_nulls() > 0)?;
+        Some(DeviceRange { address: rest.address(), len_bytes: self.num_rows().div_ceil(8) })
+    }
+
+    fn range(&self, part: &Range<usize>) -> DeviceRange {
+        DeviceRange { address: self.0.column.output.address() + part.start as u64, len_bytes: part.len() }
+    }
+
+    /// Returns the rows as an array of Arrow, which shares the memory.
+    pub fn to_arrow_device(&self) -> ArrowDeviceArray {
         let at = |address: u64| ptr::without_provenance::<c_void>(address as usize);
-        let output = self.output.address();
-        let has_nulls = self.num_nulls > 0;
-        let length = self.num_rows as i64;
-        let null_count = self.num_nulls as i64;
-        let device_id = self.device.ordinal() as i64;
-        let is_view = self.form == RowForm::Views;
+        let is_view = self.0.column.form == RowForm::Views;
+        let sizes = self.0.rest.as_ref().map_or(0, |rest| rest.address() + self.0.sizes_at as u64);
         let mut held = Box::new(Held {
             buffers: [
-                if has_nulls { at(rest.address()) } else { ptr::null() },
-                at(output + self.rows.start as u64),
-                at(output + self.text.start as u64),
-                at(rest.address() + sizes_at as u64),
+                self.validity().map_or(ptr::null(), |validity| at(validity.address)),
+                at(self.rows().address),
+                at(self.text().address),
+                at(sizes),
             ],
-            _column: self,
-            _rest: rest,
+            _rows: self.clone(),
         });
         let array = ArrowArray {
-            length,
-            null_count,
+            length: self.num_rows() as i64,
+            null_count: self.num_nulls() as i64,
             offset: 0,
             n_buffers: if is_view { 4 } else { 3 },
             n_children: 0,
@@ -249,9 +325,10 @@ impl DeviceColumn {
             release: Some(release),
             private_data: Box::into_raw(held).cast(),
         };
+        let device_id = self.ordinal() as i64;
         let sync_event = ptr::null_mut();
         let reserved = [0; 3];
-        Ok(ArrowDeviceArray { array, device_id, device_type: DEVICE_CUDA, sync_event, reserved })
+        ArrowDeviceArray { array, device_id, device_type: DEVICE_CUDA, sync_event, reserved }
     }
 }
 
@@ -259,7 +336,7 @@ impl DeviceColumn {
 ///
 /// # Safety
 ///
-/// `array` is null or points to an [`ArrowArray`] of [`DeviceColumn::into_arrow_device`].
+/// `array` is null or points to an [`ArrowArray`] of [`SharedColumn::to_arrow_device`].
 unsafe extern "C" fn release(array: *mut ArrowArray) {
     // SAFETY: the caller guarantees it.
     let Some(array) = (unsafe { array.as_mut() }) else { return };

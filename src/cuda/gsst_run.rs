@@ -245,11 +245,17 @@ impl RunLayout {
 
     /// Writes the input of `blocks`, the blocks of this layout, to all of `input`.
     pub(super) fn write<B: AsRef<[u8]>>(&mut self, blocks: &[SealedBlock<B>], input: &mut [u8]) {
+        let (stored, rest) = input.split_at_mut(self.stored_len_bytes);
+        copy_blocks(blocks, stored);
+        self.write_rest(blocks, rest);
+    }
+
+    /// Writes the part of the input that follows the blocks, to all of `rest`.
+    pub(super) fn write_rest<B: AsRef<[u8]>>(&mut self, blocks: &[SealedBlock<B>], rest: &mut [u8]) {
+        let rest_at = self.stored_len_bytes;
         let mut run = RunBlock::default();
         let mut num_splits = [0_u32; 2];
         let mut num_places = [0_usize; 2];
-        let (stored, _) = input.split_at_mut(self.stored_len_bytes);
-        copy_blocks(blocks, stored);
         for (block_idx, block) in blocks.iter().enumerate() {
             run = RunBlock {
                 validity_at: block.validity_offset().unwrap_or(0) as u32,
@@ -262,8 +268,8 @@ impl RunLayout {
             let which = usize::from(block.width() == CodeWidth::Twelve);
             let from_twelve = if which == 1 { TABLE_OF_TWELVE } else { 0 };
             run.table = if run.num_codes == 0 { 0 } else { num_places[which] as u32 | from_twelve };
-            put(input, self.blocks.start, block_idx, &run);
-            self.write_frames(block, block_idx, &run, input);
+            put(rest, self.blocks.start - rest_at, block_idx, &run);
+            self.write_frames(block, block_idx, &run, rest);
             if block.num_codes() > 0 {
                 let place = GsstBlock {
                     codes_at: run.bytes_at + HEADER_BYTES as u64,
@@ -274,12 +280,12 @@ impl RunLayout {
                     split_log2: block.split_codes_log2(),
                 };
                 let ranges = self.width_mut(block.width()).clone();
-                put(input, ranges.places.start, num_places[which], &place);
-                put(input, ranges.block_idxs.start, num_places[which], &(block_idx as u32));
+                put(rest, ranges.places.start - rest_at, num_places[which], &place);
+                put(rest, ranges.block_idxs.start - rest_at, num_places[which], &(block_idx as u32));
                 let words = block.table().packed();
                 let first = num_places[which] * words.len();
                 for (word_idx, word) in words.iter().enumerate() {
-                    put(input, ranges.tables.start, first + word_idx, word);
+                    put(rest, ranges.tables.start - rest_at, first + word_idx, word);
                 }
                 num_places[which] += 1;
                 num_splits[which] += block.num_splits() as u32;
@@ -289,14 +295,14 @@ impl RunLayout {
             run.first_row += run.num_rows;
             run.first_frame += block.frames().code_counts.len() as u32;
         }
-        let slack = self.stored_len_bytes..self.stored_len_bytes + SLACK_BYTES;
-        input[slack].fill(0);
+        rest[..SLACK_BYTES].fill(0);
         [self.eight.num_splits, self.twelve.num_splits] = num_splits;
     }
 
-    fn write_frames<B: AsRef<[u8]>>(&self, block: &SealedBlock<B>, block_idx: usize, run: &RunBlock, input: &mut [u8]) {
+    fn write_frames<B: AsRef<[u8]>>(&self, block: &SealedBlock<B>, block_idx: usize, run: &RunBlock, rest: &mut [u8]) {
         let frames = block.frames();
         let bytes_at = run.bytes_at as u32;
+        let frames_at = self.frames.start - self.stored_len_bytes;
         for (i, counts) in frames.code_counts.iter().enumerate() {
             // A block without lengths of texts gets the lengths of a frame of zeros.
             let lengths = frames.text_lengths.get(i);
@@ -311,7 +317,7 @@ impl RunLayout {
                 num_rows: FRAME_ROWS.min(block.num_rows() - first) as u32,
                 reserved: 0,
             };
-            put(input, self.frames.start, run.first_frame as usize + i, &frame);
+            put(rest, frames_at, run.first_frame as usize + i, &frame);
         }
     }
 

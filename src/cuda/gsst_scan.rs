@@ -39,14 +39,16 @@ use gsst::{Block, CodeWidth, SealedBlock};
 use crate::device::Device;
 use crate::device_column::{DeviceColumn, DeviceRun};
 use crate::error::{self, GpuError};
-use crate::gsst_decode::NO_ERROR;
 use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
 use crate::gsst_run::{RowForm, RunLayout, validity_for};
-use crate::memory::{DeviceMemory, PinnedPool};
+use crate::memory::{DeviceMemory, HostBuffer, PinnedPool};
 use crate::run_kernels::{RunAddresses, RunKernels};
 use crate::scan_slot::{
     FreeSlots, PendingMatches, PendingRows, ScannedRows, Slot, SlotMemory, set_error_word, set_head, verdict,
 };
+
+/// Bytes of the error word at the start of an output.
+const ERROR_WORD_BYTES: usize = 8;
 
 /// Options of a scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,24 +187,49 @@ impl GsstScanner {
         form: RowForm,
         must_be_utf8: bool,
     ) -> Result<DeviceColumn, GpuError> {
+        self.decode_uploaded(blocks, form, must_be_utf8, |slot, layout| slot.upload(&self.pool, layout, blocks, true))
+    }
+
+    /// Takes pinned host memory of `len_bytes` with unspecified content, for blocks that
+    /// [`GsstScanner::decode_pinned`] decodes. It is pageable where the limit of pinned memory is reached.
+    pub fn pinned_buffer(&self, len_bytes: usize) -> HostBuffer {
+        self.pool.take(len_bytes)
+    }
+
+    /// Decodes a run like [`GsstScanner::decode_to_device`], and copies the blocks to the device from where they are.
+    /// They belong into memory of [`GsstScanner::pinned_buffer`]: copies from other memory are slow.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`GsstScanner::decode_to_device`].
+    pub fn decode_pinned<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+        must_be_utf8: bool,
+    ) -> Result<DeviceColumn, GpuError> {
+        self.decode_uploaded(blocks, form, must_be_utf8, |slot, layout| slot.upload_pinned(&self.pool, layout, blocks))
+    }
+
+    fn decode_uploaded<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+        must_be_utf8: bool,
+        upload: impl FnOnce(&mut Slot, &mut RunLayout) -> Result<(), GpuError>,
+    ) -> Result<DeviceColumn, GpuError> {
         error::check(self.device.ordinal())?;
         let mut layout = RunLayout::new(blocks, form, false)?;
         let mut slot = self.slot();
         let slot = &mut *slot;
-        slot.upload(&self.pool, &mut layout, blocks, true)?;
-        let stream = &slot.stream;
-        let output = DeviceMemory::new(self.device.budget(), stream, "rows", layout.output_len_bytes)?;
-        let before = slot.output.replace(output);
-        let ran = slot.run(&self.kernels, &layout, must_be_utf8);
-        let output = std::mem::replace(&mut slot.output, before);
-        ran?;
-        let mut word = [NO_ERROR];
-        let Some(output) = output else { return Err(slot.gone()) };
-        slot.read_error(&output, &mut word)?;
-        verdict(word[0])?;
+        let decoded = upload(slot, &mut layout).and_then(|()| self.decode_in(slot, &layout, must_be_utf8));
+        if decoded.is_err() {
+            // A copy may still read the blocks.
+            let _ = slot.stream.synchronize();
+        }
         Ok(DeviceColumn {
             device: self.device.clone(),
-            output,
+            output: decoded?,
             form,
             text: layout.text.clone(),
             rows: layout.rows.clone(),
@@ -210,6 +237,18 @@ impl GsstScanner {
             num_nulls: layout.num_nulls,
             validity: validity_for(blocks),
         })
+    }
+
+    /// Decodes the run that was uploaded to `slot` into memory of its own. Waits for the device.
+    fn decode_in(&self, slot: &mut Slot, layout: &RunLayout, must_be_utf8: bool) -> Result<DeviceMemory, GpuError> {
+        let output = DeviceMemory::new(self.device.budget(), &slot.stream, "rows", layout.output_len_bytes)?;
+        let before = slot.output.replace(output);
+        let ran = slot.run(&self.kernels, layout, must_be_utf8);
+        let checked = ran.and_then(|()| slot.copy_head(ERROR_WORD_BYTES));
+        let output = std::mem::replace(&mut slot.output, before);
+        checked?.synchronize().map_err(self.device.fault("decoding GSST blocks"))?;
+        verdict(slot.head_word(0))?;
+        output.ok_or_else(|| slot.gone())
     }
 
     /// Copies validated blocks to the device, where they can be decoded any number of times. A

@@ -41,7 +41,9 @@ mod run_kernels;
 mod scan_slot;
 mod session;
 
-pub use crate::device_column::{ArrowArray, ArrowDeviceArray, ColumnType, DeviceColumn, DeviceRun};
+pub use crate::device_column::{
+    ArrowArray, ArrowDeviceArray, ColumnType, DeviceColumn, DeviceRange, DeviceRun, SharedColumn,
+};
 pub use crate::error::{BlockCheck, GpuError};
 pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};

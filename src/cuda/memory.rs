@@ -267,6 +267,13 @@ impl DeviceMemory {
         self
     }
 
+    /// Makes later work on the memory, freeing it included, wait for the work that the default stream has now.
+    pub(super) fn follow_default_stream(&self) {
+        let now = self.stream.context().default_stream().record_event(None);
+        // Ignores an error: it belongs to earlier work, and the wait for that work reports it.
+        let _ = now.and_then(|now| self.stream.wait(&now));
+    }
+
     /// Returns the address on the device.
     pub(super) fn address(&self) -> u64 {
         self.at

@@ -83,6 +83,32 @@ impl Slot {
         self.upload_bytes(pool, lens_bytes, is_read_in_place, |input| layout.write(blocks, input))
     }
 
+    /// Enqueues the copies of a run: the blocks from where they are, and the rest of the input. Pinned blocks must
+    /// stay until the stream is done, also after an error.
+    pub(super) fn upload_pinned<B: AsRef<[u8]>>(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        layout: &mut RunLayout,
+        blocks: &[SealedBlock<B>],
+    ) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying GSST blocks");
+        self.device.context().bind_to_thread().map_err(&copying)?;
+        (self.shared_input, self.shared_output) = (None, None);
+        self.reserve(SlotMemory::Scratch, layout.scratch_len_bytes)?;
+        self.reserve(SlotMemory::Input, layout.input_len_bytes)?;
+        let mut at = self.address(SlotMemory::Input);
+        for block in blocks {
+            let bytes = block.as_bytes();
+            // SAFETY: the device memory has room for all blocks of the layout. The caller keeps the
+            // blocks.
+            unsafe { result::memcpy_htod_async(at, bytes, self.stream.cu_stream()) }.map_err(&copying)?;
+            at += bytes.len() as u64;
+        }
+        let rest_len_bytes = layout.input_len_bytes - layout.stored_len_bytes;
+        let staging = self.fill_staging(pool, rest_len_bytes, |rest| layout.write_rest(blocks, rest))?;
+        self.copy_staging(staging, at)
+    }
+
     /// Writes the first `len_bytes` of an input of `max_len_bytes` to the staging buffer by
     /// `write`, and enqueues their copy. `is_read_in_place` is as for [`Slot::upload`].
     pub(super) fn upload_bytes(
@@ -92,6 +118,26 @@ impl Slot {
         is_read_in_place: bool,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), GpuError> {
+        let staging = self.fill_staging(pool, len_bytes, write)?;
+        (self.shared_input, self.shared_output) = (None, None);
+        if is_read_in_place {
+            self.shared_input = self.shared_address(&staging);
+        }
+        if self.shared_input.is_some() {
+            self.staging = Some(staging);
+            return Ok(());
+        }
+        self.reserve(SlotMemory::Input, max_len_bytes)?;
+        self.copy_staging(staging, self.address(SlotMemory::Input))
+    }
+
+    /// Returns the staging buffer with `len_bytes` that `write` wrote, once the device has read what was in it.
+    fn fill_staging(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        len_bytes: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<HostBuffer, GpuError> {
         let copying = self.device.fault("copying GSST blocks");
         self.device.context().bind_to_thread().map_err(&copying)?;
         if let Some(uploaded) = self.uploaded.take() {
@@ -104,20 +150,16 @@ impl Slot {
         };
         staging.set_len(len_bytes);
         write(&mut staging);
-        (self.shared_input, self.shared_output) = (None, None);
-        if is_read_in_place {
-            self.shared_input = self.shared_address(&staging);
-        }
-        if self.shared_input.is_some() {
-            self.staging = Some(staging);
-            return Ok(());
-        }
-        self.reserve(SlotMemory::Input, max_len_bytes)?;
-        let input = self.address(SlotMemory::Input);
-        // SAFETY: the device memory is at least as long as `staging`. This slot keeps `staging`
-        // alive, and nothing writes or drops it before a wait for the event below or for the
-        // stream.
-        let copied = unsafe { result::memcpy_htod_async(input, &staging, self.stream.cu_stream()) };
+        Ok(staging)
+    }
+
+    /// Keeps the staging buffer, and enqueues its copy to the address `to` in the input, which has room for it.
+    fn copy_staging(&mut self, staging: HostBuffer, to: u64) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying GSST blocks");
+        // SAFETY: the device memory at `to` is at least as long as `staging`. This slot keeps
+        // `staging` alive, and nothing writes or drops it before a wait for the event below or for
+        // the stream.
+        let copied = unsafe { result::memcpy_htod_async(to, &staging, self.stream.cu_stream()) };
         self.staging = Some(staging);
         copied.map_err(&copying)?;
         self.uploaded = Some(self.stream.record_event(None).map_err(&copying)?);
@@ -201,18 +243,9 @@ impl Slot {
     }
 
     /// Returns the word `idx` that [`Slot::copy_head`] copied. Its event must be waited for first.
-    fn head_word(&self, idx: usize) -> u64 {
+    pub(super) fn head_word(&self, idx: usize) -> u64 {
         let words = self.staging.as_ref().map_or(&[][..], |staging| staging.as_chunks::<8>().0);
         words.get(idx).map_or(0, |word| u64::from_le_bytes(*word))
-    }
-
-    pub(super) fn read_error(&self, output: &DeviceMemory, word: &mut [u64; 1]) -> Result<(), GpuError> {
-        let reading = self.device.fault("decoding GSST blocks");
-        let stream = self.stream.cu_stream();
-        // SAFETY: the output starts with its error word, and `word` outlives the wait below.
-        let copied = unsafe { result::memcpy_dtoh_async(word, output.address(), stream) };
-        let waited = self.stream.synchronize();
-        copied.and(waited).map_err(reading)
     }
 
     /// Makes sure that a part has at least `len_bytes`.

@@ -15,7 +15,7 @@
 //! capsules      Arrow from and to other libraries, without copies; and what the package `datafusion` takes,
 //!               over crossing (a plan as a table, and functions)
 //!
-//! device        GSST columns as text on a GPU
+//! device        GSST columns as text on a GPU, and device_array, which other libraries take without a copy
 //! error_of      errors without the names of tables that the package made
 //! ```
 //!
@@ -29,6 +29,8 @@ mod capsules;
 mod crossing;
 #[cfg(feature = "cuda")]
 mod device;
+#[cfg(feature = "cuda")]
+mod device_array;
 mod feed;
 mod gathered;
 mod session;
@@ -65,7 +67,10 @@ mod _native {
     use super::capsules::{HostFactory, HostFunction, HostScalar};
     #[cfg(feature = "cuda")]
     #[pymodule_export]
-    use super::device::{DeviceArray, device_arrays};
+    use super::device::{DeviceArrayIterator, DeviceArrays, device_arrays};
+    #[cfg(feature = "cuda")]
+    #[pymodule_export]
+    use super::device_array::{DeviceArray, DeviceBuffer};
     #[pymodule_export]
     use super::gathered::Gathered;
     #[pymodule_export]

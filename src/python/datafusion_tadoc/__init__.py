@@ -241,20 +241,26 @@ def read_gsst(
     return con._made_table(name, create, columns)
 
 
-def device_arrays(location: Location, column: str, device: int = 0) -> list[_native.DeviceArray]:
+def device_arrays(location: Location, column: str, *, device: int = 0, ahead: int = 8) -> _native.DeviceArrays:
     """Returns the text of a GSST column on a GPU, one array for each row group of a local file.
 
-    Each array has ``__arrow_c_device_array__``, so libraries of Arrow's device interface take it
-    without a copy (``pyarrow.Array._import_from_c_device_capsule``, ``cudf``). Only the codes travel
-    to the device. A call decodes the row group, and the taker owns the memory. Without a device it
-    is an :class:`Error`; :func:`read_gsst` decodes on the cores.
+    Only the codes travel to the device. A loop over the arrays gets them in order, while `ahead` row groups are read
+    and decoded; ``arrays[i]`` decodes one. Without a device it is an :class:`Error`; :func:`read_gsst`
+    decodes on the cores.
 
-    >>> arrays = device_arrays("names.parquet", "url")  # doctest: +SKIP
-    >>> [len(array) for array in arrays]  # doctest: +SKIP
+    An array has ``text`` (bytes), ``offsets`` (32-bit numbers, one more than rows) and ``validity`` (one bit for each
+    row, or ``None``). CuPy, PyTorch, JAX and numba take them without a copy, by ``__dlpack__`` or
+    ``__cuda_array_interface__``. Libraries of Arrow's device interface, such as ``cudf``, take the array by
+    ``__arrow_c_device_array__``. All of these share the memory, which stays as long as one of them.
+
+    >>> for array in device_arrays("names.parquet", "url"):  # doctest: +SKIP
+    ...     text, offsets = cupy.from_dlpack(array.text), cupy.from_dlpack(array.offsets)
     """
     if not hasattr(_native, "device_arrays"):
         raise Error("this build has no devices; read_gsst decodes on the cores")
-    return _native.device_arrays(os.fspath(location), column, device)
+    if ahead < 1:
+        raise Error(f"ahead: got {ahead}, expected 1 or more")
+    return _native.device_arrays(os.fspath(location), column, device, ahead)
 
 
 def open(

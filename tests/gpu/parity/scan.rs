@@ -82,6 +82,18 @@ fn sealed(run: &[Vec<u8>]) -> Vec<SealedBlock<&[u8]>> {
     run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect()
 }
 
+/// Copies blocks to `to`, one behind the other, and opens them there.
+fn copied<'a>(run: &[Vec<u8>], mut to: &'a mut [u8]) -> Vec<SealedBlock<&'a [u8]>> {
+    let mut blocks = Vec::new();
+    for bytes in run {
+        let (block, behind) = to.split_at_mut(bytes.len());
+        block.copy_from_slice(bytes);
+        blocks.push(SealedBlock::open(&*block).unwrap());
+        to = behind;
+    }
+    blocks
+}
+
 /// Compares rows from the pipeline, and rows of validated blocks over every fill byte.
 #[track_caller]
 fn assert_rows(scanner: &GsstScanner, run: &[Vec<u8>], case: &str) {
@@ -90,6 +102,11 @@ fn assert_rows(scanner: &GsstScanner, run: &[Vec<u8>], case: &str) {
         let case = format!("{case}, {form:?}");
         let pending = scanner.submit(&sealed(run), form, false).unwrap();
         expected.assert_is(&pending.wait().unwrap(), &case);
+        let mut pinned = scanner.pinned_buffer(run.iter().map(Vec::len).sum());
+        for (blocks, place) in [(copied(run, &mut pinned), "pinned"), (sealed(run), "pageable")] {
+            let rows = scanner.decode_pinned(&blocks, form, false).unwrap();
+            expected.assert_is(&rows.to_host().unwrap(), &format!("{case}, {place} blocks"));
+        }
         let blocks: Vec<_> = run.iter().map(|bytes| Block::open(&bytes[..]).unwrap()).collect();
         if blocks.iter().any(|block| block.text_ends().is_none()) {
             assert!(matches!(scanner.upload(&blocks, form), Err(GpuError::Mismatch { .. })));
@@ -299,6 +316,44 @@ fn device_memory_is_bounded_and_given_back() {
 }
 
 #[test]
+#[allow(unsafe_code, reason = "an interface of raw pointers")]
+fn arrays_and_views_share_rows_until_the_last_of_them_goes() {
+    let Some(_) = decoder() else { return };
+    let device = Device::open(0).unwrap().with_max_bytes(1 << 30);
+    // One slot, whose memory the first run takes.
+    let options = ScanOptions { num_slots: 1, ..ScanOptions::default() };
+    let scanner = GsstScanner::new(&device, options).unwrap();
+    for (form, with_nulls) in [(RowForm::Offsets, false), (RowForm::Offsets, true), (RowForm::Views, true)] {
+        let texts = (0..500).map(|row| (row % 7 > 0 || !with_nulls).then(|| vec![b'a'; row % 20]));
+        let run = [block(&texts.collect::<Vec<_>>(), &BlockOptions::default())];
+        let expected = Expected::from_run(&run);
+        drop(scanner.decode_pinned(&sealed(&run), form, false).unwrap());
+        let used = device.used_bytes();
+        let column = scanner.decode_pinned(&sealed(&run), form, false).unwrap().share().unwrap();
+        assert_eq!((column.num_rows(), column.num_nulls() > 0, column.ordinal()), (500, with_nulls, 0));
+        assert_eq!(column.text().len_bytes, expected.text.len());
+        let mut arrays = [column.to_arrow_device(), column.to_arrow_device()];
+        for array in &arrays {
+            // SAFETY: the array lists its buffers.
+            let buffers = unsafe { std::slice::from_raw_parts(array.array.buffers, array.array.n_buffers as usize) };
+            let addresses: Vec<u64> = buffers.iter().map(|buffer| buffer.addr() as u64).collect();
+            let validity = column.validity().map_or(0, |range| range.address);
+            assert_eq!(addresses[..3], [validity, column.rows().address, column.text().address]);
+            assert_eq!((addresses.len(), array.device_type), (if form == RowForm::Views { 4 } else { 3 }, 2));
+            assert_eq!((array.array.length, array.array.null_count > 0), (500, with_nulls));
+        }
+        drop(column);
+        for array in &mut arrays {
+            assert!(device.used_bytes() > used);
+            // SAFETY: the array is released once.
+            unsafe { array.array.release.unwrap()(&raw mut array.array) };
+            assert!(array.array.release.is_none());
+        }
+        assert_eq!(device.used_bytes(), used);
+    }
+}
+
+#[test]
 fn a_device_that_shares_the_hosts_memory_gives_the_same_rows() {
     let Some(_) = decoder() else { return };
     let device = Device::open(0).unwrap().sharing_host_memory().with_max_bytes(1 << 30);
@@ -365,7 +420,9 @@ fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool
     let all = scanner.matcher().like(&Pattern::like("%", None)).unwrap();
     let some = scanner.matcher().like(&Pattern::contains(b"regular")).unwrap();
     let matched = scanner.submit_matching(std::slice::from_ref(&sealed), &[some, all], true).unwrap().wait();
+    let kept = scanner.decode_pinned(std::slice::from_ref(&sealed), RowForm::Offsets, false);
     let gpu = scanner.submit(&[sealed], RowForm::Offsets, false).unwrap().wait();
+    assert_eq!(kept.map(drop).err().as_ref(), gpu.as_ref().map(drop).err(), "{case}");
     assert_eq!(matched.as_ref().map(drop).err(), gpu.as_ref().map(drop).err(), "{case}");
     match (&cpu, &gpu) {
         (Ok(_), Ok(rows)) => Expected::from_run(&[bytes]).assert_is(rows, case),

@@ -99,6 +99,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/corpus/edits/mod.rs",
     "src/cuda/corpus/index.rs",
     "src/cuda/corpus/launch.rs",
+    "src/cuda/corpus/ranked.rs",
     "src/cuda/corpus/search.rs",
     "src/cuda/corpus/sequences.rs",
     "src/cuda/corpus/sort.rs",
@@ -116,7 +117,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/run_kernels.rs",
     "src/cuda/scan_slot.rs",
     "src/datafusion/functions/sequence_texts.rs",
-    "src/cuda/session/work.rs",
+    "src/cuda/session/columns.rs",
     "tests/gpu/parity/scan.rs",
     "tests/gpu_faults/breakage.rs",
 ];

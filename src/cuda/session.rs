@@ -24,6 +24,7 @@
 //! Nobody waits for the thread: a runtime that ends leaves it behind, and so does a process. Such a process should end
 //! without the driver's own clean-up ([`Opening::is_working`]), because that waits for the running call of the driver.
 
+mod columns;
 mod work;
 
 use std::fmt::{self, Display};

@@ -8,39 +8,28 @@
 //! - *token scan*: the document is expanded and its windows are sorted. This is best for small documents.
 //!
 //! The caller chooses the documents and may stop between chunks of them.
-//!
-//! # Numbers
-//!
-//! The windows across the elements of every rule and document are stored once, as numbers:
-//!
-//! ```text
-//! keys      [a b c | b c d | ...]                 ascending, so numbers order as sequences do
-//! numbers   rule 4: 0 17 3 | rule 5: 9 | ...      windows over the borders of its children
-//! ```
-//!
-//! With numbers, a document is counted like a term vector: counts of 8 documents flow down at once, and a rule adds
-//! them to the numbers it contains ([`lane_counts`](crate::analytics::lane_counts)). Nothing is packed, sorted or
-//! compared again. Preparation takes O(windows of all rules), independent of the number of documents counted later.
 
 use std::mem::swap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::analytics::doc_terms::GROUP_LEN;
-use crate::analytics::lane_counts::{AscendingSet, Bodies, Held, LaneCounts};
+use crate::analytics::lane_counts::AscendingSet;
 use crate::analytics::task_limits::sort_checked;
 use crate::analytics::{TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
+use crate::segment::Corpus;
 use crate::segment::dag::Expansion;
 
-use super::count::check_num_words;
-use super::counted_documents::CountedDocuments;
+use super::count::{check_num_words, check_parts, refused_words};
+use super::counted_documents::{CountedDocuments, SegmentDocumentSequences, misshapen};
 use super::edges::{Edges, Limit, chosen};
-use super::entries::{Entry, Sorting, sorted_buckets};
+use super::entries::Sorting;
 use super::key::{Keep, Key, Keyed, Packing};
+use super::numbered::Numbered;
 use super::walk::{TokenWalk, walk_borders};
 use super::windows::{ListedWeights, NumberedWeights, PackedWindows, TextWindows, Weights};
 use super::{Counted, DocumentSequenceCounts, Sink};
@@ -130,14 +119,30 @@ impl<'a> DocumentSequences<'a> {
         Ok(Self { vocabulary, packing, way, limits })
     }
 
-    /// Creates a counter of documents that are counted already.
-    pub(super) fn with_counted(
+    /// Returns the reason why [`from_segments`](Self::from_segments) cannot use the sequences of segments, or `None` if
+    /// it can.
+    pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
+        refused_words(vocabulary, n, 1)
+    }
+
+    /// Creates a counter of the documents of `vocabulary` that counts nothing: `parts` have the sequences of all
+    /// documents of each segment.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the sequences [cannot be used](Self::segments_refused) or there is not one part of
+    /// the right shape for each segment, and [`Error::Cancelled`].
+    pub fn from_segments(
         vocabulary: Arc<Vocabulary>,
-        packing: Packing,
-        counted: CountedDocuments,
-        limits: TaskLimits<'a>,
-    ) -> Self {
-        Self { vocabulary, packing, way: Way::Counted(counted), limits }
+        n: usize,
+        parts: Vec<SegmentDocumentSequences>,
+        limits: impl Into<TaskLimits<'a>>,
+    ) -> Result<Self> {
+        let limits = limits.into();
+        let refused = Self::segments_refused(&vocabulary, n).or_else(|| misshapen(&vocabulary, &parts));
+        check_parts(&vocabulary, parts.len(), refused)?;
+        let packing = Packing::new(n, vocabulary.len());
+        let counted = CountedDocuments::new(&vocabulary, packing, parts, limits.canceller())?;
+        Ok(Self { vocabulary, packing, way: Way::Counted(counted), limits })
     }
 
     /// Returns the traversal in use, never [`Traversal::Auto`].
@@ -452,197 +457,111 @@ impl LocalRules {
     }
 }
 
-/// Number of positions of the grammar in a parallel task.
-const TASK_POSITIONS: usize = 1 << 15;
-
-/// Counts of a group of documents.
-pub(super) type GroupCounts = LaneCounts<u32, GROUP_LEN>;
-
-/// Numbers of the sequences that fit 64 bits.
-#[derive(Debug)]
-pub(super) struct Numbered {
-    /// Sequences by number.
-    keys: Vec<u64>,
-    segments: Vec<SegmentNumbers>,
-    num_rules: usize,
-    /// Counts that no parallel task uses now.
-    spare: Mutex<Vec<GroupCounts>>,
-}
-
-/// Numbers of one segment.
-#[derive(Debug, Default)]
-struct SegmentNumbers {
-    /// Ends in `numbers`: document or rule `at` has the numbers `ends[at]..ends[at + 1]`. Documents
-    /// come first, then the rules without the root.
-    ends: Vec<u32>,
-    numbers: Vec<u32>,
-}
-
-impl Numbered {
-    /// Numbers the windows of all rules and documents. Sequences that occur only across segments
-    /// get no number.
+impl SegmentDocumentSequences {
+    /// Counts a segment of `corpus` on the cores, in the form of a device's answer.
+    ///
+    /// Answers of devices are compared with it. It takes up to 1 GiB of memory.
     ///
     /// # Errors
-    /// [`Error::Capacity`] for more windows than `limit` has, and
-    /// [`Error::Cancelled`].
-    pub fn new(edges: &[Edges], packing: Packing, limit: &Limit<'_>) -> Result<Self> {
-        let mut segments = Vec::with_capacity(edges.len());
-        let mut entries = Vec::new();
-        let mut base = 0;
-        for edges in edges {
-            let mut ends = vec![0u32];
-            for (keys, lens) in windows(edges, packing, limit)? {
-                entries.push((base, keys));
-                let before = ends.len();
-                ends.extend(lens);
-                for at in before..ends.len() {
-                    ends[at] += ends[at - 1];
+    /// The errors of [`DocumentSequences::new`] and [`DocumentSequences::chunk`].
+    pub fn from_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
+        let segment = corpus.segments()[segment_idx].clone();
+        let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
+        let alone = Corpus::new(corpus.profile(), vec![segment]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone)?);
+        let docs: Vec<u64> = (0..alone.num_docs()).collect();
+        let way = Traversal::TokenScan;
+        let counted = DocumentSequences::new(Arc::clone(&vocabulary), n, way, 1 << 30)?.chunk(&docs)?;
+        // The only segment has an id for each word of its own vocabulary.
+        let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
+        let key = |row| counted.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
+        let rows: Vec<u64> = (0..counted.counts().len()).map(key).collect();
+        let mut keys = rows.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let number = |key: &u64| keys.partition_point(|other| other < key) as u32;
+        let ends = (0..docs.len()).map(|at| counted.rows_of(at).end as u32);
+        Ok(Self {
+            word_bits,
+            offsets: std::iter::once(0).chain(ends).collect(),
+            sequences: rows.iter().map(number).collect(),
+            counts: counted.counts().iter().map(|&count| count as u32).collect(),
+            keys,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analytics::Fold;
+    use crate::build::corpus_from_texts;
+
+    use super::*;
+
+    fn documents() -> Vec<String> {
+        let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
+        let text = |doc: usize| (0..doc * 7 % 40).map(|at| word(at + doc * 3)).collect::<Vec<_>>();
+        (0..90).map(|doc| text(doc).join(" ")).collect()
+    }
+
+    fn parts(corpus: &Corpus, n: usize) -> Vec<SegmentDocumentSequences> {
+        (0..corpus.segments().len()).map(|at| SegmentDocumentSequences::from_segment(corpus, at, n).unwrap()).collect()
+    }
+
+    /// Returns the rows of each document, as words and counts.
+    fn rows(counts: &DocumentSequenceCounts) -> Vec<Vec<(Vec<u32>, u64)>> {
+        let row = |row: usize| (counts.sequences().words(row).collect(), counts.counts()[row]);
+        (0..counts.doc_ids().len()).map(|at| counts.rows_of(at).map(row).collect()).collect()
+    }
+
+    #[test]
+    fn sequences_of_segments_are_those_of_the_corpus() {
+        for block_bytes in [1 << 20, 700, 300] {
+            let corpus = corpus_from_texts(block_bytes, &documents());
+            assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
+            let all: Vec<u64> = (0..corpus.num_docs()).collect();
+            for (n, fold) in [(1, Fold::NONE), (2, Fold::CASE), (3, Fold::NONE), (1, Fold::CASE)] {
+                let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap().folded(&fold).unwrap());
+                let words = Arc::clone(&vocabulary);
+                let got = DocumentSequences::from_segments(words, n, parts(&corpus, n), 1 << 30).unwrap();
+                assert_eq!(got.traversal(), Traversal::TokenScan);
+                assert!(got.memory_bytes() > 0);
+                for docs in [&all[..], &[40, 0, 89, 3], &[]] {
+                    let words = Arc::clone(&vocabulary);
+                    let expected = DocumentSequences::new(words, n, Traversal::TopDown, 1 << 30).unwrap();
+                    let expected = expected.chunk(docs).unwrap();
+                    assert_eq!(rows(&got.chunk(docs).unwrap()), rows(&expected), "{n}, {fold:?}");
                 }
-                base += entries.last().map_or(0, |(_, keys)| keys.len());
-            }
-            segments.push(SegmentNumbers { ends, numbers: Vec::new() });
-        }
-        let tasks = entries.into_par_iter().map(|(base, keys)| {
-            let places = keys.iter().zip(base as u64..);
-            places.map(|(&key, value)| Entry { key, value }).collect()
-        });
-        let canceller = limit.canceller();
-        let all = (0, u64::ones(packing.all_bits()));
-        let finish = |entries: &mut [Entry]| Ok(distinct(entries));
-        let parts = sorted_buckets(tasks.collect(), all, canceller, finish)?;
-        let mut keys = Vec::new();
-        let mut numbers = vec![0u32; base];
-        for (part, places) in parts {
-            canceller.check()?;
-            let first = keys.len() as u32;
-            places.iter().for_each(|&(place, number)| numbers[place as usize] = first + number);
-            keys.extend_from_slice(&part);
-        }
-        let mut start = 0;
-        for segment in &mut segments {
-            let len = segment.ends.last().map_or(0, |&end| end as usize);
-            segment.numbers = numbers[start..start + len].to_vec();
-            start += len;
-        }
-        let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules()).max();
-        let num_rules = num_rules.unwrap_or(0);
-        let spare = Mutex::default();
-        Ok(Self { keys, segments, num_rules, spare })
-    }
-
-    /// Returns the sequence of `number`.
-    #[inline]
-    pub fn key(&self, number: u32) -> u64 {
-        self.keys[number as usize]
-    }
-
-    /// Returns counts for groups of documents, reused if possible.
-    pub fn counts(&self) -> GroupCounts {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.unwrap_or_else(|| LaneCounts::new(self.keys.len(), self.num_rules))
-    }
-
-    /// Takes back `counts` for the next parallel task.
-    pub fn give_back(&self, counts: GroupCounts) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
-    }
-
-    /// Counts the sequences of documents that lie only in segment `at`.
-    pub fn count(&self, edges: &Edges, at: usize, docs: &[DocId], counts: &mut GroupCounts) {
-        counts.count(&Sequenced { edges, numbers: &self.segments[at] }, docs);
-    }
-
-    /// Returns the memory of the numbers in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        let segments = self.segments.iter();
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        8 * self.keys.capacity()
-            + segments.map(|s| 4 * (s.ends.capacity() + s.numbers.capacity())).sum::<usize>()
-            + spare.iter().map(LaneCounts::memory_bytes).sum::<usize>()
-    }
-}
-
-/// Returns, for each parallel task, the windows of its documents and rules with the number of
-/// windows of each. Documents come before rules.
-fn windows(edges: &Edges, packing: Packing, limit: &Limit<'_>) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
-    let grammar = edges.dag().grammar();
-    // Documents tile the root and rules follow it, so their positions ascend.
-    let docs = grammar.docs().map(|doc| edges.dag().doc_range(doc));
-    let rules = grammar.rule_ids().skip(1).map(|rule_id| edges.dag().rule_range(rule_id));
-    let bodies: Vec<Range<usize>> = docs.chain(rules).collect();
-    let mut tasks: Vec<&[Range<usize>]> = Vec::new();
-    let mut rest = &bodies[..];
-    while let Some(first) = rest.first() {
-        let len = rest.partition_point(|body| body.start < first.start + TASK_POSITIONS);
-        let (task, behind) = rest.split_at(len.max(1));
-        tasks.push(task);
-        rest = behind;
-    }
-    let weights = Weights::one();
-    let count = |bodies: &[Range<usize>]| {
-        let mut windows = PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
-        let mut lens = Vec::with_capacity(bodies.len());
-        let mut limit_of_task = limit.for_task();
-        for body in bodies {
-            let before = windows.keys.len();
-            windows.begin(1);
-            edges.walk(body.clone(), &mut windows, &mut limit_of_task)?;
-            lens.push((windows.keys.len() - before) as u32);
-        }
-        limit.add(windows.keys.len())?;
-        Ok((windows.keys, lens))
-    };
-    tasks.into_par_iter().map(count).collect()
-}
-
-/// Returns the distinct keys of sorted entries and, for each entry, its value and the index of its
-/// key.
-fn distinct(entries: &mut [Entry]) -> (Vec<u64>, Vec<(u32, u32)>) {
-    let mut keys: Vec<u64> = Vec::new();
-    let places = entries.iter().map(|entry| {
-        if keys.last() != Some(&entry.key) {
-            keys.push(entry.key);
-        }
-        (entry.value as u32, keys.len() as u32 - 1)
-    });
-    let places = places.collect();
-    (keys, places)
-}
-
-/// Numbers and rules on right-hand sides.
-struct Sequenced<'a> {
-    edges: &'a Edges,
-    numbers: &'a SegmentNumbers,
-}
-
-impl Sequenced<'_> {
-    #[inline]
-    fn at(&self, body: usize, positions: Range<usize>, mut f: impl FnMut(Held)) {
-        let range = self.numbers.ends[body] as usize..self.numbers.ends[body + 1] as usize;
-        self.numbers.numbers[range].iter().for_each(|&number| f(Held::Item(number)));
-        let dag = self.edges.dag();
-        for &element in &dag.grammar().symbols[positions] {
-            if let Some(rule_id) = dag.rule_of(element) {
-                f(Held::Rule(rule_id));
+                assert!(matches!(got.chunk(&[90]), Err(Error::OutOfRange { got: 90, .. })));
             }
         }
     }
-}
 
-impl Bodies for Sequenced<'_> {
-    #[inline]
-    fn len_of_doc(&self, doc: DocId) -> usize {
-        self.edges.dag().doc_range(doc).len()
-    }
-
-    #[inline]
-    fn for_doc(&self, doc: DocId, f: impl FnMut(Held)) {
-        self.at(doc.index(), self.edges.dag().doc_range(doc), f);
-    }
-
-    #[inline]
-    fn for_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
-        let body = self.edges.dag().grammar().num_docs() + rule_id.index() - 1;
-        self.at(body, self.edges.dag().rule_range(rule_id), f);
+    #[test]
+    fn what_is_misshapen_is_refused() {
+        let corpus = corpus_from_texts(300, &documents());
+        let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
+        let with = |n, parts| DocumentSequences::from_segments(Arc::clone(&vocabulary), n, parts, 0);
+        assert!(with(3, Vec::new()).is_err());
+        let refused = with(22, parts(&corpus, 2)).unwrap_err();
+        assert!(refused.to_string().contains("64 bits"), "{refused}");
+        let changes: [fn(&mut SegmentDocumentSequences); 6] = [
+            |part| part.offsets[0] = 1,
+            |part| part.offsets.truncate(1),
+            |part| part.offsets.reverse(),
+            |part| part.sequences[0] = 1 << 20,
+            |part| part.counts.truncate(1),
+            |part| part.keys.truncate(1),
+        ];
+        for change in changes {
+            let mut wrong = parts(&corpus, 3);
+            change(&mut wrong[1]);
+            let got = with(3, wrong).unwrap_err();
+            assert!(got.to_string().contains("a part of segment 1"), "{got}");
+        }
+        assert!(with(3, parts(&corpus, 3)).is_ok());
+        let cut = Vocabulary::new(&corpus_from_texts(300, &["one two three ".repeat(100)])).unwrap();
+        let refused = DocumentSequences::segments_refused(&cut, 3).unwrap();
+        assert_eq!(refused, "a document goes on in another segment");
     }
 }

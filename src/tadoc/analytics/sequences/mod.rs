@@ -5,7 +5,7 @@
 //! contributes, and limits of memory and time), `windows` (all windows as numbers), `walk` (over the rules or the text,
 //! several times if memory is short, and rows in parts), `entries` (sorting windows), and the tasks `count`,
 //! `by_document` and `ranked`;
-//! `counted_documents` has documents that a device has counted.
+//! `counted_documents` has documents that a device has counted, `numbered` sequences by number.
 
 mod by_document;
 pub(super) mod count;
@@ -13,6 +13,7 @@ mod counted_documents;
 pub(super) mod edges;
 pub(super) mod entries;
 pub(super) mod key;
+mod numbered;
 mod ranked;
 pub(super) mod walk;
 pub(super) mod windows;

@@ -22,7 +22,22 @@ def test_blocks_of_python_run(readme, con, folder):
     (folder / "minutes.txt").write_text("to be decided")
     names = {}
     for block in blocks:
-        exec(compile(block, readme, "exec"), names)
+        if "device_arrays" not in block:
+            exec(compile(block, readme, "exec"), names)
+
+
+def test_blocks_for_devices_run(con, folder):
+    tadoc.write_gsst(con.sql("SELECT 'https://a.example' AS url"), "names.parquet")
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no device")
+    text = (ROOT / "src/python/README.md").read_text()
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "device_arrays" in block]
+    assert blocks
+    for block in blocks:
+        names = {"tadoc": tadoc, "cupy": cupy}
+        exec(compile(block, "src/python/README.md", "exec"), names)
+        assert names["has_slash"] == 2
 
 
 def test_all_methods_are_in_the_readme():

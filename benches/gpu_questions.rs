@@ -4,8 +4,8 @@
 //! of each by default) and writes a corpus of it. A statement asks a table of rows for passages of 64 bytes, for counts
 //! of words and for their places. The time is that of the whole statement, planning included; the median of 5. *first*
 //! copies the corpus to the device. *auto* has the last runs of ten, after the place was chosen. *fresh* is the first
-//! run of all on the cores. All answers are compared with those of the cores. Without a device the benchmark says so and
-//! does nothing, unless `REQUIRE_GPU=1`.
+//! run of all on the cores. All answers are compared with those of the cores. Without a device the benchmark says so
+//! and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -372,8 +372,8 @@ impl PhysicalExprAdapterFactory for NoDecimalTexts {
 }
 
 /// Optimizer rule for plans that run here. It makes scans of Parquet files name the file in their errors, those of JSON
-/// read declared decimals exactly, those of CSV refuse values that take rows, and those of all files keep the order that
-/// they declare.
+/// read declared decimals exactly, those of CSV refuse values that take rows, and those of all files keep the order
+/// that they declare.
 #[derive(Debug, Default)]
 pub struct NameParquetFiles;
 

@@ -13,10 +13,10 @@
 //! [`SLOWNESS`] times what these took for the same work, and [`LEAST_WAIT`] more. What it did is lost, and the others
 //! have their segments open.
 //!
-//! Where no two others are left, as of two workers, the statement would go on in this process, with all of its work, and
-//! perhaps with nothing open. So a worker is also slow if it takes [`SLOWNESS_ALONE`] times as long as this process would
-//! for that: by the time that the others took for their parts, and at least by the planner's rates. While no worker has
-//! ended, nothing is known.
+//! Where no two others are left, as of two workers, the statement would go on in this process, with all of its work,
+//! and perhaps with nothing open. So a worker is also slow if it takes [`SLOWNESS_ALONE`] times as long as this process
+//! would for that: by the time that the others took for their parts, and at least by the planner's rates. While no
+//! worker has ended, nothing is known.
 //!
 //! Times are measured by each worker alone, so clocks need not agree. A worker that does not answer is as its last
 //! answer says. Rows that wait for a slow connection are not seen.
@@ -258,8 +258,8 @@ impl Task {
     }
 }
 
-/// Returns the workers of slow tasks, each with a reason, if at least two others are left, or if this process, which has
-/// so many partitions, is faster alone.
+/// Returns the workers of slow tasks, each with a reason, if at least two others are left, or if this process, which
+/// has so many partitions, is faster alone.
 fn slow_of(tasks: &[Task], num_partitions: usize) -> Vec<(Url, String)> {
     let slow = slow_in_stages(tasks, |pace| pace.slower_than_most());
     let mut left: Vec<&Url> = tasks.iter().map(|task| &task.url).collect();

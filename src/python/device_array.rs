@@ -6,9 +6,9 @@
 //!              └─ memory, which all of them share
 //! ```
 //!
-//! Sources: arrow.apache.org, "The Arrow PyCapsule Interface" and "C device data interface"; numba.readthedocs.io, "CUDA
-//! Array Interface (version 3)"; dmlc.github.io/dlpack, `dlpack.h`, "Python Specification for DLPack". The rows are
-//! complete when an array exists, so no stream is to be waited for.
+//! Sources: arrow.apache.org, "The Arrow PyCapsule Interface" and "C device data interface"; numba.readthedocs.io,
+//! "CUDA Array Interface (version 3)"; dmlc.github.io/dlpack, `dlpack.h`, "Python Specification for DLPack". The rows
+//! are complete when an array exists, so no stream is to be waited for.
 //!
 //! Limits: consumers of `__dlpack__` get the struct without a version, which all of them read.
 

@@ -12,8 +12,8 @@
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `sync` (folders that
 //!   change), `full_disk` (no free space).
 //! - Other commands: `sql`, `csv_quotes` (rows that a quotation mark would take), `named_tables` (arguments that name
-//!   tables), `reading`, `restore`, `export` and `export_s3`, `grep`, `plot`, `memory` (statements with a memory limit),
-//!   `recursion` (long chains and deep nests).
+//!   tables), `reading`, `restore`, `export` and `export_s3`, `grep`, `plot`, `memory` (statements with a memory
+//!   limit), `recursion` (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
 //! - Features: `left_out` (what a build without `--features full` says of the rest).

@@ -2,7 +2,8 @@
 //!
 //! `parity` and `matching` test columns of strings, decoded and searched. `corpus` and
 //! `corpus_batch` test corpora: counted and read; `corpus_edits`, with the feature `edits`, edited.
-//! Command: `REQUIRE_GPU=1 cargo test --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
+//! Command: `REQUIRE_GPU=1 cargo test --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one
+//! are skipped.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

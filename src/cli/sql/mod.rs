@@ -50,7 +50,8 @@ use tadoc_session::{
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Run these statements, or a command of the prompt, as '\h kwic' (may be given several times; all share one session)
+    /// Run these statements, or a command of the prompt, as '\h kwic' (may be given several times; all share one
+    /// session)
     #[arg(short, long = "command", value_name = "SQL")]
     commands: Vec<String>,
 

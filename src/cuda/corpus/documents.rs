@@ -13,9 +13,9 @@
 //! ([`CorpusTerms`]): O(N), whatever the number of documents. The one that moves fewer bytes is taken
 //! (`Masks::traffic_bytes`). It is the choice between traversals of G-TADOC (section IV-B) by counted bytes.
 //!
-//! Several segments are one grammar ([`DeviceGroup`]), but an element occurs in documents of its segment only. So a mask
-//! has a bit for each document of a segment, D is that of the segment that has the most, and memory for masks is
-//! E · D / 8 bytes. Kernels for masks take any text whose rows are fewer than 2^31.
+//! Several segments are one grammar ([`DeviceGroup`]), but an element occurs in documents of its segment only. So a
+//! mask has a bit for each document of a segment, D is that of the segment that has the most, and memory for masks is E
+//! · D / 8 bytes. Kernels for masks take any text whose rows are fewer than 2^31.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 

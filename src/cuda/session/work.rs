@@ -283,8 +283,8 @@ impl CudaSession {
         })
     }
 
-    /// Returns the rows that `find` finds in each segment, in host memory. It gets many segments at a time. Keys of rows
-    /// have `key_words` words.
+    /// Returns the rows that `find` finds in each segment, in host memory. It gets many segments at a time. Keys of
+    /// rows have `key_words` words.
     fn group_rows<R: Send, F: Found<Rows = Vec<R>>>(
         &self,
         work: SegmentWork<'_>,
@@ -300,7 +300,8 @@ impl CudaSession {
     }
 
     /// Returns the rows of each segment, in order: those that `find` finds in groups of segments, which have the
-    /// lengths `lens`. It gets their indices. Limits the memory of each device from now on. A device stops at its first error.
+    /// lengths `lens`. It gets their indices. Limits the memory of each device from now on. A device stops at its first
+    /// error.
     fn for_each_group<R: Send>(
         &self,
         work: SegmentWork<'_>,

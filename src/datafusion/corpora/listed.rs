@@ -11,10 +11,10 @@
 //! not kept. The dictionaries and the facts about documents are kept, as for other statements.
 //!
 //! Lists do not tell all. Under a budget those of few documents have no numbers and the longest ones are left out,
-//! and they never tell which words follow each other. Then the grammar alone is counted, with the units of the documents
-//! that may have a leaf: without the words, which take most of the time of opening a segment. If statements come back to
-//! a segment, it is opened, and kept as by any search. A phrase in a document that was cut needs the text, so such files
-//! are searched as others are.
+//! and they never tell which words follow each other. Then the grammar alone is counted, with the units of the
+//! documents that may have a leaf: without the words, which take most of the time of opening a segment. If statements
+//! come back to a segment, it is opened, and kept as by any search. A phrase in a document that was cut needs the text,
+//! so such files are searched as others are.
 
 use std::sync::Arc;
 
@@ -364,8 +364,8 @@ impl Counting<'_> {
     }
 }
 
-/// Returns the documents of each leaf, by `part` of the grammar of a segment with `num_words` words where `counts` do not
-/// tell them. Returns `None` if a phrase is too long.
+/// Returns the documents of each leaf, by `part` of the grammar of a segment with `num_words` words where `counts` do
+/// not tell them. Returns `None` if a phrase is too long.
 fn count_in(part: &SomeGrammar, words: &LeafWords, counts: Vec<LeafCounts>, num_words: u32) -> Option<Vec<WordList>> {
     let (words, num_words) = match &part.terminals {
         Some(terminals) => (words.within(terminals), terminals.partition_point(|&id| id < num_words) as u32),

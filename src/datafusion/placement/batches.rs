@@ -5,8 +5,9 @@
 //! batch of n rows ◀── the place with the faster one (`windows`)
 //! ```
 //!
-//! Batches of several partitions run side by side and share the place. As for tasks (`chooser`), the cores come first, and an open device is tried as soon as the cores have spent what copies of the
-//! corpus may cost. Larger batches have rates of their own, because a device takes some time for any batch.
+//! Batches of several partitions run side by side and share the place. As for tasks (`chooser`), the cores come first,
+//! and an open device is tried as soon as the cores have spent what copies of the corpus may cost. Larger batches have
+//! rates of their own, because a device takes some time for any batch.
 //!
 //! A batch that copies the corpus to a device is not counted. Where copies did not stay in the device's memory, their
 //! estimated time is added to that of the batch.

@@ -11,10 +11,10 @@
 //! so. Here both are errors. A value of several lines whose marks are closed is right, as are marks inside of a value,
 //! and text behind a closing mark on one line. No row with such a value comes before its error.
 //!
-//! The source stands where a plan is run, and cannot travel. Each byte is looked at once, by searches for the next mark.
-//! A part of a file is read from the start of a line. If a value of several lines goes over its end, the part behind it
-//! would begin inside of the value: that is an error, too, which names the setting that reads a file as one. So is a
-//! comment where rows end with another byte than `\n`: the decoder sees no end of it.
+//! The source stands where a plan is run, and cannot travel. Each byte is looked at once, by searches for the next
+//! mark. A part of a file is read from the start of a line. If a value of several lines goes over its end, the part
+//! behind it would begin inside of the value: that is an error, too, which names the setting that reads a file as one.
+//! So is a comment where rows end with another byte than `\n`: the decoder sees no end of it.
 
 use std::fmt;
 use std::fs::File;
@@ -181,8 +181,8 @@ fn chunks(compression: FileCompressionType, file: File) -> Result<BoxStream<'sta
     Ok(stream::iter(std::iter::from_fn(next)).boxed())
 }
 
-/// Returns `bytes`, with an error in place of those that end a value in the wrong place, or behind a value that does not
-/// end.
+/// Returns `bytes`, with an error in place of those that end a value in the wrong place, or behind a value that does
+/// not end.
 fn checked(
     bytes: BoxStream<'static, Result<Bytes>>,
     quotes: Quotes,

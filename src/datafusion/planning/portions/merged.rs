@@ -65,8 +65,8 @@ pub struct MergedRowsExec {
 
 impl MergedRowsExec {
     /// Builds a node that merges the packed rows of `input` to the rows of `spec`. Those of each partition are
-    /// ordered by `ordering`. EXPLAIN shows `times`. The files of `spec` are not looked at. Partitions without rows stand
-    /// behind those of `input`, if these are fewer than `least_partitions`.
+    /// ordered by `ordering`. EXPLAIN shows `times`. The files of `spec` are not looked at. Partitions without rows
+    /// stand behind those of `input`, if these are fewer than `least_partitions`.
     ///
     /// # Errors
     /// An error if `input` has no packed rows of the function, or if `spec` asks for a column that the function

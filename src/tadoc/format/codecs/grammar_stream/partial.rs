@@ -1,8 +1,8 @@
 //! Decoder of some units of a segment.
 //!
-//! Many units are read with [all rules](super::whole). Of few of them, the elements are decoded first. They reach rules,
-//! and these reach others, always with larger numbers. So one pass by ascending number decodes each rule once. The
-//! decoder goes on where it is if the next rule is in the same block, and to the begin of its block otherwise.
+//! Many units are read with [all rules](super::whole). Of few of them, the elements are decoded first. They reach
+//! rules, and these reach others, always with larger numbers. So one pass by ascending number decodes each rule once.
+//! The decoder goes on where it is if the next rule is in the same block, and to the begin of its block otherwise.
 
 use std::ops::Range;
 

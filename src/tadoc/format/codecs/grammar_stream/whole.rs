@@ -129,8 +129,8 @@ impl Stored<'_> {
     }
 
     /// Replaces the first uses and repeats in `symbols`, which has the root with `runs` of units up to `root_end`, and
-    /// removes the marks. Returns the offsets of the rules and of the documents, or `None` if the numbers differ or if a
-    /// rule has no first use. A first use without a rule becomes an element that no grammar has.
+    /// removes the marks. Returns the offsets of the rules and of the documents, or `None` if the numbers differ or if
+    /// a rule has no first use. A first use without a rule becomes an element that no grammar has.
     fn settle(&self, symbols: &mut Vec<u32>, root_end: usize, runs: &[Range<usize>]) -> Option<(Vec<u32>, Vec<u32>)> {
         let (mut rule_offsets, mut untaken) = self.settle_rules(symbols, root_end)?;
         let mut end = root_end;

@@ -217,7 +217,7 @@ pub struct DeviceRange {
     pub len_bytes: usize,
 }
 
-/// What an array of Arrow holds until it is released.
+/// Rows and addresses that an array of Arrow holds until it is released.
 struct Held {
     _rows: SharedColumn,
     buffers: [*const c_void; 4],

@@ -13,7 +13,7 @@
 //! [`SLOWNESS`] times what these took for the same work, and [`LEAST_WAIT`] more. What it did is lost, and the others
 //! have their segments open.
 //!
-//! Where no two others are left, as of two workers, the statement would go on in this process, with all of its work,
+//! If no two others are left, as of two workers, the statement would go on in this process, with all of its work,
 //! and perhaps with nothing open. So a worker is also slow if it takes [`SLOWNESS_ALONE`] times as long as this process
 //! would for that: by the time that the others took for their parts, and at least by the planner's rates. While no
 //! worker has ended, nothing is known.

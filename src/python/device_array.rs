@@ -151,7 +151,7 @@ impl DeviceArray {
         self.buffer(self.rows.text(), Number::Byte)
     }
 
-    /// Where each row starts in the text, and at last where it ends: 32-bit numbers, one more than rows.
+    /// Starts of the rows in the text, and the end of the last: 32-bit numbers, one more than rows.
     #[getter]
     fn offsets(&self) -> DeviceBuffer {
         self.buffer(self.rows.rows(), Number::Int32)
@@ -258,7 +258,7 @@ struct Tensor {
 
 const _: () = assert!(size_of::<Tensor>() == 64);
 
-/// What a tensor keeps.
+/// Memory that a tensor keeps.
 struct Manager {
     _rows: SharedColumn,
     shape: i64,

@@ -101,10 +101,9 @@ pub(super) fn new_term_vectors(run: &Execution, loaded: &LoadedCorpus, fold: &Fo
 /// Returns the facts of functions that count the words of each document. The device task is marked as partial if
 /// filters or a limit choose documents, because the cores count only these.
 pub(super) fn term_facts(scan: &ScanSpec) -> Facts {
-    let is_part = scan.is_filtered() || scan.limit.is_some();
     Facts {
         num_partitions: num_partitions(scan),
-        task: Some(Ok(Task::TermVector { is_part })),
+        task: Some(Ok(Task::TermVector { is_part: scan.is_part() })),
         uses: Uses::Text,
         walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
         ..Facts::default()

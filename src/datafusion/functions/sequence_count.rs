@@ -115,10 +115,9 @@ impl TableFunction for SequenceCount {
         let facts = Facts { ordering, row_bytes: scan.words_bytes(num_words), uses: Uses::Text, ..Facts::default() };
         let is_folded = self.fold != Fold::NONE;
         if self.by_doc {
-            let is_part = scan.is_filtered() || scan.limit.is_some();
             return Facts {
                 merge: Merge::Behind,
-                task: Some(Ok(Task::DocumentSequences { num_words, is_folded, is_part })),
+                task: Some(Ok(Task::DocumentSequences { num_words, is_folded, is_part: scan.is_part() })),
                 walk: Some(Walk::ForSequences(TraversalTask::DocumentSequences, num_words)),
                 ..facts
             };

@@ -162,6 +162,11 @@ impl ScanSpec {
         self.filters.stages().next().is_some()
     }
 
+    /// Returns true if a filter or a limit chooses some documents.
+    pub(crate) fn is_part(&self) -> bool {
+        self.is_filtered() || self.limit.is_some()
+    }
+
     /// Returns the names of the columns that are returned, in their order.
     pub(crate) fn projected(&self) -> impl Iterator<Item = &str> {
         self.names(&self.projection)

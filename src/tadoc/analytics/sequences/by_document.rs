@@ -24,7 +24,7 @@ use crate::ids::{DocId, RuleId};
 use crate::segment::Corpus;
 use crate::segment::dag::Expansion;
 
-use super::count::{check_num_words, check_parts, refused_words};
+use super::count::{LoneSegment, check_num_words, check_parts, refused_words};
 use super::counted_documents::{CountedDocuments, SegmentDocumentSequences, misshapen};
 use super::edges::{Edges, Limit, chosen};
 use super::entries::Sorting;
@@ -465,24 +465,19 @@ impl SegmentDocumentSequences {
     /// # Errors
     /// The errors of [`DocumentSequences::new`] and [`DocumentSequences::chunk`].
     pub fn from_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
-        let segment = corpus.segments()[segment_idx].clone();
-        let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
-        let alone = Corpus::new(corpus.profile(), vec![segment]);
-        let vocabulary = Arc::new(Vocabulary::new(&alone)?);
-        let docs: Vec<u64> = (0..alone.num_docs()).collect();
+        let alone = LoneSegment::new(corpus, segment_idx, n)?;
+        let docs: Vec<u64> = (0..alone.corpus.num_docs()).collect();
         let way = Traversal::TokenScan;
-        let counted = DocumentSequences::new(Arc::clone(&vocabulary), n, way, 1 << 30)?.chunk(&docs)?;
-        // The only segment has an id for each word of its own vocabulary.
-        let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
-        let key = |row| counted.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
-        let rows: Vec<u64> = (0..counted.counts().len()).map(key).collect();
+        let counted = DocumentSequences::new(Arc::clone(&alone.vocabulary), n, way, 1 << 30)?.chunk(&docs)?;
+        let rows = (0..counted.counts().len()).map(|row| alone.key(counted.sequences().words(row)));
+        let rows: Vec<u64> = rows.collect();
         let mut keys = rows.clone();
         keys.sort_unstable();
         keys.dedup();
         let number = |key: &u64| keys.partition_point(|other| other < key) as u32;
         let ends = (0..docs.len()).map(|at| counted.rows_of(at).end as u32);
         Ok(Self {
-            word_bits,
+            word_bits: alone.word_bits,
             offsets: std::iter::once(0).chain(ends).collect(),
             sequences: rows.iter().map(number).collect(),
             counts: counted.counts().iter().map(|&count| count as u32).collect(),

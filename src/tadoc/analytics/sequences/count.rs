@@ -375,6 +375,31 @@ pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: 
     (0..packing.num_words).fold(0u64, |key, at| key << packing.word_bits() | u64::from(rows.row(id(at))))
 }
 
+/// A segment as a corpus of its own, whose rows are counted on the cores in the form of a device's answer.
+pub(super) struct LoneSegment {
+    pub corpus: Corpus,
+    pub vocabulary: Arc<Vocabulary>,
+    /// Number of bits of a word in a key of the segment.
+    pub word_bits: u32,
+}
+
+impl LoneSegment {
+    /// Takes a segment of `corpus`, for sequences of `n` words.
+    pub fn new(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
+        let segment = corpus.segments()[segment_idx].clone();
+        let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
+        let corpus = Corpus::new(corpus.profile(), vec![segment]);
+        let vocabulary = Arc::new(Vocabulary::new(&corpus)?);
+        Ok(Self { corpus, vocabulary, word_bits })
+    }
+
+    /// Returns a sequence of rows of the vocabulary as a key of word ids. A row has one id in an only segment.
+    pub fn key(&self, words: impl Iterator<Item = u32>) -> u64 {
+        let id = |row: u32| self.vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
+        words.fold(0, |key, row| key << self.word_bits | id(row))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::analytics::{Cooccurrences, Fold};
@@ -390,16 +415,11 @@ mod tests {
 
     /// Returns the answer of a device for a segment: counts of it alone, by word id.
     fn part(corpus: &Corpus, segment_idx: usize, n: usize) -> SegmentSequences {
-        let segment = corpus.segments()[segment_idx].clone();
-        let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
-        let alone = Corpus::new(corpus.profile(), vec![segment]);
-        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
-        let counts = SequenceCounts::with_vocabulary(vocabulary.clone(), n, Traversal::TopDown, 1 << 30);
+        let alone = LoneSegment::new(corpus, segment_idx, n).unwrap();
+        let counts = SequenceCounts::with_vocabulary(alone.vocabulary.clone(), n, Traversal::TopDown, 1 << 30);
         let counts = counts.unwrap();
-        let id = |row: u32| u64::from(vocabulary.ids(row as usize).next().unwrap().1);
-        let key = |row| counts.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
-        let keys = (0..counts.len()).map(key).collect();
-        SegmentSequences { keys, counts: counts.counts().to_vec(), word_bits }
+        let keys = (0..counts.len()).map(|row| alone.key(counts.sequences().words(row))).collect();
+        SegmentSequences { keys, counts: counts.counts().to_vec(), word_bits: alone.word_bits }
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use super::by_document::DocumentSequences;
-use super::count::{check_parts, refused_words, row_key};
+use super::count::{LoneSegment, check_parts, refused_words, row_key};
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
 use super::key::{Keep, Key, Packing};
 use super::walk::{KeyRange, fitting_ranges};
@@ -417,24 +417,19 @@ impl SegmentRanked {
     /// # Errors
     /// The errors of [`RankedInvertedIndex::with_vocabulary`].
     pub fn from_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
-        let segment = corpus.segments()[segment_idx].clone();
-        let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
-        let alone = Corpus::new(corpus.profile(), vec![segment]);
-        let vocabulary = Arc::new(Vocabulary::new(&alone)?);
-        let words = vocabulary.clone();
+        let alone = LoneSegment::new(corpus, segment_idx, n)?;
+        let words = Arc::clone(&alone.vocabulary);
         let way = Traversal::TokenScan;
         let index = RankedInvertedIndex::with_vocabulary(words, n, way, 1 << 30)?;
-        // The only segment has an id for each word of its own vocabulary.
-        let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
-        let key = |row| index.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
-        let doc = |&doc_id: &u64| alone.doc_in(0, doc_id).map(u32::from);
+        let key = |row| alone.key(index.sequences().words(row));
+        let doc = |&doc_id: &u64| alone.corpus.doc_in(0, doc_id).map(u32::from);
         let ends = (0..index.len()).map(|row| index.entries_of(row).end as u32);
         Ok(Self {
             keys: (0..index.len()).map(key).collect(),
             starts: std::iter::once(0).chain(ends).collect(),
             docs: index.doc_ids().iter().filter_map(doc).collect(),
             counts: index.counts().to_vec(),
-            word_bits,
+            word_bits: alone.word_bits,
         })
     }
 }

@@ -362,6 +362,20 @@ async fn exactly_the_named_rows_are_updated_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_condition_that_is_null_changes_nothing() {
+    let notes = Notes::new().await;
+    notes.run(CommitKind::Insert, MANY).await;
+    let documents = notes.documents().await;
+    for condition in ["doc_id NOT IN (1, NULL)", "path NOT IN ('p1', NULL) AND bytes > 0", "text NOT IN ('x', NULL)"] {
+        for change in ["DELETE FROM d", "UPDATE d SET text = 'gone'"] {
+            let sql = format!("{change} WHERE {condition}");
+            assert_eq!(notes.try_run(&sql).await.unwrap(), 0, "{sql}");
+        }
+    }
+    assert_eq!(notes.documents().await, documents);
+}
+
+#[tokio::test]
 async fn a_limit_and_an_alias_are_kept() {
     let notes = Notes::new().await;
     notes.run(CommitKind::Insert, MANY).await;

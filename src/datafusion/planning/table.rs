@@ -14,12 +14,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
+use datafusion::common::{DFSchema, TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -482,7 +484,10 @@ impl TadocTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let columns = self.function.columns();
-        let filters: Vec<Expr> = filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
+        let is_answered = |filter: &Expr| is_claimed(filter, &columns);
+        let (filters, others): (Vec<Expr>, Vec<Expr>) = filters.iter().cloned().partition(is_answered);
+        // Rows count towards the limit that meet all conditions.
+        let limit = limit.filter(|_| others.is_empty());
         let num_own = columns.schema.fields().len();
         let all = || (0..num_own + self.file_columns.len()).collect();
         let wanted = WantedColumns::new(projection.cloned().unwrap_or_else(all), num_own, &self.file_columns);
@@ -515,7 +520,7 @@ impl TadocTable {
                 planner.plan(&portions).await?
             }
         };
-        wanted.over(session, &source, plan)
+        below_conditions(session, others, wanted.over(session, &source, plan)?)
     }
 
     /// Returns the node of `spec`, in at most `most_partitions` partitions.
@@ -600,6 +605,21 @@ impl TableProvider for TadocTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Err(self.refuse_change(session).await)
     }
+}
+
+/// Returns `plan` below `conditions` without columns. A scan claims no such condition, but the optimizer makes one of
+/// a condition that is claimed: of `doc_id NOT IN (1, NULL)` first `doc_id <> NULL`, then NULL.
+///
+/// # Errors
+/// An error if a condition has columns, or cannot be computed.
+fn below_conditions(
+    session: &dyn Session,
+    conditions: Vec<Expr>,
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(condition) = conjunction(conditions) else { return Ok(plan) };
+    let condition = session.create_physical_expr(condition, &DFSchema::empty())?;
+    Ok(Arc::new(FilterExec::try_new(condition, plan)?))
 }
 
 /// Returns true if the first rows satisfy `spec`, because its limit is small.

@@ -103,6 +103,11 @@ pub struct Utf8Page<R> {
 pub type Damage = Rc<Cell<Option<&'static str>>>;
 
 impl<R: BufRead> Utf8Page<R> {
+    /// Returns true if the page begins with `<?xml`.
+    pub fn has_xml_declaration(&self) -> bool {
+        self.head.strip_prefix(MARK).unwrap_or(&self.head).starts_with(b"<?xml")
+    }
+
     /// Reads the beginning of the page.
     ///
     /// # Errors

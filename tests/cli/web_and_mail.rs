@@ -458,12 +458,16 @@ fn pages_are_stored_as_text_on_demand() {
     folder.write("site/c.xhtml", "<html><script src='x'/><p>c</p></html>");
     folder.write("site/d.txt", PAGE);
     folder.write("site/e.html", "");
+    // Books name pages of XHTML so.
+    let chapter = "\u{feff}<?xml version='1.0'?><html><head><title/><script src='x'/></head><p>f</p></html>";
+    folder.write("site/f.html", chapter);
     folder.ok(&["ingest", "site", "--html", "text", "-o", "c.tadoc"]);
     assert_eq!(folder.cat("c.tadoc", "a.html"), PAGE_TEXT.as_bytes());
     assert_eq!(folder.cat("c.tadoc", "b.HTM.gz"), PAGE_TEXT.as_bytes());
     assert_eq!(folder.cat("c.tadoc", "c.xhtml"), b"c\n");
     assert_eq!(folder.cat("c.tadoc", "d.txt"), PAGE.as_bytes());
     assert_eq!(folder.cat("c.tadoc", "e.html"), b"");
+    assert_eq!(folder.cat("c.tadoc", "f.html"), b"f\n");
     // Without the option the bytes stay.
     folder.ok(&["ingest", "site/a.html", "-o", "bytes.tadoc"]);
     assert_eq!(folder.cat("bytes.tadoc", "site/a.html"), PAGE.as_bytes());

@@ -28,6 +28,9 @@ const PACKED: [&str; 6] = ["gz", "zst", "bz2", "xz", "lz", "lz4"];
 pub enum Form {
     /// HTML: a script goes on to its end tag.
     Html,
+    /// HTML behind an XML declaration, as in many books: `<script/>` is empty, and another script goes on to its end
+    /// tag.
+    Declared,
     /// XHTML: `<script/>` is empty.
     Xhtml,
 }

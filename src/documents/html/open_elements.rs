@@ -286,7 +286,7 @@ impl OpenElements {
         let name = Name::new(name);
         let kinds = kinds(name);
         let look = Look { is_gone: look.is_gone || kinds & UNSEEN != 0, ..look };
-        if self.form == Form::Html {
+        if self.form != Form::Xhtml {
             // The head is never seen, and its title is text nevertheless.
             let is_first = name != HEAD && self.elements.iter().all(|element| element.kinds & PAGE != 0);
             if kinds & PAGE != 0 && !is_first {
@@ -300,16 +300,16 @@ impl OpenElements {
         let is_preformatted = kinds & PREFORMATTED != 0 || self.is_preformatted();
         let mut element = Element { name, kinds, look, sight, is_preformatted, number: 0, before_table: None };
         let is_foreign = kinds & FOREIGN != 0 || self.num_foreign > 0;
-        let is_empty = is_self_closing && (self.form == Form::Xhtml || is_foreign);
-        if is_empty || (self.form == Form::Html && kinds & VOID != 0) {
+        let is_empty = is_self_closing && (self.form != Form::Html || is_foreign);
+        if is_empty || (self.form != Form::Xhtml && kinds & VOID != 0) {
             return sight;
         }
-        if self.form == Form::Html && kinds & FORMATTING != 0 {
+        if self.form != Form::Xhtml && kinds & FORMATTING != 0 {
             self.num_formatting += 1;
             element.number = self.num_formatting;
         }
         self.push(element);
-        if self.form == Form::Html && kinds & MARKER != 0 {
+        if self.form != Form::Xhtml && kinds & MARKER != 0 {
             self.scopes.push(self.formatting.len());
         }
         if element.number > 0 {

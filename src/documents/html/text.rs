@@ -22,7 +22,7 @@ use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
-use html5gum::{Emitter, ForwardingEmitter, IoReader, Span, Tokenizer};
+use html5gum::{Emitter, ForwardingEmitter, IoReader, Span, State, Tokenizer};
 use tadoc::error::contain_panics;
 
 use super::Form;
@@ -113,19 +113,23 @@ pub fn append_text(
         Given::ContentType(content_type) if form == Form::Html => Given::Html(content_type),
         given => given,
     };
-    let mut text = Text::new(form);
     let name = format!("{}: HTML", rows.input.shown());
     let mut is_too_large = false;
+    let mut rest = Vec::new();
     let mut damage = Damage::default();
     let mut convert = || -> Outcome {
         let page = Utf8Page::new(&mut *reader, given).map_err(failed)?;
         damage = page.damage();
+        let is_declared = form == Form::Html && page.has_xml_declaration();
+        let form = if is_declared { Form::Declared } else { form };
+        let mut text = Text::new(form);
         let mut page = page.take(max_bytes.saturating_add(1));
         let emitter = Emit::new(form, |event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         for part in Tokenizer::new_with_emitter(IoReader::new(&mut page), emitter) {
             rows.sink.append(path, &part.map_err(failed)?)?;
         }
         is_too_large = page.limit() == 0;
+        rest = text.end();
         Ok(())
     };
     contain_panics(&name, &mut convert).map_err(Failure::from)??;
@@ -135,20 +139,22 @@ pub fn append_text(
     if is_too_large {
         return Err(rows.too_large("the HTML of a page"));
     }
-    rows.sink.append(path, &text.end())
+    rows.sink.append(path, &rest)
 }
 
 /// Passes the parts of a page on.
 struct Emit<F: Callback<Vec<u8>, ()>> {
     inner: CallbackEmitter<F, Vec<u8>>,
     form: Form,
+    /// True if the tag that is being read ends itself.
+    is_self_closing: bool,
 }
 
 impl<F: Callback<Vec<u8>, ()>> Emit<F> {
     fn new(form: Form, take: F) -> Self {
         let mut inner = CallbackEmitter::new(take);
-        inner.naively_switch_states(form == Form::Html);
-        Self { inner, form }
+        inner.naively_switch_states(form != Form::Xhtml);
+        Self { inner, form, is_self_closing: false }
     }
 }
 
@@ -159,9 +165,25 @@ impl<F: Callback<Vec<u8>, ()>> ForwardingEmitter for Emit<F> {
         &mut self.inner
     }
 
+    fn init_start_tag(&mut self) {
+        self.is_self_closing = false;
+        self.inner.init_start_tag();
+    }
+
+    fn set_self_closing(&mut self) {
+        self.is_self_closing = true;
+        self.inner.set_self_closing();
+    }
+
+    /// Returns the state behind a start tag: that of scripts, titles and the like, which go on to their end tags.
+    fn emit_current_tag(&mut self) -> Option<State> {
+        let is_empty = self.is_self_closing && self.form != Form::Html;
+        self.inner.emit_current_tag().filter(|_| !is_empty)
+    }
+
     /// Returns true if a section of CDATA is text, as in XML. In HTML it is a comment.
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.form == Form::Xhtml
+        self.form != Form::Html
     }
 }
 
@@ -377,6 +399,10 @@ mod tests {
         }
         let page = b"<title/><script src='x'/><p>a<br/>b</p>";
         assert_eq!(text_of(Form::Xhtml, page), "a\nb\n");
+        assert_eq!(text_of(Form::Declared, page), "a\nb\n");
+        let page = b"<title>T</title><style/><script>if (a<b) x('</p>')</script><textarea/><iframe/><p>a<li>b<div/>c";
+        assert_eq!(text_of(Form::Declared, page), "T\na\nb\nc\n");
+        assert_eq!(text_of(Form::Declared, b"<script>//<![CDATA[\nx</script><p>a<![CDATA[ < b]]>"), "a < b\n");
         for (page, in_xml, in_html) in [
             ("<p>a<![CDATA[if x < 5 > y]]>b</p>", "aif x < 5 > yb\n", "a y]]>b\n"),
             ("<p>a <![CDATA[<b>]] > &amp; ]>]]> b</p>", "a <b>]] > &amp; ]> b\n", "a ]] > & ]>]]> b\n"),
@@ -561,7 +587,7 @@ mod tests {
         fn any_bytes_are_read(page in prop::collection::vec(
             prop_oneof![prop::sample::select(b"<>/!-&;'\" aps=\n[]?".to_vec()), any::<u8>()], 0..300,
         )) {
-            for form in [Form::Html, Form::Xhtml] {
+            for form in [Form::Html, Form::Declared, Form::Xhtml] {
                 text_of(form, &page);
             }
         }

@@ -39,7 +39,7 @@ use crate::planner::{
 };
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
-use crate::safety::{SafeStatements, sandbox_of};
+use crate::safety::{SafeStatements, Sandbox, sandbox_of};
 use crate::text_files::{DeclaredDecimal, DeclaredDecimals, TextFile};
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
@@ -98,76 +98,90 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
             config.set_extension(Arc::new(DeviceSession::new()));
         }
         let devices = DeviceSession::from_config(config);
-        let functions = self.table_functions().get_or_insert_default();
-        for (name, function) in TadocFunction::all(&cache) {
-            let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
-            functions.insert(name.to_string(), Arc::new(function));
-        }
         let runtime = Arc::clone(self.runtime_env().get_or_insert_default());
-        let sandbox = sandbox_of(&runtime);
         let catalogs = self.catalog_list();
         let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
-        let home = Home {
-            runtime: Arc::clone(&runtime),
-            catalogs: Arc::clone(catalogs),
-            cache: Arc::clone(&cache),
-            devices,
-            is_worker,
-        };
-        let scalars = self.scalar_functions().get_or_insert_default();
-        scalars.extend(scalar_functions(home));
-        scalars.extend(functions_of_types());
-        if is_worker {
-            scalars.extend(functions_of_plans());
-            let casts = [false, true].map(DecimalText::new);
-            scalars.extend(casts.map(|function| Arc::new(function.into())));
-            scalars.push(Arc::new(DeclaredDecimal::new().into()));
-        }
-        let config = self.config().get_or_insert_with(SessionConfig::new);
-        if config.options().extensions.get::<TadocOptions>().is_none() {
-            config.options_mut().extensions.insert(TadocOptions::default());
-        }
-        let defaults = TableOptions::default_from_session_config(config.options());
-        let table_options = self.table_options().get_or_insert(defaults);
-        table_options.extensions.insert(TadocOptions::default());
+        let catalogs = Arc::clone(catalogs);
+        let home = Home { runtime: Arc::clone(&runtime), catalogs, cache: Arc::clone(&cache), devices, is_worker };
+        add_functions(&mut self, home);
+        add_options(&mut self);
         let catalogs = self.catalog_list();
-        let opener = CorpusOpener { cache: Arc::clone(&cache), runtime };
+        let opener = CorpusOpener { cache: Arc::clone(&cache), runtime: Arc::clone(&runtime) };
         *catalogs = Some(LivingCatalogs::over(catalogs.take(), opener));
-        let factory = Arc::new(TadocTableFactory::new(cache));
-        let factories = self.table_factories().get_or_insert_default();
-        factories.insert(FILE_TYPE.to_string(), factory);
-        factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
-        for file in TextFile::ALL {
-            let file_type = file.get_ext().to_uppercase();
-            factories.insert(file_type, Arc::new(DefaultTableFactory::new()));
-        }
-        let formats = self.file_formats().get_or_insert_default();
-        *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
-        formats.push(Arc::<GsstFormatFactory>::default());
-        formats.push(Arc::new(TadocFormatFactory));
-        formats.extend(TextFile::ALL.map(|file| Arc::new(file) as _));
-        // First in the list, so that the function names of this crate take precedence.
-        let planners = self.relation_planners().get_or_insert_default();
-        planners.insert(0, Arc::new(TadocRelationPlanner));
-        planners.push(Arc::new(MisspelledFunctions));
-        let analyzers = self.analyzer_rules().get_or_insert_default();
-        // Before the rule that makes nodes of its own of statements.
-        analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
-        analyzers.push(Arc::new(SetQueries));
-        analyzers.push(Arc::new(LivingStatements));
-        analyzers.push(Arc::new(DecimalTexts));
-        keep_conditions(self.optimizer().get_or_insert_default());
-        let physical_optimizer = self.physical_optimizers().get_or_insert_default();
-        guard_equal_names(physical_optimizer);
-        physical_optimizer.rules.insert(0, Arc::new(NullableConstants));
-        let rules = self.physical_optimizer_rules().get_or_insert_default();
-        rules.push(Arc::new(SpreadRows));
-        rules.push(Arc::new(BatchRows));
-        rules.push(Arc::new(DeclaredDecimals));
-        rules.push(Arc::new(NameParquetFiles));
-        rules.push(Arc::new(WholeFiles));
+        add_files(&mut self, cache);
+        add_rules(&mut self, sandbox_of(&runtime));
         self
     }
+}
+
+/// Adds the table functions and the scalar functions, which have what they need from `home`.
+fn add_functions(builder: &mut SessionStateBuilder, home: Home) {
+    let is_worker = home.is_worker;
+    let functions = builder.table_functions().get_or_insert_default();
+    for (name, function) in TadocFunction::all(&home.cache) {
+        let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
+        functions.insert(name.to_string(), Arc::new(function));
+    }
+    let scalars = builder.scalar_functions().get_or_insert_default();
+    scalars.extend(scalar_functions(home));
+    scalars.extend(functions_of_types());
+    if is_worker {
+        scalars.extend(functions_of_plans());
+        let casts = [false, true].map(DecimalText::new);
+        scalars.extend(casts.map(|function| Arc::new(function.into())));
+        scalars.push(Arc::new(DeclaredDecimal::new().into()));
+    }
+}
+
+/// Adds the settings of sessions and of tables.
+fn add_options(builder: &mut SessionStateBuilder) {
+    let config = builder.config().get_or_insert_with(SessionConfig::new);
+    if config.options().extensions.get::<TadocOptions>().is_none() {
+        config.options_mut().extensions.insert(TadocOptions::default());
+    }
+    let defaults = TableOptions::default_from_session_config(config.options());
+    let table_options = builder.table_options().get_or_insert(defaults);
+    table_options.extensions.insert(TadocOptions::default());
+}
+
+/// Adds the types of tables and the formats of files.
+fn add_files(builder: &mut SessionStateBuilder, cache: Arc<CorpusCache>) {
+    let factories = builder.table_factories().get_or_insert_default();
+    factories.insert(FILE_TYPE.to_string(), Arc::new(TadocTableFactory::new(cache)));
+    factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+    for file in TextFile::ALL {
+        let file_type = file.get_ext().to_uppercase();
+        factories.insert(file_type, Arc::new(DefaultTableFactory::new()));
+    }
+    let formats = builder.file_formats().get_or_insert_default();
+    *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
+    formats.push(Arc::<GsstFormatFactory>::default());
+    formats.push(Arc::new(TadocFormatFactory));
+    formats.extend(TextFile::ALL.map(|file| Arc::new(file) as _));
+}
+
+/// Adds the planners and the rules of plans. In a safe session they follow the rules of its `sandbox`.
+fn add_rules(builder: &mut SessionStateBuilder, sandbox: Option<Sandbox>) {
+    // First in the list, so that the function names of this crate take precedence.
+    let planners = builder.relation_planners().get_or_insert_default();
+    planners.insert(0, Arc::new(TadocRelationPlanner));
+    planners.push(Arc::new(MisspelledFunctions));
+    let analyzers = builder.analyzer_rules().get_or_insert_default();
+    // Before the rule that makes nodes of its own of statements.
+    analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
+    analyzers.push(Arc::new(SetQueries));
+    analyzers.push(Arc::new(LivingStatements));
+    analyzers.push(Arc::new(DecimalTexts));
+    keep_conditions(builder.optimizer().get_or_insert_default());
+    let physical_optimizer = builder.physical_optimizers().get_or_insert_default();
+    guard_equal_names(physical_optimizer);
+    physical_optimizer.rules.insert(0, Arc::new(NullableConstants));
+    let rules = builder.physical_optimizer_rules().get_or_insert_default();
+    rules.push(Arc::new(SpreadRows));
+    rules.push(Arc::new(BatchRows));
+    rules.push(Arc::new(DeclaredDecimals));
+    rules.push(Arc::new(NameParquetFiles));
+    rules.push(Arc::new(WholeFiles));
 }
 
 /// Everything that this crate adds to a session; see the module's description.

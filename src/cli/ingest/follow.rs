@@ -26,6 +26,7 @@ mod place;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, sleep};
@@ -293,18 +294,7 @@ pub fn follow(
     options: &Follow,
     how: &Appending<'_>,
 ) -> Outcome {
-    if !matches!(job.division.documents, Documents::Lines | Documents::Jsonl(_)) {
-        return Err(Failure::usage(format!(
-            "--follow goes with --documents lines and jsonl:FIELD, not with {}",
-            job.division.documents
-        )));
-    }
-    if job.read.charset.is_some_and(|charset| !charset.has_plain_lines()) {
-        return Err(Failure::usage(
-            "--follow goes with character sets whose line ends are one byte; convert others in a pipe, as in \
-             iconv -f utf-16 | tadoc ingest -",
-        ));
-    }
+    check_followable(&job)?;
     let quiet = job.quiet;
     // Lines that are left out may be all that a commit has.
     job.allow_empty = true;
@@ -312,10 +302,10 @@ pub fn follow(
     (job.read.decompress, job.archives.is_opened) = (false, false);
     job.options.profile = living.store.profile();
     let latest = living.version(None)?;
-    let mut source = Grown::open(path, name, &latest)?;
-    let mut waiting = Waiting::new(job.division.record_start.clone());
-    let limits =
-        Limits { len_bytes: usize::try_from(options.commit_bytes).unwrap_or(usize::MAX), age: options.commit_every };
+    let source = Grown::open(path, name, &latest)?;
+    let waiting = Waiting::new(job.division.record_start.clone());
+    let commit_bytes = usize::try_from(options.commit_bytes).unwrap_or(usize::MAX);
+    let limits = Limits { len_bytes: commit_bytes, age: options.commit_every };
     let max_bytes = job.read.max_row_bytes.saturating_add(options.commit_bytes);
     let real = fs::canonicalize(path).ok();
     let file = real.filter(|_| name.is_none()).map(|real| path_of(&real));
@@ -328,7 +318,7 @@ pub fn follow(
     if matches!(source, Grown::File(..)) && place.is_none() && !how.may_duplicate {
         check_untaken(living, how, &latest, &job, &path, file.as_deref())?;
     }
-    let mut appender = Appender {
+    let appender = Appender {
         living,
         job,
         path,
@@ -338,51 +328,96 @@ pub fn follow(
         shapes: Shapes::default(),
         quiet,
     };
-    loop {
-        let before = waiting.text.len();
-        let step = source.read(&mut waiting.text)?;
+    let mut following = Following { source, waiting, appender, limits, max_bytes };
+    while following.go_on()?.is_continue() {}
+    Ok(())
+}
+
+/// Checks that the documents of `job` are lines, whose ends are seen without reading all of the text.
+fn check_followable(job: &Job) -> Outcome {
+    if !matches!(job.division.documents, Documents::Lines | Documents::Jsonl(_)) {
+        return Err(Failure::usage(format!(
+            "--follow goes with --documents lines and jsonl:FIELD, not with {}",
+            job.division.documents
+        )));
+    }
+    if job.read.charset.is_some_and(|charset| !charset.has_plain_lines()) {
+        return Err(Failure::usage(
+            "--follow goes with character sets whose line ends are one byte; convert others in a pipe, as in \
+             iconv -f utf-16 | tadoc ingest -",
+        ));
+    }
+    Ok(())
+}
+
+/// A source that is followed.
+struct Following<'a> {
+    source: Grown,
+    waiting: Waiting,
+    appender: Appender<'a>,
+    limits: Limits,
+    /// Greatest length of a text that waits.
+    max_bytes: u64,
+}
+
+impl Following<'_> {
+    /// Reads the source once, and commits what is due. Breaks if nothing more comes, or if a user asked to stop.
+    fn go_on(&mut self) -> Outcome<ControlFlow<()>> {
+        let before = self.waiting.text.len();
+        let step = self.source.read(&mut self.waiting.text)?;
         if step == Step::Read {
-            waiting.note_read(before);
+            self.waiting.note_read(before);
         }
         let is_asked = interrupt::is_asked();
-        let is_file = matches!(source, Grown::File(..));
-        let text = match step {
-            Step::Ended | Step::Closed => waiting.take_all(),
-            Step::Aside => waiting.take_complete(),
-            // The rest of the last line of a file is read the next time, that of a pipe never.
-            _ if is_asked && is_file => waiting.take_lines(),
-            _ if is_asked => waiting.take_all(),
-            _ => waiting.take_due(limits),
-        };
-        match text {
+        match self.take(step, is_asked) {
             Some(text) => {
-                let lines_before = source.lines_taken();
-                let bookmark = source.take(&text);
-                appender.commit(text, lines_before, bookmark)?;
+                let lines_before = self.source.lines_taken();
+                let bookmark = self.source.take(&text);
+                self.appender.commit(text, lines_before, bookmark)?;
             }
-            None if appender.place.is_none() => appender.mark(source.bookmark())?,
+            None if self.appender.place.is_none() => self.appender.mark(self.source.bookmark())?,
             None => {}
         }
         if is_asked || step == Step::Closed {
-            return Ok(());
+            return Ok(ControlFlow::Break(()));
         }
-        match (&mut source, step) {
+        match (&mut self.source, step) {
             (Grown::File(file, _), Step::Ended) => file.next()?,
             (Grown::File(file, _), Step::Aside) => {
-                waiting.text.clear();
+                self.waiting.text.clear();
                 file.go_aside()?;
             }
             _ => {}
         }
-        if waiting.text.len() as u64 > max_bytes {
-            return Err(Failure::new(format!(
-                "{}: line {} is larger than {}; a line that is followed is held in memory as a whole: pass a \
-                 larger --max-row-size",
-                appender.path,
-                source.lines_taken() + 1,
-                display::bytes(max_bytes)
-            )));
+        self.check_length()?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Takes the waiting text that is due behind `step`, or the last one if a user asked to stop.
+    fn take(&mut self, step: Step, is_asked: bool) -> Option<Vec<u8>> {
+        let is_file = matches!(self.source, Grown::File(..));
+        match step {
+            Step::Ended | Step::Closed => self.waiting.take_all(),
+            Step::Aside => self.waiting.take_complete(),
+            // The rest of the last line of a file is read the next time, that of a pipe never.
+            _ if is_asked && is_file => self.waiting.take_lines(),
+            _ if is_asked => self.waiting.take_all(),
+            _ => self.waiting.take_due(self.limits),
         }
+    }
+
+    /// Checks that the waiting text, which is a part of a line, may be held.
+    fn check_length(&self) -> Outcome {
+        if self.waiting.text.len() as u64 <= self.max_bytes {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "{}: line {} is larger than {}; a line that is followed is held in memory as a whole: pass a larger \
+             --max-row-size",
+            self.appender.path,
+            self.source.lines_taken() + 1,
+            display::bytes(self.max_bytes)
+        )))
     }
 }
 

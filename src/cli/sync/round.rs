@@ -266,19 +266,10 @@ impl Round<'_> {
         }
         let inputs: Vec<Input> = files.iter().map(|(input, _)| (*input).clone()).collect();
         let (prints, faults) = prints(&inputs, self.job)?;
-        let idx_by_input: HashMap<&str, usize> =
-            inputs.iter().enumerate().map(|(idx, input)| (input.path.as_str(), idx)).collect();
-        let mut prints_of = vec![Vec::new(); inputs.len()];
-        for print in &prints {
-            let path = print.path.as_ref();
-            let input = std::iter::once(path).chain(above(path)).find_map(|path| idx_by_input.get(path));
-            if let Some(&input) = input {
-                prints_of[input].push(print);
-            }
-        }
+        let prints = prints_by_input(&inputs, &prints);
         let pairs: Vec<Pairs<'_>> = files
             .iter()
-            .zip(&prints_of)
+            .zip(&prints)
             .map(|((_, places), prints)| Pairs::new(places, prints, &compared.documents))
             .collect();
         let mut to_digest: Vec<u64> = pairs.iter().flat_map(|pairs| pairs.to_digest()).collect();
@@ -291,43 +282,47 @@ impl Round<'_> {
             // A file that cannot be read keeps its documents, and is read again by the next round.
             if self.job.read.keep_going && pairs.both.is_empty() && pairs.added.is_empty() {
                 plan.unchanged += places.len() as u64;
-                continue;
-            }
-            let mut left_out = LeftOut::new();
-            let mut is_read = false;
-            plan.num_docs.insert(input.path.clone(), pairs.both.len() as u64 + pairs.added.len() as u64);
-            for pair in &pairs.both {
-                let path = pair.print.path.as_ref();
-                if pair.may_be_equal && digests.get(&pair.doc_id) == Some(&pair.print.digest) {
-                    plan.unchanged += 1;
-                    left_out.entry(path.into()).or_default().insert(pair.number);
-                } else {
-                    is_read = true;
-                    plan.drops.push(pair.doc_id);
-                    plan.changed.entry(path.into()).or_default().insert(pair.number);
-                    if self.is_dry {
-                        plan.differences.push((path.to_owned(), Kind::Changed));
-                    }
-                }
-            }
-            for path in &pairs.added {
-                is_read = true;
-                if self.is_dry {
-                    plan.differences.push(((*path).to_owned(), Kind::Added));
-                }
-            }
-            for (doc_id, path) in &pairs.dropped {
-                plan.drop(*doc_id, path);
-            }
-            if is_read {
-                plan.left_out.extend(left_out);
-                plan.inputs.push((*input).clone());
+            } else {
+                self.plan_file(input, pairs, &digests, plan);
             }
         }
         // Faults of files that are read into the corpus are told then.
         let is_told = |fault: &&String| !plan.inputs.iter().any(|input| fault.starts_with(&input.shown()));
         faults.iter().filter(is_told).for_each(|fault| note(format!("warning: {fault}")));
         Ok(())
+    }
+
+    /// Adds what changes in the documents of the file `input`, which are paired in `pairs`. `digests` has those of
+    /// documents of the corpus that may be equal.
+    fn plan_file(&self, input: &Input, pairs: &Pairs<'_>, digests: &HashMap<u64, blake3::Hash>, plan: &mut Plan) {
+        let mut left_out = LeftOut::new();
+        let mut is_read = !pairs.added.is_empty();
+        plan.num_docs.insert(input.path.clone(), pairs.both.len() as u64 + pairs.added.len() as u64);
+        for pair in &pairs.both {
+            let path = pair.print.path.as_ref();
+            if pair.may_be_equal && digests.get(&pair.doc_id) == Some(&pair.print.digest) {
+                plan.unchanged += 1;
+                left_out.entry(path.into()).or_default().insert(pair.number);
+            } else {
+                is_read = true;
+                plan.drops.push(pair.doc_id);
+                plan.changed.entry(path.into()).or_default().insert(pair.number);
+                if self.is_dry {
+                    plan.differences.push((path.to_owned(), Kind::Changed));
+                }
+            }
+        }
+        if self.is_dry {
+            let added = pairs.added.iter().map(|path| ((*path).to_owned(), Kind::Added));
+            plan.differences.extend(added);
+        }
+        for (doc_id, path) in &pairs.dropped {
+            plan.drop(*doc_id, path);
+        }
+        if is_read {
+            plan.left_out.extend(left_out);
+            plan.inputs.push(input.clone());
+        }
     }
 
     /// Refuses a plan that leaves none of the documents.
@@ -505,6 +500,21 @@ impl<'a> Pairs<'a> {
     fn to_digest(&self) -> impl Iterator<Item = u64> {
         self.both.iter().filter(|pair| pair.may_be_equal).map(|pair| pair.doc_id)
     }
+}
+
+/// Returns the prints of each of `inputs`: those of its path, and of paths below it.
+fn prints_by_input<'a>(inputs: &[Input], prints: &'a [Print]) -> Vec<Vec<&'a Print>> {
+    let places = inputs.iter().enumerate().map(|(place, input)| (input.path.as_str(), place));
+    let places: HashMap<&str, usize> = places.collect();
+    let mut by_input = vec![Vec::new(); inputs.len()];
+    for print in prints {
+        let path = print.path.as_ref();
+        let place = std::iter::once(path).chain(above(path)).find_map(|path| places.get(path));
+        if let Some(&place) = place {
+            by_input[place].push(print);
+        }
+    }
+    by_input
 }
 
 /// Returns the paths above `path`, the longest first.

@@ -172,19 +172,13 @@ impl FileSink for GsstSink {
         }
         // The streams end in the same way if the query fails, so its result is checked here.
         let fed = demux_task.join_unwind().await.map_err(task_error).and_then(|result| result);
-        let mut files: Vec<Staged> = Vec::new();
-        let mut outcome = Ok(0);
-        while let Some(written) = writers.join_next().await {
-            match written.map_err(task_error).and_then(|result| result) {
-                Ok((file, num_rows)) => {
-                    files.push(file);
-                    outcome = outcome.map(|sum| sum + num_rows);
-                }
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
-        }
+        let (files, outcome) = join_all(writers).await;
         // The writer's error comes first: the query only sees that its rows are not taken.
         let outcome = outcome.and_then(|num_rows| fed.map(|()| num_rows));
+        let outcome = outcome.and_then(|num_rows| {
+            let is_missing = num_rows == 0 && self.is_copy() && !self.options.allow_empty;
+            if is_missing { Err(no_rows(&self.config.original_url)) } else { Ok(num_rows) }
+        });
         let num_rows = match outcome {
             Ok(num_rows) => num_rows,
             Err(error) => {
@@ -194,12 +188,6 @@ impl FileSink for GsstSink {
                 return Err(error);
             }
         };
-        if num_rows == 0 && self.is_copy() && !self.options.allow_empty {
-            for file in files {
-                file.abort().await;
-            }
-            return Err(no_rows(&self.config.original_url));
-        }
         for file in files {
             file.complete().await?;
             files_written.add(1);
@@ -207,6 +195,22 @@ impl FileSink for GsstSink {
         rows_written.add(num_rows as usize);
         Ok(num_rows)
     }
+}
+
+/// Waits for all writers. Returns the files that are whole, and the number of their rows or the first error.
+async fn join_all(mut writers: JoinSet<Result<(Staged, u64)>>) -> (Vec<Staged>, Result<u64>) {
+    let mut files = Vec::new();
+    let mut outcome = Ok(0);
+    while let Some(written) = writers.join_next().await {
+        match written.map_err(task_error).and_then(|result| result) {
+            Ok((file, num_rows)) => {
+                files.push(file);
+                outcome = outcome.map(|sum| sum + num_rows);
+            }
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    (files, outcome)
 }
 
 /// Forwards batches until one side ends.

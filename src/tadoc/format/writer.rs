@@ -149,15 +149,36 @@ impl SegmentContents {
             len_bytes: meta.len_bytes,
         }
     }
+
+    /// Returns the description of the segment, without sections.
+    fn description(&self) -> SegmentMeta {
+        let Self { dictionary, grammar, paths, .. } = self;
+        SegmentMeta {
+            num_docs: grammar.num_docs() as u64,
+            continues: self.continues,
+            len_bytes: self.len_bytes,
+            num_tokens: self.num_tokens,
+            num_word_tokens: self.num_word_tokens,
+            dictionary_bytes: dictionary.bytes().len() as u64,
+            paths_bytes: paths.len_bytes() as u64,
+            num_words: dictionary.num_words(),
+            num_separators: dictionary.len() - dictionary.num_words(),
+            num_rules: grammar.num_rules() as u32,
+            num_elements: grammar.symbols.len() as u64,
+            sections: Vec::new(),
+        }
+    }
 }
+
+/// Kind, codec and bytes of a section.
+type EncodedSection = (SectionKind, u16, Vec<u8>);
 
 /// Encoded sections of a segment, ready to be written.
 #[derive(Debug)]
 pub struct EncodedSegment {
     /// Description of the segment, without sections.
     meta: SegmentMeta,
-    /// Kind, codec and bytes of each section.
-    sections: Vec<(SectionKind, u16, Vec<u8>)>,
+    sections: Vec<EncodedSection>,
 }
 
 impl EncodedSegment {
@@ -168,96 +189,23 @@ impl EncodedSegment {
     /// [`Error::InvalidArgument`] if the parts contradict each other, [`Error::Capacity`] for
     /// segments of 2^32 elements.
     pub fn new(parts: &SegmentContents, layout: SegmentLayout) -> Result<Self> {
-        let SegmentContents { dictionary, grammar, paths, .. } = parts;
-        grammar.validate()?;
-        let num_docs = grammar.num_docs() as u64;
-        check_equal("paths", paths.len() as u64, num_docs)?;
-        let num_terminals = u64::from(grammar.num_terminals);
-        check_equal("num_terminals", num_terminals, u64::from(dictionary.len()))?;
-        let (tokens, words) =
-            count_tokens(grammar, dictionary.num_words()).ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
-        check_equal("num_tokens", parts.num_tokens, tokens)?;
-        check_equal("num_word_tokens", parts.num_word_tokens, words)?;
-        let dag = match layout {
-            SegmentLayout::Small => None,
-            SegmentLayout::Indexed { .. } => {
-                Some(Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?.0)
+        check_contents(parts)?;
+        let sections = match layout {
+            SegmentLayout::Small => encode_sections(parts, layout, &[])?,
+            SegmentLayout::Indexed { max_lists_percent } => {
+                let SegmentContents { dictionary, grammar, .. } = parts;
+                let (dag, _) = Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?;
+                let unit_starts = cut_units(grammar, |element| dag.len_bytes(element));
+                let mut sections = encode_sections(parts, layout, &unit_starts)?;
+                if let Some(documents) = WordDocuments::from_dag(&dag) {
+                    let max_bytes = max_lists_bytes(parts.len_bytes, &sections, max_lists_percent);
+                    let regions = Regions::from_units(grammar, &unit_starts);
+                    sections.splice(0..0, encode_lists(&documents, &regions, max_bytes));
+                }
+                sections
             }
         };
-        let unit_starts = match &dag {
-            Some(dag) => cut_units(grammar, |element| dag.len_bytes(element)),
-            None => Vec::new(),
-        };
-        let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
-            || match layout {
-                SegmentLayout::Indexed { .. } => {
-                    let section = codecs::grammar_stream::encode(grammar, &unit_starts)?;
-                    Ok((codec_numbers::GRAMMAR_STREAM, section))
-                }
-                SegmentLayout::Small => {
-                    Ok((codec_numbers::GRAMMAR, codecs::grammar::encode(grammar, dictionary.num_words())))
-                }
-            },
-            || {
-                rayon::join(
-                    || codecs::dictionary::encode(dictionary, layout),
-                    || {
-                        rayon::join(
-                            || codecs::documents::encode_counts(dictionary, &grammar.weights()),
-                            || {
-                                let lengths = document_lengths(grammar, dictionary);
-                                (codecs::documents::encode_lengths(&lengths), codecs::documents::encode(paths, layout))
-                            },
-                        )
-                    },
-                )
-            },
-        );
-        let (lengths_section, documents_section) = others;
-        let EncodedDictionary { codec: dictionary_codec, head, section: dictionary_section } = dictionary_section?;
-        let (grammar_codec, grammar_section): (u16, Vec<u8>) = grammar_section?;
-        let (documents_codec, documents) = documents_section?;
-        let meta = SegmentMeta {
-            num_docs,
-            continues: parts.continues,
-            len_bytes: parts.len_bytes,
-            num_tokens: parts.num_tokens,
-            num_word_tokens: parts.num_word_tokens,
-            dictionary_bytes: dictionary.bytes().len() as u64,
-            paths_bytes: paths.len_bytes() as u64,
-            num_words: dictionary.num_words(),
-            num_separators: dictionary.len() - dictionary.num_words(),
-            num_rules: grammar.num_rules() as u32,
-            num_elements: grammar.symbols.len() as u64,
-            sections: Vec::new(),
-        };
-        let checksums = if is_stream(grammar_codec) { encode_checksums(&grammar_section) } else { None };
-        let mut sections = Vec::new();
-        sections.extend(head.map(|head| (SectionKind::DictionaryHead, dictionary_codec, head)));
-        sections.push((SectionKind::Dictionary, dictionary_codec, dictionary_section));
-        sections.push((SectionKind::WordCounts, codec_numbers::WORD_COUNTS, counts_section));
-        let codec = codec_numbers::GRAMMAR_CHECKSUMS;
-        sections.extend(checksums.map(|checksums| (SectionKind::GrammarChecksums, codec, checksums)));
-        sections.push((SectionKind::Grammar, grammar_codec, grammar_section));
-        sections.push((SectionKind::Documents, documents_codec, documents));
-        let lengths_section = lengths_section?;
-        if is_worth_its_bytes(&lengths_section, &sections, layout) {
-            let codec = codec_numbers::DOCUMENT_LENGTHS;
-            sections.push((SectionKind::DocumentLengths, codec, lengths_section));
-        }
-        if let SegmentLayout::Indexed { max_lists_percent } = layout
-            && let Some(documents) = dag.as_ref().and_then(WordDocuments::from_dag)
-        {
-            let regions = Regions::from_units(grammar, &unit_starts);
-            let len_bytes: usize = sections.iter().map(|(_, _, bytes)| bytes.len()).sum();
-            let max_bytes = len_bytes * usize::from(max_lists_percent) / 100;
-            let max_bytes = if parts.len_bytes < SMALL_TEXT_BYTES { 2 * max_bytes / 3 } else { max_bytes };
-            let (directory, lists) = codecs::word_lists::encode(&documents, &regions, max_bytes);
-            let codec = codec_numbers::WORD_LISTS;
-            let lists = [(SectionKind::ListDirectory, codec, directory), (SectionKind::WordLists, codec, lists)];
-            sections.splice(0..0, lists);
-        }
-        Ok(Self { meta, sections })
+        Ok(Self { meta: parts.description(), sections })
     }
 
     /// Takes the only segment of `file`, whose name is `name` and whose footer is `footer`, with every byte checked
@@ -302,11 +250,86 @@ impl EncodedSegment {
     }
 }
 
+/// Checks that the parts of a segment agree.
+fn check_contents(parts: &SegmentContents) -> Result<()> {
+    let SegmentContents { dictionary, grammar, paths, .. } = parts;
+    grammar.validate()?;
+    check_equal("paths", paths.len() as u64, grammar.num_docs() as u64)?;
+    check_equal("num_terminals", u64::from(grammar.num_terminals), u64::from(dictionary.len()))?;
+    let counts = count_tokens(grammar, dictionary.num_words());
+    let (tokens, words) = counts.ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
+    check_equal("num_tokens", parts.num_tokens, tokens)?;
+    check_equal("num_word_tokens", parts.num_word_tokens, words)
+}
+
+/// Encodes the sections that segments of each layout have, in the order of the file. They are encoded side by side.
+fn encode_sections(parts: &SegmentContents, layout: SegmentLayout, unit_starts: &[u32]) -> Result<Vec<EncodedSection>> {
+    let SegmentContents { dictionary, grammar, paths, .. } = parts;
+    let encode_counts = || codecs::documents::encode_counts(dictionary, &grammar.weights());
+    let encode_documents = || {
+        let lengths = document_lengths(grammar, dictionary);
+        (codecs::documents::encode_lengths(&lengths), codecs::documents::encode(paths, layout))
+    };
+    let encode_dictionary = || codecs::dictionary::encode(dictionary, layout);
+    let encode_rest = || rayon::join(encode_dictionary, || rayon::join(encode_counts, encode_documents));
+    let (grammar, (dictionary, (counts, (lengths, documents)))) =
+        rayon::join(|| encode_grammar(grammar, dictionary.num_words(), layout, unit_starts), encode_rest);
+    let EncodedDictionary { codec: dictionary_codec, head, section: dictionary } = dictionary?;
+    let (grammar_codec, grammar) = grammar?;
+    let (documents_codec, documents) = documents?;
+    let lengths = lengths?;
+    let checksums = if is_stream(grammar_codec) { encode_checksums(&grammar) } else { None };
+    let checksums = checksums.map(|bytes| (SectionKind::GrammarChecksums, codec_numbers::GRAMMAR_CHECKSUMS, bytes));
+    let mut sections = Vec::new();
+    sections.extend(head.map(|head| (SectionKind::DictionaryHead, dictionary_codec, head)));
+    sections.push((SectionKind::Dictionary, dictionary_codec, dictionary));
+    sections.push((SectionKind::WordCounts, codec_numbers::WORD_COUNTS, counts));
+    sections.extend(checksums);
+    sections.push((SectionKind::Grammar, grammar_codec, grammar));
+    sections.push((SectionKind::Documents, documents_codec, documents));
+    if is_worth_its_bytes(&lengths, &sections, layout) {
+        sections.push((SectionKind::DocumentLengths, codec_numbers::DOCUMENT_LENGTHS, lengths));
+    }
+    Ok(sections)
+}
+
+/// Returns the codec and the section of a grammar, whose first `num_words` terminals are words.
+fn encode_grammar(
+    grammar: &Grammar,
+    num_words: u32,
+    layout: SegmentLayout,
+    unit_starts: &[u32],
+) -> Result<(u16, Vec<u8>)> {
+    match layout {
+        SegmentLayout::Indexed { .. } => {
+            let section = codecs::grammar_stream::encode(grammar, unit_starts)?;
+            Ok((codec_numbers::GRAMMAR_STREAM, section))
+        }
+        SegmentLayout::Small => Ok((codec_numbers::GRAMMAR, codecs::grammar::encode(grammar, num_words))),
+    }
+}
+
+/// Returns the sections of the lists of words, which have `max_bytes` at most.
+fn encode_lists(documents: &WordDocuments, regions: &Regions, max_bytes: usize) -> [EncodedSection; 2] {
+    let (directory, lists) = codecs::word_lists::encode(documents, regions, max_bytes);
+    let codec = codec_numbers::WORD_LISTS;
+    [(SectionKind::ListDirectory, codec, directory), (SectionKind::WordLists, codec, lists)]
+}
+
+/// Returns the number of bytes that lists may have beside `others`, in a segment with a text of `text_bytes`.
+fn max_lists_bytes(text_bytes: u64, others: &[EncodedSection], max_percent: u16) -> usize {
+    let max_bytes = sections_bytes(others) * usize::from(max_percent) / 100;
+    if text_bytes < SMALL_TEXT_BYTES { 2 * max_bytes / 3 } else { max_bytes }
+}
+
+fn sections_bytes(sections: &[EncodedSection]) -> usize {
+    sections.iter().map(|(_, _, bytes)| bytes.len()).sum()
+}
+
 /// Returns true if document lengths are written. The small layout goes without if they were a
 /// larger part of the segment: where each line is a document, they would take a tenth of a file.
-fn is_worth_its_bytes(lengths: &[u8], others: &[(SectionKind, u16, Vec<u8>)], layout: SegmentLayout) -> bool {
-    let len_bytes: usize = others.iter().map(|(_, _, bytes)| bytes.len()).sum();
-    layout != SegmentLayout::Small || lengths.len() <= MAX_LENGTHS_BYTES.max(len_bytes / 64)
+fn is_worth_its_bytes(lengths: &[u8], others: &[EncodedSection], layout: SegmentLayout) -> bool {
+    layout != SegmentLayout::Small || lengths.len() <= MAX_LENGTHS_BYTES.max(sections_bytes(others) / 64)
 }
 
 fn check_equal(name: &'static str, got: u64, expected: u64) -> Result<()> {

@@ -77,67 +77,16 @@ impl Index {
         documents: &Documents,
         counts: &DocCounts,
     ) -> Result<Option<Vec<Vec<Entry>>>> {
-        let num_entries = AtomicU64::new(0);
-        let mut entries = Vec::new();
         let listed_bytes = self.listed.len() as u64 * LISTED_BYTES;
         let held_bytes = documents.memory_bytes() + counts.memory_bytes() + listed_bytes;
-        for index in 0..task.parts.num_parts() {
-            let docs = documents.for_part(index);
-            let start = docs.start;
-            let part = task.parts.part(index)?;
-            let corpus: &Corpus = part.borrow();
-            let reading_bytes = task.reading_bytes(documents.max_words(docs.clone()));
-            let from_part = PartText::memory_bytes(task, corpus) + reading_bytes;
-            // All entries may meet others.
-            let entry_bytes = ENTRY_BYTES + LISTED_BYTES;
-            let least_bytes = held_bytes + from_part + entry_bytes * MIN_ENTRIES;
-            if least_bytes > task.max_memory_bytes {
-                return Err(task.too_little(least_bytes));
-            }
-            let max_entries = (task.max_memory_bytes - held_bytes - from_part) / entry_bytes;
-            let num_before = num_entries.load(Ordering::Relaxed);
-            if num_before > max_entries {
-                return Ok(None);
-            }
-            task.hold(held_bytes + from_part + entry_bytes * num_before)?;
-            let text = PartText::new(task, corpus);
-            let lens = &documents.all_num_words()[docs];
-            let read = |docs: Range<usize>| {
-                let mut reader = DocReader::new(&text);
-                let mut found = Vec::new();
-                let mut prefix = Prefix::default();
-                for at in docs {
-                    let doc = (start + at) as u32;
-                    if documents.size(doc) == 0 || documents.is_copy(doc) {
-                        continue;
-                    }
-                    if num_entries.load(Ordering::Relaxed) > max_entries {
-                        break;
-                    }
-                    // All hashes were compared when they were read first.
-                    let hashes = reader.read(at as u64, lens[at])?.unwrap_or_default();
-                    let before = found.len();
-                    prefix.read(hashes, task.threshold, counts, |hash| {
-                        if class.contains(hash) {
-                            found.push(Entry { key: hash, value: doc.into() });
-                        }
-                    });
-                    num_entries.fetch_add((found.len() - before) as u64, Ordering::Relaxed);
-                }
-                Ok(found)
-            };
-            task.for_each_range(lens, read, |mut found: Vec<Entry>| {
-                if num_entries.load(Ordering::Relaxed) <= max_entries {
-                    found.shrink_to_fit();
-                    entries.push(found);
-                }
-                Ok(())
-            })?;
-            if num_entries.load(Ordering::Relaxed) > max_entries {
+        let mut reading = Reading { task, class, documents, counts, num_entries: AtomicU64::new(0), max_entries: 0 };
+        let mut entries = Vec::new();
+        for part in 0..task.parts.num_parts() {
+            if !reading.read_part(part, held_bytes, &mut entries)? {
                 return Ok(None);
             }
         }
-        task.hold(held_bytes + (ENTRY_BYTES + LISTED_BYTES) * num_entries.into_inner())?;
+        task.hold(held_bytes + (ENTRY_BYTES + LISTED_BYTES) * reading.num_entries.into_inner())?;
         Ok(Some(entries))
     }
 
@@ -230,6 +179,85 @@ impl Index {
     pub fn memory_bytes(&self) -> u64 {
         let numbers = self.listed.capacity() + self.lists.capacity();
         (4 * numbers + 8 * (self.ends.capacity() + self.doc_ends.capacity())) as u64
+    }
+}
+
+/// A pass over the parts, which reads the entries of a class.
+struct Reading<'r, 't, P> {
+    task: &'r Task<'t, P>,
+    class: HashClass,
+    documents: &'r Documents,
+    counts: &'r DocCounts,
+    /// Number of entries up to now. Tasks that run in parallel add to it.
+    num_entries: AtomicU64,
+    /// Most entries for which there is room beside the part that is read.
+    max_entries: u64,
+}
+
+impl<P: CorpusParts + Sync> Reading<'_, '_, P> {
+    /// Adds the entries of a part to `entries`, by parallel task, while others hold `held_bytes`. Returns false if
+    /// there is no room for all.
+    fn read_part(&mut self, part: usize, held_bytes: u64, entries: &mut Vec<Vec<Entry>>) -> Result<bool> {
+        let task = self.task;
+        let docs = self.documents.for_part(part);
+        let part = task.parts.part(part)?;
+        let corpus: &Corpus = part.borrow();
+        let reading_bytes = task.reading_bytes(self.documents.max_words(docs.clone()));
+        let from_part = PartText::memory_bytes(task, corpus) + reading_bytes;
+        // All entries may meet others.
+        let entry_bytes = ENTRY_BYTES + LISTED_BYTES;
+        let least_bytes = held_bytes + from_part + entry_bytes * MIN_ENTRIES;
+        if least_bytes > task.max_memory_bytes {
+            return Err(task.too_little(least_bytes));
+        }
+        self.max_entries = (task.max_memory_bytes - held_bytes - from_part) / entry_bytes;
+        if !self.has_room() {
+            return Ok(false);
+        }
+        task.hold(held_bytes + from_part + entry_bytes * self.num_entries.load(Ordering::Relaxed))?;
+        let text = PartText::new(task, corpus);
+        let lens = &self.documents.all_num_words()[docs.clone()];
+        let read = |range| self.read_docs(&text, docs.start, range);
+        task.for_each_range(lens, read, |mut found: Vec<Entry>| {
+            if self.has_room() {
+                found.shrink_to_fit();
+                entries.push(found);
+            }
+            Ok(())
+        })?;
+        Ok(self.has_room())
+    }
+
+    fn has_room(&self) -> bool {
+        self.num_entries.load(Ordering::Relaxed) <= self.max_entries
+    }
+
+    /// Returns the entries of the documents in `range` of a part, whose first document is `first_doc`. Leaves some out
+    /// if there is no room.
+    fn read_docs(&self, text: &PartText<'_, P>, first_doc: usize, range: Range<usize>) -> Result<Vec<Entry>> {
+        let lens = &self.documents.all_num_words()[first_doc..];
+        let mut reader = DocReader::new(text);
+        let mut prefix = Prefix::default();
+        let mut found = Vec::new();
+        for at in range {
+            let doc = (first_doc + at) as u32;
+            if self.documents.size(doc) == 0 || self.documents.is_copy(doc) {
+                continue;
+            }
+            if !self.has_room() {
+                break;
+            }
+            // All hashes were compared when they were read first.
+            let hashes = reader.read(at as u64, lens[at])?.unwrap_or_default();
+            let before = found.len();
+            prefix.read(hashes, self.task.threshold, self.counts, |hash| {
+                if self.class.contains(hash) {
+                    found.push(Entry { key: hash, value: doc.into() });
+                }
+            });
+            self.num_entries.fetch_add((found.len() - before) as u64, Ordering::Relaxed);
+        }
+        Ok(found)
     }
 }
 

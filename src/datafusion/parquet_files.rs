@@ -380,7 +380,7 @@ pub struct NameParquetFiles;
 impl PhysicalOptimizerRule for NameParquetFiles {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let named = with_sources(plan, |source| Ok(naming(source)))?;
-        check_orders(with_exact_texts(named, config)?)
+        with_exact_texts(check_orders(named)?, config)
     }
 
     fn name(&self) -> &str {

@@ -40,7 +40,7 @@ use crate::planner::{
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
 use crate::safety::{SafeStatements, Sandbox, sandbox_of};
-use crate::text_files::{DeclaredDecimal, DeclaredDecimals, TextFile};
+use crate::text_files::{DeclaredValue, DeclaredValues, TextFile};
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
@@ -129,7 +129,7 @@ fn add_functions(builder: &mut SessionStateBuilder, home: Home) {
         scalars.extend(functions_of_plans());
         let casts = [false, true].map(DecimalText::new);
         scalars.extend(casts.map(|function| Arc::new(function.into())));
-        scalars.push(Arc::new(DeclaredDecimal::new().into()));
+        scalars.push(Arc::new(DeclaredValue::new().into()));
     }
 }
 
@@ -179,7 +179,7 @@ fn add_rules(builder: &mut SessionStateBuilder, sandbox: Option<Sandbox>) {
     let rules = builder.physical_optimizer_rules().get_or_insert_default();
     rules.push(Arc::new(SpreadRows));
     rules.push(Arc::new(BatchRows));
-    rules.push(Arc::new(DeclaredDecimals));
+    rules.push(Arc::new(DeclaredValues));
     rules.push(Arc::new(NameParquetFiles));
     rules.push(Arc::new(WholeFiles));
 }

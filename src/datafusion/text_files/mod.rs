@@ -1,8 +1,8 @@
-//! Text files that DataFusion reads, under more names (`.jsonl`, `.ndjson` and `.tsv`), with exact decimals.
+//! Text files that DataFusion reads, under more names (`.jsonl`, `.ndjson` and `.tsv`), with exact numbers and times.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE t (price DECIMAL(9, 2)) STORED AS CSV …
-//! scan of price: DECIMAL   ─▶   declared_decimal(price, DECIMAL, file, column) over a scan of price: text
+//! scan of price: DECIMAL   ─▶   declared_value(price, DECIMAL, file, column) over a scan of price: text
 //! ```
 //!
 //! DataFusion finds a format by the name of a file or by `STORED AS`. It knows `json`, by which it means a JSON value
@@ -12,21 +12,33 @@
 //! Arrow's readers of CSV and JSON count the digits of a number in 8 bits, keep its mantissa in the bits of the type,
 //! and its exponent in 16 bits. So a long number comes out as another one. A rule of the physical optimizer changes
 //! scans of columns that a table declares as decimals: they read texts, and a function reads the numbers. Digits behind
-//! the declared scale are cut, as Arrow does. A scan of CSV stays a scan of DataFusion, so it travels to workers. A
-//! scan of JSON is one of this crate ([`JsonTexts`]), so it is changed where it runs. There scans of CSV get a look at
-//! their quotation marks, too ([`csv`]).
+//! the declared scale are cut, as Arrow does.
+//!
+//! Arrow's reader of JSON also cuts the fraction of a number where whole ones are read, which a table declares or the
+//! first rows of a file have, and refuses a number where texts are read. That of CSV cuts a time of the day behind a
+//! date, and parts of a second behind whole seconds, ms or µs. So these columns are read as texts, too. What would be
+//! cut is an error.
+//!
+//! A scan of CSV stays a scan of DataFusion, so it travels to workers. A scan of JSON is one of this crate
+//! ([`JsonTexts`]), so it is changed where it runs. There scans of CSV get a look at their quotation marks, too
+//! ([`csv`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, PrimitiveArray, make_array,
 };
+use datafusion::arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use datafusion::arrow::datatypes::{
-    ArrowNativeType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field,
-    FieldRef, Schema,
+    ArrowNativeType, DECIMAL128_MAX_PRECISION, DataType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DecimalType, Field, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::Session;
@@ -111,20 +123,22 @@ impl FileFormatFactory for TextFile {
     }
 }
 
+const NANOS: i128 = 1_000_000_000;
+const NANOS_OF_DAY: i128 = 24 * 60 * 60 * NANOS;
 /// Most characters of a cell in an error.
 const MAX_SHOWN: usize = 40;
 
-/// Optimizer rule that makes scans of CSV files read declared decimals as texts.
+/// Optimizer rule that makes scans of CSV files read decimals and times as texts.
 #[derive(Debug, Default)]
-pub(crate) struct DeclaredDecimals;
+pub(crate) struct DeclaredValues;
 
-impl PhysicalOptimizerRule for DeclaredDecimals {
+impl PhysicalOptimizerRule for DeclaredValues {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        exact_scans(plan, config, exact_csv)
+        exact_scans(plan, config, &CSV)
     }
 
     fn name(&self) -> &str {
-        "tadoc_declared_decimals"
+        "tadoc_declared_values"
     }
 
     fn schema_check(&self) -> bool {
@@ -132,10 +146,10 @@ impl PhysicalOptimizerRule for DeclaredDecimals {
     }
 }
 
-/// Returns `plan`, which runs here, with scans of JSON that read declared decimals as texts, and marks as blanks, and
-/// with scans of CSV that refuse values that take rows.
+/// Returns `plan`, which runs here, with scans of JSON that read decimals and whole numbers as texts, and marks as
+/// blanks, and with scans of CSV that refuse values that take rows.
 pub(crate) fn with_exact_texts(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = with_marked_json(exact_scans(plan, config, exact_json)?)?;
+    let plan = with_marked_json(exact_scans(plan, config, &JSON)?)?;
     with_checked_csv(plan)
 }
 
@@ -167,19 +181,41 @@ async fn part_of_file(
     Ok(lines.map_err(DataFusionError::from).boxed())
 }
 
-/// A function that returns a source of texts for another source; `None` for sources of other formats.
-type SourceOfTexts = fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>;
+/// Sources of a format whose readers do not give all values as they are.
+struct Inexact {
+    /// Returns true for the types of such values.
+    has: fn(&DataType) -> bool,
+    /// Returns a source of texts for another source; `None` for sources of other formats.
+    of_texts: fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>,
+}
+
+const CSV: Inexact = Inexact { has: is_decimal_or_time, of_texts: exact_csv };
+const JSON: Inexact = Inexact { has: is_whole_or_text, of_texts: exact_json };
+
+/// Returns true for decimals and whole numbers, and for texts, which Arrow refuses where a number stands.
+fn is_whole_or_text(kind: &DataType) -> bool {
+    kind.is_decimal() || kind.is_integer() || kind.is_string()
+}
+
+fn is_decimal_or_time(kind: &DataType) -> bool {
+    let is_whole = |unit: &TimeUnit| *unit != TimeUnit::Nanosecond;
+    match kind {
+        DataType::Date32 => true,
+        DataType::Timestamp(unit, None) => is_whole(unit),
+        kind => kind.is_decimal(),
+    }
+}
 
 fn exact_scans(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
-    of_texts: SourceOfTexts,
+    inexact: &Inexact,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let config = Arc::new(config.clone());
     with_sources(plan, |source| {
         let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
-        match exact_projection(projection, declared.file_schema(), &config)? {
-            Some(projection) => of_texts(source.as_ref(), table_of_texts(declared), &projection),
+        match exact_projection(projection, declared.file_schema(), inexact, &config)? {
+            Some(projection) => (inexact.of_texts)(source.as_ref(), table_of_texts(declared, inexact), &projection),
             None => Ok(None),
         }
     })
@@ -208,10 +244,11 @@ fn exact_json(
     Ok(source.map(|source| Arc::new(JsonTexts::new(source)) as _))
 }
 
-/// Returns `projection` with the function around the decimals of a file; `None` if it has none.
+/// Returns `projection` with the function around the `inexact` values of a file; `None` if it has none.
 fn exact_projection(
     projection: &ProjectionExprs,
     declared: &Schema,
+    inexact: &Inexact,
     config: &Arc<ConfigOptions>,
 ) -> Result<Option<ProjectionExprs>> {
     let mut is_changed = false;
@@ -220,7 +257,7 @@ fn exact_projection(
         let expr = Arc::clone(&one.expr).transform_up(|expr| {
             let column = expr.downcast_ref::<Column>();
             let field = column.and_then(|column| declared.fields().get(column.index()));
-            Ok(match field.filter(|field| is_read_as_text(field.data_type())) {
+            Ok(match field.filter(|field| is_read_as_text(field.data_type(), inexact)) {
                 Some(field) => Transformed::yes(exact_column(&expr, field, config)),
                 None => Transformed::no(expr),
             })
@@ -231,7 +268,7 @@ fn exact_projection(
     Ok(is_changed.then(|| ProjectionExprs::from(exact)))
 }
 
-/// Returns the number of a `column` of texts that is declared as `field`.
+/// Returns the value of a `column` of texts that is declared as `field`.
 fn exact_column(
     column: &Arc<dyn PhysicalExpr>,
     field: &FieldRef,
@@ -247,12 +284,12 @@ fn exact_column(
     let kind = Arc::new(Literal::new(kind));
     let name = Arc::new(Literal::new(ScalarValue::from(field.name().as_str())));
     let arguments = vec![Arc::clone(column), kind, file, name];
-    call(Arc::new(DeclaredDecimal::new().into()), arguments, Arc::clone(field))
+    call(Arc::new(DeclaredValue::new().into()), arguments, Arc::clone(field))
 }
 
-fn table_of_texts(declared: &TableSchema) -> TableSchema {
+fn table_of_texts(declared: &TableSchema, inexact: &Inexact) -> TableSchema {
     let file_schema = declared.file_schema();
-    let fields = file_schema.fields().iter().map(field_of_texts).collect::<Vec<_>>();
+    let fields = file_schema.fields().iter().map(|field| field_of_texts(field, inexact)).collect::<Vec<_>>();
     let texts = Schema::new_with_metadata(fields, file_schema.metadata().clone());
     TableSchema::builder(Arc::new(texts))
         .with_table_partition_cols(declared.table_partition_cols().clone())
@@ -260,31 +297,33 @@ fn table_of_texts(declared: &TableSchema) -> TableSchema {
         .build()
 }
 
-fn field_of_texts(field: &FieldRef) -> FieldRef {
-    match type_of_texts(field.data_type()) {
+fn field_of_texts(field: &FieldRef, inexact: &Inexact) -> FieldRef {
+    match type_of_texts(field.data_type(), inexact) {
         Cow::Borrowed(_) => Arc::clone(field),
         Cow::Owned(kind) => Arc::new(field.as_ref().clone().with_data_type(kind)),
     }
 }
 
-/// Returns the type that is read for a declared one: the same, with texts for decimals.
-fn type_of_texts(declared: &DataType) -> Cow<'_, DataType> {
+/// Returns the type that is read for a declared one: the same, with texts for `inexact` values.
+fn type_of_texts<'a>(declared: &'a DataType, inexact: &Inexact) -> Cow<'a, DataType> {
+    let texts = |field: &FieldRef| field_of_texts(field, inexact);
     let read = match declared {
-        kind if !has_type(kind, &DataType::is_decimal) => return Cow::Borrowed(declared),
-        kind if kind.is_decimal() => DataType::Utf8,
-        DataType::List(field) => DataType::List(field_of_texts(field)),
-        DataType::LargeList(field) => DataType::LargeList(field_of_texts(field)),
-        DataType::FixedSizeList(field, length) => DataType::FixedSizeList(field_of_texts(field), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field_of_texts).collect()),
-        DataType::Map(field, is_sorted) => DataType::Map(field_of_texts(field), *is_sorted),
+        kind if !has_type(kind, &inexact.has) => return Cow::Borrowed(declared),
+        kind if (inexact.has)(kind) && kind.is_string() => kind.clone(),
+        kind if (inexact.has)(kind) => DataType::Utf8,
+        DataType::List(field) => DataType::List(texts(field)),
+        DataType::LargeList(field) => DataType::LargeList(texts(field)),
+        DataType::FixedSizeList(field, length) => DataType::FixedSizeList(texts(field), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(texts).collect()),
+        DataType::Map(field, is_sorted) => DataType::Map(texts(field), *is_sorted),
         // Readers of texts know no other types with types inside.
         _ => return Cow::Borrowed(declared),
     };
     Cow::Owned(read)
 }
 
-fn is_read_as_text(declared: &DataType) -> bool {
-    matches!(type_of_texts(declared), Cow::Owned(_))
+fn is_read_as_text(declared: &DataType, inexact: &Inexact) -> bool {
+    matches!(type_of_texts(declared, inexact), Cow::Owned(_))
 }
 
 /// Returns the options of a source, which has them for itself.
@@ -302,22 +341,22 @@ fn options_of(source: &CsvSource) -> CsvOptions {
     }
 }
 
-/// The function that reads declared decimals from a column of texts.
+/// The function that reads numbers and times of a type from a column of texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DeclaredDecimal {
+pub(crate) struct DeclaredValue {
     signature: Signature,
 }
 
-impl DeclaredDecimal {
+impl DeclaredValue {
     /// Creates the function of a text, a NULL of the declared type, the name of the file, and the column's name.
     pub(crate) fn new() -> Self {
         Self { signature: Signature::any(4, Volatility::Immutable) }
     }
 }
 
-impl ScalarUDFImpl for DeclaredDecimal {
+impl ScalarUDFImpl for DeclaredValue {
     fn name(&self) -> &str {
-        "declared_decimal"
+        "declared_value"
     }
 
     fn signature(&self) -> &Signature {
@@ -360,10 +399,28 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns `array` with the decimals of `kind` instead of texts.
+    /// Returns `array` with the values of `kind` instead of texts.
     fn declared(&self, array: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
         match kind {
             kind if array.data_type() == kind => Ok(Arc::clone(array)),
+            DataType::Int8 => self.whole_numbers::<Int8Type>(array, kind),
+            DataType::Int16 => self.whole_numbers::<Int16Type>(array, kind),
+            DataType::Int32 => self.whole_numbers::<Int32Type>(array, kind),
+            DataType::Int64 => self.whole_numbers::<Int64Type>(array, kind),
+            DataType::UInt8 => self.whole_numbers::<UInt8Type>(array, kind),
+            DataType::UInt16 => self.whole_numbers::<UInt16Type>(array, kind),
+            DataType::UInt32 => self.whole_numbers::<UInt32Type>(array, kind),
+            DataType::UInt64 => self.whole_numbers::<UInt64Type>(array, kind),
+            DataType::Date32 => self.times::<Date32Type>(array, kind, days),
+            DataType::Timestamp(TimeUnit::Second, None) => {
+                self.times::<TimestampSecondType>(array, kind, |time| whole_parts(time, 1_000_000_000))
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, None) => {
+                self.times::<TimestampMillisecondType>(array, kind, |time| whole_parts(time, 1_000_000))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, None) => {
+                self.times::<TimestampMicrosecondType>(array, kind, |time| whole_parts(time, 1000))
+            }
             DataType::Decimal32(precision, scale) => self.numbers::<Decimal32Type>(array, *precision, *scale),
             DataType::Decimal64(precision, scale) => self.numbers::<Decimal64Type>(array, *precision, *scale),
             DataType::Decimal128(precision, scale) => self.numbers::<Decimal128Type>(array, *precision, *scale),
@@ -380,21 +437,60 @@ impl Place<'_> {
     }
 
     fn numbers<T: DecimalType>(&self, array: &ArrayRef, precision: u8, scale: i8) -> Result<ArrayRef> {
-        let Some(texts) = array.as_string_opt::<i32>() else {
-            return exec_err!("declared_decimal: got {}, expected a text", array.data_type());
+        let declared = || format!("is declared as DECIMAL({precision}, {scale})");
+        let way_out = "declare it as VARCHAR and read it with TRY_CAST";
+        let number = |text: &str| match decimal::<T>(text, precision, scale) {
+            Ok((number, _)) => Ok(number),
+            Err(fault) => self.refused(text, fault, &declared(), way_out),
         };
-        let number = |text: Option<&str>| match text {
-            Some(text) => match decimal::<T>(text, precision, scale) {
-                Ok(number) => Ok(Some(number)),
-                Err(fault) => self.refused(text, fault, precision, scale),
-            },
-            None => Ok(None),
-        };
-        let numbers = texts.iter().map(number).collect::<Result<PrimitiveArray<T>>>()?;
+        let numbers = self.each::<T>(array, number)?;
         Ok(Arc::new(numbers.with_precision_and_scale(precision, scale)?))
     }
 
-    fn refused<N>(&self, text: &str, fault: Fault, precision: u8, scale: i8) -> Result<N> {
+    fn whole_numbers<T>(&self, array: &ArrayRef, kind: &DataType) -> Result<ArrayRef>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: FromStr + TryFrom<i128>,
+    {
+        let way_out =
+            "declare the table with another type: CREATE EXTERNAL TABLE … (… DOUBLE) STORED AS JSON LOCATION '…'";
+        let number = |text: &str| match whole_number(text) {
+            Ok(number) => Ok(number),
+            Err(fault) => self.refused(text, fault, &as_read(kind), way_out),
+        };
+        Ok(Arc::new(self.each::<T>(array, number)?))
+    }
+
+    /// Returns the times of `array`, which `value` makes of nanoseconds since 1970.
+    fn times<T: ArrowPrimitiveType>(
+        &self,
+        array: &ArrayRef,
+        kind: &DataType,
+        value: impl Fn(i128) -> std::result::Result<T::Native, Fault>,
+    ) -> Result<ArrayRef> {
+        let way_out =
+            "declare the table with another type: CREATE EXTERNAL TABLE … (… TIMESTAMP) STORED AS CSV LOCATION '…'";
+        let utc: Tz = "+00:00".parse()?;
+        let time = |text: &str| match nanoseconds(text, &utc).and_then(&value) {
+            Ok(time) => Ok(time),
+            Err(fault) => self.refused(text, fault, &as_read(kind), way_out),
+        };
+        Ok(Arc::new(self.each::<T>(array, time)?))
+    }
+
+    /// Returns what `number` reads in the texts of `array`.
+    fn each<T: ArrowPrimitiveType>(
+        &self,
+        array: &ArrayRef,
+        number: impl Fn(&str) -> Result<T::Native>,
+    ) -> Result<PrimitiveArray<T>> {
+        let Some(texts) = array.as_string_opt::<i32>() else {
+            return exec_err!("declared_value: got {}, expected a text", array.data_type());
+        };
+        texts.iter().map(|text| text.map(&number).transpose()).collect()
+    }
+
+    fn refused<N>(&self, text: &str, fault: Fault, declared: &str, way_out: &str) -> Result<N> {
         let file = self.file;
         let column = self.column;
         let mut shown = text.chars().take(MAX_SHOWN).collect::<String>();
@@ -404,27 +500,73 @@ impl Place<'_> {
         let what = match fault {
             Fault::NoNumber => "is no number",
             Fault::TooLarge => "is too large",
+            Fault::NotWhole => "is no whole number",
+            Fault::NoTime => "is no date or time",
+            Fault::HasTime => "has a time of the day",
+            Fault::HasFraction => "has smaller parts of a second",
         };
-        exec_err!(
-            "{file}: column {column} is declared as DECIMAL({precision}, {scale}), and `{shown}` {what}; declare it \
-             as VARCHAR and read it with TRY_CAST"
-        )
+        exec_err!("{file}: column {column} {declared}, and `{shown}` {what}; {way_out}")
     }
 }
 
-/// The reason why a text is no decimal of a type.
+/// The reason why a text is no number of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     NoNumber,
     TooLarge,
+    NotWhole,
+    NoTime,
+    HasTime,
+    HasFraction,
 }
 
-/// Returns the digits of the number in `text` up to `scale` digits behind the point. Takes O(length) time.
+fn as_read(kind: &DataType) -> String {
+    format!("is read as {kind}, which it is declared as or the first rows have")
+}
+
+/// Returns the nanoseconds since 1970 of a date or time.
+fn nanoseconds(text: &str, utc: &Tz) -> std::result::Result<i128, Fault> {
+    if let Ok(time) = string_to_datetime(utc, text) {
+        return Ok(i128::from(time.timestamp()) * NANOS + i128::from(time.timestamp_subsec_nanos()));
+    }
+    let days = Date32Type::parse(text).ok_or(Fault::NoTime)?;
+    Ok(i128::from(days) * NANOS_OF_DAY)
+}
+
+fn days(nanoseconds: i128) -> std::result::Result<i32, Fault> {
+    if nanoseconds % NANOS_OF_DAY != 0 {
+        return Err(Fault::HasTime);
+    }
+    i32::try_from(nanoseconds / NANOS_OF_DAY).map_err(|_| Fault::TooLarge)
+}
+
+/// Returns `nanoseconds` in parts of this length.
+fn whole_parts(nanoseconds: i128, length: i128) -> std::result::Result<i64, Fault> {
+    if nanoseconds % length != 0 {
+        return Err(Fault::HasFraction);
+    }
+    i64::try_from(nanoseconds / length).map_err(|_| Fault::TooLarge)
+}
+
+/// Returns the whole number in `text`, which may be written as `7.0` or `7e3`.
+fn whole_number<N: FromStr + TryFrom<i128>>(text: &str) -> std::result::Result<N, Fault> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let (number, is_whole) = decimal::<Decimal128Type>(text, DECIMAL128_MAX_PRECISION, 0)?;
+    if !is_whole {
+        return Err(Fault::NotWhole);
+    }
+    N::try_from(number).map_err(|_| Fault::TooLarge)
+}
+
+/// Returns the digits of the number in `text` up to `scale` digits behind the point, and true if these are all. Takes
+/// O(length) time.
 fn decimal<T: DecimalType>(
     text: &str,
     precision: u8,
     scale: i8,
-) -> std::result::Result<<T as ArrowPrimitiveType>::Native, Fault> {
+) -> std::result::Result<(<T as ArrowPrimitiveType>::Native, bool), Fault> {
     let (is_negative, unsigned) = match text.as_bytes() {
         [b'-', unsigned @ ..] => (true, unsigned),
         [b'+', unsigned @ ..] => (false, unsigned),
@@ -441,7 +583,7 @@ fn decimal<T: DecimalType>(
         return Err(Fault::NoNumber);
     }
     let zero = T::Native::usize_as(0);
-    let Some(first) = digits().position(|digit| *digit != b'0') else { return Ok(zero) };
+    let Some(first) = digits().position(|digit| *digit != b'0') else { return Ok((zero, true)) };
     // Digits of the number that count, from its first one; some of them may be zeros behind it.
     let num_kept = i64::try_from(whole.len()).unwrap_or(i64::MAX).saturating_add(exponent);
     let num_kept = num_kept.saturating_add(i64::from(scale));
@@ -456,7 +598,8 @@ fn decimal<T: DecimalType>(
         number.mul_wrapping(ten).add_wrapping(digit)
     };
     let number = kept.fold(zero, push);
-    Ok(if is_negative { number.neg_wrapping() } else { number })
+    let is_all = digits().skip(first).skip(num_kept).all(|digit| *digit == b'0');
+    Ok((if is_negative { number.neg_wrapping() } else { number }, is_all))
 }
 
 /// Returns the exponent of a number, or a number as far from zero that has its meaning.

@@ -1,4 +1,5 @@
-//! Columns of CSV and JSON files that a table declares as decimals, against a model that moves digits one by one.
+//! Columns of CSV and JSON files that a table declares as decimals, against a model that moves digits one by one, and
+//! columns of whole numbers, dates and times.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -228,6 +229,82 @@ async fn json_has_decimals_in_lines_arrays_and_types() {
     }
 }
 
+/// Creates a table whose columns are those of the first rows of `file`.
+async fn create_as_found(ctx: &SessionContext, format: &str, file: &Path) {
+    ctx.sql("DROP TABLE IF EXISTS t").await.unwrap();
+    let sql = format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{}'", file.display());
+    ctx.sql(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+#[tokio::test]
+async fn rows_behind_the_first_ones_lose_no_fraction_and_no_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(2);
+    for (name, format, first, last, fault) in [
+        ("n.json", "JSON", r#"{"x": 1}"#, r#"{"x": 1.5}"#, "`1.5` is no whole number"),
+        ("l.json", "JSON", r#"{"x": [1]}"#, r#"{"x": [2, 1e-1]}"#, "`1e-1` is no whole number"),
+        ("s.json", "JSON", r#"{"x": {"y": 1}}"#, r#"{"x": {"y": -0.5}}"#, "`-0.5` is no whole number"),
+        ("u.json", "JSON", r#"{"x": 1}"#, r#"{"x": 9223372036854775808}"#, "is too large"),
+        ("d.csv", "CSV", "2024-01-01", "2024-01-01T05:00:00", "has a time of the day"),
+        ("t.csv", "CSV", "2024-01-01T05:00:00", "2024-01-01 05:00:00.25", "has smaller parts of a second"),
+        ("m.csv", "CSV", "2024-01-01T05:00:00.5", "2024-01-01T05:00:00.1234", "has smaller parts of a second"),
+    ] {
+        let file = dir.path().join(name);
+        let head = if format == "CSV" { "x\n" } else { "" };
+        let rows = format!("{head}{}", format!("{first}\n").repeat(1100));
+        fs::write(&file, &rows).unwrap();
+        create_as_found(&ctx, format, &file).await;
+        assert_eq!(texts(&ctx, "SELECT count(*) AS x FROM t WHERE x IS NOT NULL").await, [Some("1100".to_owned())]);
+        fs::write(&file, format!("{rows}{last}\n")).unwrap();
+        create_as_found(&ctx, format, &file).await;
+        let error = batches(&ctx, "SELECT x FROM t").await.unwrap_err().to_string();
+        let is_named = error.contains(name) && error.contains("column x is read as");
+        assert!(is_named && error.contains(fault) && error.contains("CREATE EXTERNAL TABLE"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn whole_numbers_and_times_are_read_as_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session(1);
+    let json = dir.path().join("t.json");
+    let numbers = "7 -0 7.0 7e2 70e-1 \"7\" 9223372036854775807 -9223372036854775808 null";
+    let rows = numbers.split(' ').map(|number| format!("{{\"x\": {number}}}\n")).collect::<String>();
+    fs::write(&json, rows).unwrap();
+    create(&ctx, "x BIGINT", "JSON", &json).await;
+    let shown = |values: &[&str]| {
+        let value = |value: &&str| Some((*value).to_owned()).filter(|value| value != "null");
+        values.iter().map(value).collect::<Vec<_>>()
+    };
+    let expected = ["7", "0", "7", "700", "7", "7", "9223372036854775807", "-9223372036854775808", "null"];
+    assert_eq!(texts(&ctx, "SELECT x FROM t").await, shown(&expected));
+    for (kind, number, fault) in [
+        ("TINYINT", "128", "too large"),
+        ("BIGINT UNSIGNED", "-1", "too large"),
+        ("BIGINT", "\"a\"", "no number"),
+        ("BIGINT", "true", "no number"),
+    ] {
+        fs::write(&json, format!("{{\"x\": {number}}}")).unwrap();
+        create(&ctx, &format!("x {kind}"), "JSON", &json).await;
+        let error = batches(&ctx, "SELECT x FROM t").await.unwrap_err().to_string();
+        assert!(error.contains(fault), "{number}: {error}");
+    }
+    fs::write(&json, "{\"x\": 18446744073709551615}").unwrap();
+    create(&ctx, "x BIGINT UNSIGNED", "JSON", &json).await;
+    assert_eq!(texts(&ctx, "SELECT x FROM t").await, shown(&["18446744073709551615"]));
+
+    fs::write(&json, "{\"x\": \"a\"}\n{\"x\": 1.10}\n{\"x\": true}\n{\"x\": null}").unwrap();
+    create(&ctx, "x TEXT", "JSON", &json).await;
+    assert_eq!(texts(&ctx, "SELECT x FROM t").await, shown(&["a", "1.10", "true", "null"]));
+
+    let csv = dir.path().join("t.csv");
+    fs::write(&csv, "d,t\n2024-02-29,2024-02-29T07:08:09\n,\n0001-01-01,1969-12-31 23:59:59\n").unwrap();
+    create_as_found(&ctx, "CSV", &csv).await;
+    assert_eq!(texts(&ctx, "SELECT d FROM t").await, shown(&["2024-02-29", "null", "0001-01-01"]));
+    assert_eq!(texts(&ctx, "SELECT t FROM t").await, shown(&["2024-02-29T07:08:09", "null", "1969-12-31T23:59:59"]));
+    assert_eq!(texts(&ctx, "SELECT d FROM t WHERE d > DATE '2000-01-01'").await, shown(&["2024-02-29"]));
+}
+
 #[tokio::test]
 async fn a_declared_order_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -240,7 +317,7 @@ async fn a_declared_order_stays() {
     );
     ctx.sql(&sql).await.unwrap();
     let plan = table(&ctx, "EXPLAIN SELECT x FROM t ORDER BY x").await;
-    assert!(!plan.contains("SortExec") && plan.contains("declared_decimal"), "{plan}");
+    assert!(!plan.contains("SortExec") && plan.contains("declared_value"), "{plan}");
     assert!(plan.contains("output_ordering=[x@0 ASC NULLS LAST]"), "{plan}");
     assert_eq!(texts(&ctx, "SELECT x FROM t ORDER BY x").await.len(), 3);
 }

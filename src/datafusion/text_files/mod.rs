@@ -181,12 +181,14 @@ async fn part_of_file(
     Ok(lines.map_err(DataFusionError::from).boxed())
 }
 
+/// A function that returns a source of texts for another source; `None` for sources of other formats.
+type SourceOfTexts = fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>;
+
 /// Sources of a format whose readers do not give all values as they are.
 struct Inexact {
     /// Returns true for the types of such values.
     has: fn(&DataType) -> bool,
-    /// Returns a source of texts for another source; `None` for sources of other formats.
-    of_texts: fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>,
+    of_texts: SourceOfTexts,
 }
 
 const CSV: Inexact = Inexact { has: is_decimal_or_time, of_texts: exact_csv };

@@ -11,6 +11,7 @@ mod every_function;
 mod extension;
 mod fields;
 mod heads;
+mod json_arrays;
 mod listed;
 mod long_rows;
 mod portions;

@@ -1,8 +1,17 @@
-//! JSON files: their source where declared decimals are read as texts, and a byte order mark in front, which is
-//! read as blanks.
+//! JSON files: their source where declared decimals are read as texts, arrays of values, and a byte order mark in front,
+//! which is read as blanks.
+//!
+//! ```text
+//! DataFusion    lines of values
+//! here          arrays of values; both, if numbers are to be texts
+//! ```
 //!
 //! DataFusion's source reads a number as a text only where no table asks for it. This one does, from lines of values
 //! and from arrays of values. It stays on the machine where it is made.
+//!
+//! DataFusion reads an array of a local file to its last byte, also if it is cut short, and reads nothing of a file
+//! without one. An array of a store it reads in a thread, and takes the end of the thread for the end of the array. So
+//! arrays are read here, in one pass and without a thread, and what is no whole array is an error.
 //!
 //! Programs of Windows write the mark in front of UTF-8. Readers of CSV skip it; those of JSON find no value there.
 //! Three blanks in its place change no offset, so a file may still be read in parts.
@@ -55,6 +64,18 @@ impl JsonTexts {
     pub(super) fn new(inner: Arc<dyn FileSource>) -> Self {
         Self { inner, batch_size: None }
     }
+
+    fn opener(&self, store: Arc<dyn ObjectStore>, scan: &FileScanConfig, reads: Values) -> Result<Arc<dyn FileOpener>> {
+        let (Some(projection), Some(batch_size)) = (self.inner.projection(), self.batch_size) else {
+            return internal_err!("a scan of JSON without columns or a size of batches");
+        };
+        let file_schema = self.inner.table_schema().file_schema();
+        let projection = SplitProjection::new(file_schema, projection);
+        let schema = Arc::new(file_schema.project(&projection.file_indices)?);
+        let store = Arc::new(WithoutMarks(store));
+        let opener = ValueOpener { store, schema, compression: scan.file_compression_type, batch_size, reads };
+        ProjectionOpener::try_new(projection, Arc::new(opener), file_schema)
+    }
 }
 
 impl FileSource for JsonTexts {
@@ -64,15 +85,7 @@ impl FileSource for JsonTexts {
         scan: &FileScanConfig,
         _partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let (Some(projection), Some(batch_size)) = (self.inner.projection(), self.batch_size) else {
-            return internal_err!("a scan of JSON without columns or a size of batches");
-        };
-        let file_schema = self.inner.table_schema().file_schema();
-        let projection = SplitProjection::new(file_schema, projection);
-        let schema = Arc::new(file_schema.project(&projection.file_indices)?);
-        let store = Arc::new(WithoutMarks(store));
-        let opener = TextOpener { store, schema, compression: scan.file_compression_type, batch_size };
-        ProjectionOpener::try_new(projection, Arc::new(opener), file_schema)
+        self.opener(store, scan, Values::AsTexts)
     }
 
     passing_source_methods!(inner);
@@ -82,27 +95,38 @@ impl FileSource for JsonTexts {
     }
 }
 
+/// Values of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Values {
+    /// Those of lines or of an array. Numbers become texts where a column has texts.
+    AsTexts,
+    /// Those of an array.
+    OfArray,
+}
+
 #[derive(Clone)]
-struct TextOpener {
+struct ValueOpener {
     store: Arc<dyn ObjectStore>,
     schema: SchemaRef,
     compression: FileCompressionType,
     batch_size: usize,
+    reads: Values,
 }
 
-impl FileOpener for TextOpener {
+impl FileOpener for ValueOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let opener = self.clone();
         Ok(Box::pin(async move { opener.rows(&file).await }))
     }
 }
 
-impl TextOpener {
+impl ValueOpener {
     async fn rows(self, file: &PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let bytes = self.compression.convert_stream(self.bytes(file).await?)?;
         let name = file.object_meta.location.to_string();
-        let values = values_of_array(bytes, name.clone());
-        let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size).with_coerce_primitive(true);
+        let values = values_of_array(bytes, name.clone(), self.reads);
+        let are_texts = self.reads == Values::AsTexts;
+        let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size).with_coerce_primitive(are_texts);
         let decoder = DecoderDeserializer::new(JsonDecoder::new(decoder.build_decoder()?));
         let rows = deserialize_stream(values.fuse(), decoder);
         Ok(rows.map_err(move |error| error_of_rows(&name, error)).boxed())
@@ -120,28 +144,53 @@ impl TextOpener {
 }
 
 /// Returns `bytes` of a file, without the brackets and commas around the values if it is an array.
-fn values_of_array(bytes: BoxStream<'static, Result<Bytes>>, file: String) -> BoxStream<'static, Result<Bytes>> {
+fn values_of_array(
+    bytes: BoxStream<'static, Result<Bytes>>,
+    file: String,
+    reads: Values,
+) -> BoxStream<'static, Result<Bytes>> {
     let state = (bytes, ArrayOfValues::default());
     stream::try_unfold(state, move |(mut bytes, mut array)| {
         let file = file.clone();
         async move {
-            match bytes.next().await {
-                Some(chunk) => Ok(Some((array.values(chunk?), (bytes, array)))),
-                None if array.is_open => exec_err!("{file}: the array of JSON ends without `]`; get the file again"),
-                None => Ok(None),
+            let chunk = bytes.next().await.transpose()?;
+            let is_end = chunk.is_none();
+            let values = chunk.map(|chunk| array.values(chunk));
+            let is_no_array = array.place == Place::Lines || array.place == Place::Begin && is_end;
+            match array.place {
+                Place::Array if is_end => exec_err!("{file}: the array of JSON ends without `]`; get the file again"),
+                _ if is_no_array && reads == Values::OfArray => exec_err!(
+                    "{file}: expected an array of JSON, got none; leave 'format.newline_delimited' out if the file has \
+                     a value in each line"
+                ),
+                Place::Trailing => exec_err!("{file}: there is more behind the array of JSON; end the file with `]`"),
+                _ => Ok(values.map(|values| (values, (bytes, array)))),
             }
         }
     })
     .boxed()
 }
 
+/// Place of a reader in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    /// Before the first value, and before the array.
+    #[default]
+    Begin,
+    /// In the array.
+    Array,
+    /// Behind the array, where only blanks are.
+    End,
+    /// Behind something else that is behind the array.
+    Trailing,
+    /// In values that are in no array.
+    Lines,
+}
+
 /// Finds the brackets and commas between the values of an array.
 #[derive(Debug, Default)]
 struct ArrayOfValues {
-    /// True if the first value has begun, or the array.
-    has_begun: bool,
-    /// True in the array.
-    is_open: bool,
+    place: Place,
     /// Objects and arrays that are open in the array.
     depth: usize,
     is_in_text: bool,
@@ -151,7 +200,7 @@ struct ArrayOfValues {
 impl ArrayOfValues {
     /// Returns `chunk` with blanks for what is between values.
     fn values(&mut self, chunk: Bytes) -> Bytes {
-        if self.has_begun && !self.is_open {
+        if self.place == Place::Lines {
             return chunk;
         }
         let mut values = Vec::from(chunk);
@@ -164,11 +213,20 @@ impl ArrayOfValues {
     }
 
     fn is_between(&mut self, byte: u8) -> bool {
-        if !self.is_open {
-            self.is_open = !self.has_begun && byte == b'[';
-            self.has_begun |= !byte.is_ascii_whitespace();
-            return self.is_open;
+        match self.place {
+            Place::Array => return self.is_between_values(byte),
+            Place::Begin if byte == b'[' => {
+                self.place = Place::Array;
+                return true;
+            }
+            Place::Begin if !byte.is_ascii_whitespace() => self.place = Place::Lines,
+            Place::End if !byte.is_ascii_whitespace() => self.place = Place::Trailing,
+            Place::Begin | Place::End | Place::Trailing | Place::Lines => {}
         }
+        false
+    }
+
+    fn is_between_values(&mut self, byte: u8) -> bool {
         if self.is_in_text {
             self.is_in_text = self.is_escaped || byte != b'"';
             self.is_escaped = !self.is_escaped && byte == b'\\';
@@ -179,7 +237,7 @@ impl ArrayOfValues {
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' if self.depth > 0 => self.depth -= 1,
             b']' => {
-                self.is_open = false;
+                self.place = Place::End;
                 return true;
             }
             b',' => return self.depth == 0,
@@ -202,11 +260,11 @@ pub(super) fn default_json_format() -> Arc<dyn FileFormat> {
     Arc::new(MarkedJson(JsonFormatFactory::new().default()))
 }
 
-/// Returns `plan`, which runs here, with scans of JSON that read byte order marks as blanks.
+/// Returns `plan`, which runs here, with scans of JSON that read byte order marks as blanks, and arrays whole.
 pub(super) fn with_marked_json(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     with_sources(plan, |source| {
         let is_plain = source.is::<JsonSource>();
-        Ok(is_plain.then(|| Arc::new(MarkedSource(Arc::clone(source))) as _))
+        Ok(is_plain.then(|| Arc::new(MarkedSource { inner: Arc::clone(source), batch_size: None }) as _))
     })
 }
 
@@ -272,7 +330,10 @@ impl FileFormat for MarkedJson {
 }
 
 /// Source of JSON files in a finished plan. It supports only reading.
-struct MarkedSource(Arc<dyn FileSource>);
+struct MarkedSource {
+    inner: Arc<dyn FileSource>,
+    batch_size: Option<usize>,
+}
 
 impl FileSource for MarkedSource {
     fn create_file_opener(
@@ -281,13 +342,38 @@ impl FileSource for MarkedSource {
         scan: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        self.0.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)
+        let texts = JsonTexts { inner: Arc::clone(&self.inner), batch_size: self.batch_size };
+        let arrays = texts.opener(Arc::clone(&store), scan, Values::OfArray)?;
+        let lines = self.inner.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)?;
+        Ok(Arc::new(MarkedOpener { lines, arrays }))
     }
 
-    passing_source_methods!(0);
+    passing_source_methods!(inner);
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Arc::new(Self(self.0.with_batch_size(batch_size)))
+        Arc::new(Self { inner: self.inner.with_batch_size(batch_size), batch_size: Some(batch_size) })
+    }
+}
+
+/// Opener of files of lines, which is DataFusion's, and of arrays.
+struct MarkedOpener {
+    lines: Arc<dyn FileOpener>,
+    arrays: Arc<dyn FileOpener>,
+}
+
+impl FileOpener for MarkedOpener {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        if file.range.is_none() && self.are_arrays(&file) {
+            return self.arrays.open(file);
+        }
+        self.lines.open(file)
+    }
+}
+
+impl MarkedOpener {
+    /// Returns true if the source reads arrays. It does not tell, but it refuses parts of files then, before it reads.
+    fn are_arrays(&self, file: &PartitionedFile) -> bool {
+        self.lines.open(file.clone().with_range(0, 0)).is_err()
     }
 }
 

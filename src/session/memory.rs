@@ -50,9 +50,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Most heaps that the C library makes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MOST_HEAPS: libc::c_int = 2;
-/// Minimum bytes of a piece of memory that has a mapping of its own.
+/// Reciprocal of the share of the limit that a piece of memory has which goes back to the system when it is freed. The
+/// system clears the pages of such pieces each time, so those of batches of rows should stay.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LONG_BYTES: libc::c_int = 256 << 10;
+const PART_OF_LONG: u64 = 1 << 10;
+/// Least and most bytes of such a piece. The C library takes no more.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LONG_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 
 /// The memory pool of `--memory-limit`; see the module docs.
 #[derive(Debug)]
@@ -251,15 +255,20 @@ impl Resident {
     }
 }
 
-/// Configures the allocator to return freed memory: long pieces at once, the rest when [`give_back`] is called.
+/// Configures the allocator for a process of at most `limit` bytes to return freed memory: pieces that are long beside
+/// the limit at once, the rest when [`give_back`] is called.
 #[allow(unsafe_code, reason = "a call of the C library that has no safe form")]
-pub fn keep_little() {
+pub fn keep_little(limit: u64) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the calls only set three numbers of the allocator.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, MOST_HEAPS);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LONG_BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, LONG_BYTES);
+    {
+        let [least, most] = LONG_BYTES;
+        let long_bytes = (limit / PART_OF_LONG).clamp(least, most) as libc::c_int;
+        // SAFETY: the calls only set three numbers of the allocator.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, MOST_HEAPS);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, long_bytes);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, long_bytes);
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub fn limited(
         runtime = sandbox.guard(runtime);
     }
     let Some(limit) = memory_limit else { return (runtime, None) };
-    memory::keep_little();
+    memory::keep_little(limit);
     let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
     (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
 }

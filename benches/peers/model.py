@@ -8,6 +8,7 @@ machine out, and checks how the stages grow.
 """
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -24,10 +25,11 @@ UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
 
 
 def rates():
-    """Returns the constants of the planner, by name. Of a pair, the second one counts: the part of each worker."""
+    """Returns the constants of the planner, by name. Pairs have the part that is divided and that of each worker."""
     with open(PLANNER) as file:
-        found = re.findall(r"^const (\w+): [^=]+= (?:\[[\d._e]+, )?([\d._e]+)\]?;", file.read(), re.M)
-    return {name: float(number.replace("_", "")) for name, number in found}
+        found = re.findall(r"^const (\w+): [^=]+= \[?([\d._e]+)(?:, ([\d._e]+))?\]?;", file.read(), re.M)
+    number = lambda text: float(text.replace("_", ""))
+    return {name: (number(first), number(second)) if second else number(first) for name, first, second in found}
 
 
 class Shape:
@@ -38,6 +40,10 @@ class Shape:
         info = json.loads(shown.stdout)
         self.text_bytes, self.file_bytes = info["text_bytes"], info["file_bytes"]
         self.num_docs, self.num_elements = info["documents"], info["elements_g"]
+        # Elements that documents reach, each alone, as the planner has them.
+        words, num_docs = info["words"], max(self.num_docs, 1)
+        exponent = min(math.log(max(self.num_elements, 2)) / math.log(max(words, 2)), 1)
+        self.num_reached = num_docs * min((words / num_docs) ** exponent, self.num_elements)
         self.num_segments = info["segments"]
         self.num_words = sum(segment["distinct_words"] for segment in info["segment_list"])
 
@@ -75,7 +81,8 @@ def predicted(shape, times, num_workers, is_added_up):
     if is_added_up:
         packed = shape.num_elements * PACKED_ROW_BYTES / 1e6
         rows_bytes = shape.num_elements * rate["ROW_BYTES"]
-        stages["rows at each worker, s"] = shape.num_elements * rate["ROW_NS"] / 1e9
+        divided_ns, each_ns = rate["ROW_NS"]
+        stages["rows at each worker, s"] = shape.num_reached * (divided_ns / num_workers + each_ns) / 1e9
         stages["packed, MB"] = packed
         stages["on connections, MB"] = packed * PART_ON_CONNECTIONS * (num_workers - 1) / num_workers
         stages["memory of a worker, MB"] = (OPEN_PART * shape.text_bytes + rows_bytes) / num_workers / 1e6

@@ -60,7 +60,7 @@ use crate::panics::caught;
 use crate::progress::{AllScans, ProgressService, TASK_HEADER, Tasks};
 use crate::requests::{Requests, scans_of_request, stop_of_request};
 use crate::retries::{Retries, RetryExec};
-use crate::tasks::{desired_tasks, divide, route, work_of_task};
+use crate::tasks::{desired_tasks, divide, note_asked, route, work_of_task};
 use crate::workers::WorkerUrls;
 use crate::{TadocCodec, TravelError};
 use datafusion_tadoc::travel::{AtWorker, BatchRows, CorpusCache, NameParquetFiles, WriteSegmentsExec, object_store};
@@ -310,6 +310,9 @@ impl WorkerChannel for NamedWorker {
         context: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
         let url = self.url.clone();
+        if let MaybeEncoded::Decoded(task) = &plan.plan {
+            note_asked(task)?;
+        }
         if let Some(tasks) = context.session_config().get_extension::<Tasks>()
             && let MaybeEncoded::Decoded(task) = &plan.plan
             && let Some(work) = work_of_task(task)?

@@ -219,6 +219,20 @@ pub(super) fn work_of_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Work>
     Ok(work)
 }
 
+/// Notes in the session that a worker is asked for the runs in the plan of a task.
+///
+/// # Errors
+/// None of this crate.
+pub(super) fn note_asked(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    plan.apply(|node| {
+        if let Some(runs) = node.downcast_ref::<RunsExec>() {
+            runs.note_asked();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
 fn score(key: &str, worker: &Url) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key, worker.as_str()).hash(&mut hasher);

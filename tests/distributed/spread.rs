@@ -6,7 +6,7 @@ use datafusion_tadoc_distributed::engine::DistributedExt;
 use datafusion_tadoc_distributed::engine::grpc::DefaultChannelResolver;
 use testkit::plans::CALLS;
 
-use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};
+use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted, write_corpus};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_function_has_the_rows_of_one_machine() {
@@ -190,6 +190,43 @@ async fn small_corpora_stay_in_one_process() {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         assert_eq!(rows(&choosing, &sql).await.unwrap(), rows(&alone, &sql).await.unwrap(), "{sql}");
     }
+}
+
+/// Texts of words that nobody repeats: it takes longer to open them than to read them.
+fn unrepeated_texts() -> Vec<(String, Vec<u8>)> {
+    let mut number = 1u64;
+    let mut word = || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:05}", (number >> 33) % 90_000)
+    };
+    let mut text = || (0..6_000).map(|_| word() + " ").collect::<String>().into_bytes();
+    (0..100).map(|document| (format!("{document}"), text())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_statement_that_comes_again_opens_the_corpus_where_that_is_faster() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("texts.tadoc");
+    write_corpus(&path, 200_000, &unrepeated_texts());
+    let cluster = Cluster::start(2).await;
+    let choosing = cluster.choosing_session(1);
+    let sql = format!("SELECT count(*), sum(length(text)) FROM documents('{}')", path.display());
+    let explain = format!("EXPLAIN {sql}");
+    let expected = rows(&session(1), &sql).await.unwrap();
+    // EXPLAIN asks no worker.
+    for _ in 0..2 {
+        let plan = rows(&choosing, &explain).await.unwrap().join("\n");
+        assert!(plan.contains("Stage 1") && plan.contains("workers=2: "), "{plan}");
+    }
+    assert_eq!(rows(&choosing, &sql).await.unwrap(), expected);
+    let plan = rows(&choosing, &explain).await.unwrap().join("\n");
+    assert!(plan.contains("workers=none: ") && plan.contains(" once it is open here"), "{plan}");
+    assert_eq!(rows(&choosing, &sql).await.unwrap(), expected);
+    let plan = rows(&choosing, &explain).await.unwrap().join("\n");
+    assert!(plan.contains("workers=none: ") && !plan.contains(" once it is open here"), "{plan}");
+    // Another session has not asked.
+    let plan = rows(&cluster.choosing_session(1), &explain).await.unwrap().join("\n");
+    assert!(plan.contains("workers=2: "), "{plan}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

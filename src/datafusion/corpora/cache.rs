@@ -18,7 +18,7 @@
 //! its files; a later version with more files reads only the new ones. Data of a running query stays until the query
 //! ends. Decoding runs on blocking threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -58,6 +58,8 @@ pub(super) struct State {
     columns: HashMap<String, SchemaRef>,
     pub(super) files: HashMap<String, Slot>,
     pub(super) corpora: HashMap<Vec<String>, (u64, Arc<LoadedCorpus>)>,
+    /// Versions of files for which workers were asked, where one process that has them open is faster.
+    asked_elsewhere: HashSet<String>,
 }
 
 /// A file, or a version of a living corpus, that is loaded or being loaded.
@@ -162,6 +164,21 @@ impl CorpusCache {
             state.columns.clear();
         }
         state.columns.insert(key, schema);
+    }
+
+    /// Returns true if workers were asked for all of `files`, where one process that has them open is faster.
+    pub(crate) fn was_asked_elsewhere(&self, files: &[OpenFile]) -> bool {
+        let state = self.lock();
+        files.iter().all(|open| state.asked_elsewhere.contains(&open.file.version_key()))
+    }
+
+    /// Notes that workers are asked for `files`, where one process that has them open is faster.
+    pub(crate) fn note_asked_elsewhere(&self, files: &[OpenFile]) {
+        let mut state = self.lock();
+        if state.asked_elsewhere.len() >= MAX_FOOTERS {
+            state.asked_elsewhere.clear();
+        }
+        state.asked_elsewhere.extend(files.iter().map(|open| open.file.version_key()));
     }
 
     /// Reserves `len_bytes` of the session's memory. If the memory does not suffice, everything

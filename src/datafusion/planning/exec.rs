@@ -146,6 +146,11 @@ impl TadocExec {
         keys.join(", ")
     }
 
+    /// Notes in the session that a worker is asked for its rows.
+    pub(crate) fn note_asked(&self) {
+        self.cache.note_asked_elsewhere(self.plan.spec.corpora());
+    }
+
     /// Returns its estimated work, in nanoseconds of one core: by elements of its grammars, or by bytes of its texts.
     /// All its segments are open, or none is.
     pub fn work_ns(&self, are_open: bool) -> u64 {

@@ -454,10 +454,7 @@ impl TadocTable {
         }
         let uses = used(spec, facts);
         match spreading_of(session.config()) {
-            Some(spreading) => {
-                let loaded = self.cache.loaded(&spec.source);
-                runs_of(spec, session, uses, spreading, facts, loaded.as_deref())
-            }
+            Some(spreading) => runs_of(spec, session, uses, spreading, facts, &self.cache),
             None if self.cache.loaded(&spec.source).is_some() => None,
             None => {
                 let larger = portions_of(&spec.source, session.runtime_env(), &spec.options, uses);

@@ -9,11 +9,14 @@
 //! workers there are, do not keep all of them.
 //!
 //! The work is that of the cheapest traversal, from the counts of footers ([`tadoc::analytics::traversal_costs`]).
-//! A grammar has about one element for each distinct pair or triple of words that a text has (0.6 to 1.0 for
-//! sources and their windows of 2 to 5 words). Segments that are not open here are decoded first, in both cases.
-//! Workers are taken to have as many cores as this machine. The rates are those of a build of the profile release with
-//! two to eight workers (`benches/results/2026-11-30-workers.md`). In the profile dev rows take several times as long,
-//! and a statement may be slower on workers than in one process.
+//! Rows go with the elements that documents reach, each alone: logs have half the elements of sources, and as many
+//! different sequences. Segments that are not open here are decoded first, in both cases. Workers are taken to have as
+//! many cores as this machine. The rates are those of a build of the profile release with two to eight workers
+//! (`benches/results/2026-12-01-workers.md`). In the profile dev rows take several times as long, and a statement may
+//! be slower on workers than in one process.
+//!
+//! Workers may be faster only because they divide the opening. If such a statement comes again, this process opens the
+//! corpus, and then it is as fast as one process was from the begin.
 //!
 //! A function whose rows are put behind one another has no rows to add up, but perhaps words of which its scans are
 //! told the numbers. Its work is that of its traversal, or goes with the bytes of text that it reads or searches. A
@@ -29,19 +32,20 @@ use crate::corpora::memory::Uses;
 use crate::options::Divide;
 use crate::planning::ScanSpec;
 use crate::planning::function::{Facts, Merge, ParcelRows, Walk};
-use tadoc::analytics::{SegmentShape, TraversalTask, traversal_costs, traversal_statistics};
+use tadoc::analytics::{SegmentShape, Traversal, TraversalTask, traversal_costs, traversal_statistics};
 
-/// Nanoseconds to pack, send and merge the rows of an element of the grammar: a part that is divided, and one for each
-/// worker. The more workers there are, the more rows and words are sent several times, so nothing is gained by more.
-const ROW_NS: [f64; 2] = [0.0, 55.0];
+/// Nanoseconds to pack, send and merge the sequences or pairs of an element that a document reaches: a part that is
+/// divided, and one for each worker. The more workers there are, the more rows and words are sent several times.
+const ROW_NS: [f64; 2] = [24.0, 36.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
-/// The same for a document of a list.
-const ID_NS: [f64; 2] = [0.0, 75.0];
+/// The same for a document of a list, and for a word of a dictionary.
+const ID_NS: [f64; 2] = [6.0, 16.0];
+const WORD_ROW_NS: [f64; 2] = [0.0, 75.0];
 /// Nanoseconds for a document of a list that is made of the words that segments keep.
 const KEPT_ID_NS: f64 = 5.0;
 /// Nanoseconds to decode an element of a grammar, and a word of a dictionary, of a segment that is not open.
-const ELEMENT_NS: f64 = 60.0;
+const ELEMENT_NS: f64 = 35.0;
 const WORD_NS: f64 = 150.0;
 /// Time of a walk, as a part of the cost of its traversal.
 const WALK_PART: f64 = 0.4;
@@ -55,13 +59,12 @@ const DOC_NS: f64 = 100.0;
 const START_NS: [f64; 2] = [2e6, 0.5e6];
 /// Nanoseconds for a word whose number scans are told: a part that is divided, and one for each worker, which gets the
 /// numbers of all words and looks up its own.
-const TOLD_NS: [f64; 2] = [0.0, 500.0];
+const TOLD_NS: [f64; 2] = [0.0, 600.0];
 /// Nanoseconds for a word of a dictionary whose number is kept.
 const KEPT_WORD_NS: f64 = 10.0;
 /// The largest share of a worker, in equal shares.
 const LARGEST_SHARE: f64 = 1.0625;
-/// The part of the time of one process below which workers are taken. The estimates are off by a sixth, and a
-/// statement that comes again finds the corpus open in one process.
+/// The part of the time of one process below which workers are taken. The estimates are off by a sixth and more.
 const WORTH_DIVIDING: f64 = 0.85;
 
 /// The way in which the rows of a scan are computed in a session with workers.
@@ -70,10 +73,18 @@ pub(crate) enum Division {
     /// In one process, for the reason that EXPLAIN shows.
     OneProcess(String),
     /// By so many workers, which pack their rows. EXPLAIN shows the times.
-    Parcels(usize, String),
+    Parcels(Chosen, String),
     /// By so many workers, whose rows are put behind one another, or added up as texts. EXPLAIN shows the times of the
     /// former.
-    Runs(usize, Option<String>),
+    Runs(Chosen, Option<String>),
+}
+
+/// Workers of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(super) num_workers: usize,
+    /// True if one process is faster once it has the corpus open.
+    pub(super) is_faster_here: bool,
 }
 
 /// The machines of a statement.
@@ -93,6 +104,8 @@ pub(super) struct Machines {
     pub(super) is_loaded: bool,
     /// True if its segments keep the words of documents.
     pub(super) are_words_kept: bool,
+    /// True if workers have answered a statement over the corpus that is faster here once the corpus is open.
+    pub(super) was_asked: bool,
 }
 
 /// Chooses the way for the scan `spec`.
@@ -102,32 +115,41 @@ pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Di
     let is_added_up = matches!(facts.merge, Merge::Combined | Merge::JoinedLists);
     if is_added_up && facts.parcels.is_none() {
         let reason = "none, the function does not pack its rows".to_owned();
-        return if must_divide { Division::Runs(machines.num_workers, None) } else { Division::OneProcess(reason) };
+        let all = Chosen { num_workers: machines.num_workers, is_faster_here: false };
+        return if must_divide { Division::Runs(all, None) } else { Division::OneProcess(reason) };
     }
     let times = Times::new(shape, facts, machines);
-    let num_workers = if must_divide { machines.num_workers } else { times.best_number() };
-    if num_workers == 0 {
-        return Division::OneProcess(times.in_one_process());
-    }
+    let open = Times::new(shape, facts, Machines { is_loaded: true, ..machines });
+    let all = Chosen { num_workers: machines.num_workers, is_faster_here: false };
+    let Some(chosen) = (if must_divide { Some(all) } else { times.chosen(open) }) else {
+        return Division::OneProcess(times.in_one_process(open));
+    };
+    let num_workers = chosen.num_workers;
     let rows_bytes = packed_rows(shape, facts).saturating_mul(ROW_BYTES) / num_workers as u64;
     let share_bytes = machines.share_bytes.max(machines.needed_bytes / num_workers as u64);
     let has_room = share_bytes.saturating_add(rows_bytes) <= machines.limit_bytes;
     let shown = times.on_workers(num_workers);
     match facts.merge {
-        Merge::Behind => Division::Runs(num_workers, Some(shown)),
-        _ if has_room => Division::Parcels(num_workers, shown),
-        _ => Division::Runs(num_workers, None),
+        Merge::Behind => Division::Runs(chosen, Some(shown)),
+        _ if has_room => Division::Parcels(chosen, shown),
+        _ => Division::Runs(chosen, None),
     }
 }
 
-/// Returns an upper bound of the rows that are packed.
+/// Returns an estimate of the rows that are packed, rather too high.
 fn packed_rows(shape: SegmentShape, facts: &Facts) -> u64 {
     match facts.parcels {
         _ if facts.merge == Merge::Numbered => shape.vocabulary_len,
         Some(ParcelRows::Words) => shape.vocabulary_len,
         Some(ParcelRows::Task(TraversalTask::DocumentSequences, _)) => shape.num_words,
-        _ => shape.num_elements,
+        _ => shape.num_elements.max(reached(shape) as u64),
     }
+}
+
+/// Returns an estimate of the elements that documents reach, each alone.
+fn reached(shape: SegmentShape) -> f64 {
+    let [_, _, _, reached, _] = traversal_statistics((TraversalTask::InvertedIndex, Traversal::TopDown), shape, 2);
+    reached
 }
 
 /// Returns the estimated work of a scan with these `facts` of segments of this `shape`, in nanoseconds of one core.
@@ -142,6 +164,7 @@ pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts, are_open: bool) -> f64
         largest_run: 1.0,
         is_loaded: are_open,
         are_words_kept: false,
+        was_asked: false,
     };
     Times::new(shape, facts, machines).work_ns
 }
@@ -171,7 +194,7 @@ impl Times {
             }
             (Merge::Combined | Merge::JoinedLists, _) => {
                 let is_opened = if machines.is_loaded { 0.0 } else { WORD_NS };
-                (words * (KEPT_WORD_NS + is_opened), ROW_NS.map(|ns| words * ns))
+                (words * (KEPT_WORD_NS + is_opened), WORD_ROW_NS.map(|ns| words * ns))
             }
             (Merge::Numbered, _) => (behind_ns(shape, facts, machines), TOLD_NS.map(|ns| words * ns)),
             (Merge::Behind | Merge::Never, _) => (behind_ns(shape, facts, machines), [0.0; 2]),
@@ -209,6 +232,17 @@ impl Times {
         best.1
     }
 
+    /// Returns the workers that are taken, and `None` for one process. It has the times `open` once the corpus is open
+    /// here, and opens it for a statement that comes again and is faster then.
+    fn chosen(self, open: Self) -> Option<Chosen> {
+        let is_faster_here = open.best_number() == 0;
+        if is_faster_here && self.machines.was_asked {
+            return None;
+        }
+        let num_workers = self.best_number();
+        (num_workers > 0).then_some(Chosen { num_workers, is_faster_here })
+    }
+
     fn on_workers(self, num_workers: usize) -> String {
         let all = self.machines.num_workers;
         let time = shown_ns(self.divided_ns(num_workers));
@@ -220,28 +254,39 @@ impl Times {
         format!("{num_workers} of {all}: {time} estimated, {on_all} on all, {alone} in one process")
     }
 
-    fn in_one_process(self) -> String {
+    /// Returns the times of one process for EXPLAIN. They are `open` once the corpus is open here.
+    fn in_one_process(self, open: Self) -> String {
         let all = self.machines.num_workers;
-        format!("none: {} estimated, {} on {all} workers", shown_ns(self.alone_ns()), shown_ns(self.divided_ns(all)))
+        let shown = format!(
+            "none: {} estimated, {} on {all} workers",
+            shown_ns(self.alone_ns()),
+            shown_ns(self.divided_ns(all))
+        );
+        if self.best_number() == 0 {
+            shown
+        } else {
+            format!("{shown}, {} once it is open here", shown_ns(open.alone_ns()))
+        }
     }
 }
 
 /// Returns the work of a task, and that of the rows that it packs.
 fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines: Machines) -> (f64, [f64; 2]) {
-    let costs = traversal_costs(task, shape, window);
-    let Some((way, cost)) = costs.min_by(|one, other| one.1.total_cmp(&other.1)) else { return (0.0, [0.0; 2]) };
-    let [.., listed, _] = traversal_statistics((task, way), shape, window);
-    let elements = shape.num_elements as f64;
-    let words = shape.vocabulary_len as f64;
-    let (num_rows, num_ids) = match task {
-        TraversalTask::InvertedIndex => (words, listed),
-        TraversalTask::SequenceCount => (elements * window as f64 / 3.0, 0.0),
-        TraversalTask::DocumentSequences => (elements * window as f64 / 3.0, listed),
-        TraversalTask::TermVector | TraversalTask::Cooccurrence => (elements, 0.0),
+    let cost = traversal_costs(task, shape, window).map(|(_, cost)| cost).reduce(f64::min).unwrap_or_default();
+    let reached = reached(shape);
+    let (cost, rows_ns) = match task {
+        TraversalTask::InvertedIndex => {
+            let words = shape.vocabulary_len as f64;
+            let rows_ns = [0, 1].map(|part| words * WORD_ROW_NS[part] + reached * ID_NS[part]);
+            (if machines.are_words_kept { reached * KEPT_ID_NS } else { WALK_PART * cost }, rows_ns)
+        }
+        TraversalTask::SequenceCount => (WALK_PART * cost, ROW_NS.map(|ns| reached * ns * window as f64 / 3.0)),
+        TraversalTask::TermVector | TraversalTask::Cooccurrence => (WALK_PART * cost, ROW_NS.map(|ns| reached * ns)),
+        // A row for each sequence, and one for each of its documents.
+        TraversalTask::DocumentSequences => {
+            (WALK_PART * cost, ROW_NS.map(|ns| reached * ns * (1.0 + window as f64 / 3.0)))
+        }
     };
-    let is_kept = task == TraversalTask::InvertedIndex && machines.are_words_kept;
-    let cost = if is_kept { listed * KEPT_ID_NS } else { WALK_PART * cost };
-    let rows_ns = [0, 1].map(|part| num_rows * ROW_NS[part] + num_ids * ID_NS[part]);
     (cost + opening_ns(shape, machines), rows_ns)
 }
 
@@ -287,11 +332,11 @@ mod tests {
 
     fn shape(num_elements: u64) -> SegmentShape {
         SegmentShape {
-            num_docs: num_elements / 100 + 1,
-            num_words: 5 * num_elements,
+            num_docs: num_elements / 1000 + 1,
+            num_words: 2 * num_elements,
             num_elements,
             len_bytes: 30 * num_elements,
-            vocabulary_len: num_elements / 50,
+            vocabulary_len: num_elements / 100,
         }
     }
 
@@ -305,6 +350,7 @@ mod tests {
             largest_run: 0.0,
             is_loaded: true,
             are_words_kept: false,
+            was_asked: false,
         }
     }
 
@@ -324,12 +370,97 @@ mod tests {
 
     #[test]
     fn small_corpora_stay_in_one_process_and_large_ones_are_divided() {
-        assert!(!is_divided(1000, 2));
-        assert!(is_divided(100_000_000, 4));
+        assert!(!is_divided(1000, 8));
         assert!(is_divided(100_000_000, 8));
+        assert!(is_divided(1_000_000_000, 8));
         assert!(!is_divided(100_000_000, 1));
         // Rows of pairs cost about as much as finding them in an open corpus.
         assert_eq!(Times::new(shape(100_000_000), &pairs(), machines(2)).best_number(), 0);
+    }
+
+    /// Boot logs, and headers and packages of Python, as benches/results/2026-12-01-workers.md has them.
+    const LOGS: SegmentShape = SegmentShape {
+        num_docs: 15_443,
+        num_words: 53_853_279,
+        num_elements: 11_902_702,
+        len_bytes: 405_781_095,
+        vocabulary_len: 4_940_744,
+    };
+    const PACKAGES: SegmentShape = SegmentShape {
+        num_docs: 23_272,
+        num_words: 33_248_514,
+        num_elements: 22_856_843,
+        len_bytes: 300_006_601,
+        vocabulary_len: 1_641_135,
+    };
+
+    fn of_task(task: TraversalTask, window: usize) -> Facts {
+        let parcels = Some(ParcelRows::Task(task, window));
+        Facts { parcels, merge: Merge::Combined, ..Facts::default() }
+    }
+
+    /// Choices are those that measured times say, where these are not within a sixth of one another.
+    #[test]
+    fn choices_are_those_of_measured_times() {
+        let sequences = of_task(TraversalTask::SequenceCount, 3);
+        let pairs = of_task(TraversalTask::Cooccurrence, 5);
+        let lists = of_task(TraversalTask::InvertedIndex, 2);
+        let ranks = of_task(TraversalTask::DocumentSequences, 3);
+        let words = Facts { parcels: Some(ParcelRows::Words), merge: Merge::Combined, ..Facts::default() };
+        let numbered = Facts { uses: Uses::Text, merge: Merge::Numbered, ..Facts::default() };
+        for (name, facts) in [
+            ("sequences", &sequences),
+            ("pairs", &pairs),
+            ("lists", &lists),
+            ("ranks", &ranks),
+            ("words", &words),
+            ("tfidf", &numbered),
+        ] {
+            for shape in [LOGS, PACKAGES] {
+                for num_workers in [2, 4] {
+                    let open = Times::new(shape, facts, machines(num_workers));
+                    assert_eq!(open.best_number(), 0, "{name}, open, {num_workers} workers: {open:?}");
+                }
+                let closed = Times::new(shape, facts, closed(2));
+                assert_eq!(closed.best_number(), 0, "{name}, closed: {closed:?}");
+            }
+        }
+        let walk = Some(Walk::ForSequences(TraversalTask::DocumentSequences, 3));
+        let by_doc = Facts { walk, uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        for (name, facts) in [("by document", &by_doc), ("text", &text)] {
+            for shape in [LOGS, PACKAGES] {
+                for num_workers in [2, 4, 8] {
+                    for machines in [machines(num_workers), closed(num_workers)] {
+                        let times = Times::new(shape, facts, machines);
+                        assert_eq!(times.best_number(), num_workers, "{name}: {times:?}");
+                    }
+                }
+            }
+        }
+        // Eight workers open a corpus so fast that they gain.
+        for (name, facts) in [("sequences", &sequences), ("pairs", &pairs), ("lists", &lists)] {
+            for shape in [LOGS, PACKAGES] {
+                let times = Times::new(shape, facts, closed(8));
+                assert_eq!(times.best_number(), 8, "{name}: {times:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_corpus_is_opened_here_when_that_pays_from_the_second_time_on() {
+        let chosen = |facts: &Facts, was_asked: bool| {
+            let closed = Machines { was_asked, ..closed(8) };
+            let times = Times::new(PACKAGES, facts, closed);
+            times.chosen(Times::new(PACKAGES, facts, Machines { is_loaded: true, ..closed }))
+        };
+        let sequences = of_task(TraversalTask::SequenceCount, 3);
+        assert_eq!(chosen(&sequences, false), Some(Chosen { num_workers: 8, is_faster_here: true }));
+        assert_eq!(chosen(&sequences, true), None);
+        let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };
+        for was_asked in [false, true] {
+            assert_eq!(chosen(&text, was_asked), Some(Chosen { num_workers: 8, is_faster_here: false }));
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use self::combining::{AllPortions, joined_lists};
 pub use self::combining::{JoinedLists, PlannedRows};
 pub(crate) use self::combining::{added_up, numbered};
-use self::division::{Division, Machines, division};
+use self::division::{Chosen, Division, Machines, division};
 pub(crate) use self::division::{shape_of, work_ns};
 use self::exec::{DOC_ID, DOC_IDS};
 pub use self::exec::{PortionFacts, PortionsExec};
@@ -75,7 +75,7 @@ pub use self::numbers::WordNumbersExec;
 pub(crate) use self::runs::spreading_of;
 pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};
-use crate::corpora::{LoadedCorpus, OpenFile, Source};
+use crate::corpora::{CorpusCache, OpenFile, Source};
 use crate::options::TadocOptions;
 use crate::planning::ScanSpec;
 use crate::planning::filter::{Filters, Stage, unqualify};
@@ -104,6 +104,8 @@ pub(crate) struct Portions {
     num_side_by_side: usize,
     /// Most machines that read them.
     num_workers: usize,
+    /// True if one process is faster once it has the corpus open.
+    is_faster_here: bool,
     /// Number of parcels of packed rows. `None` if rows are not packed.
     num_parcels: Option<u32>,
     /// Times with and without workers for EXPLAIN, where they are estimated.
@@ -144,7 +146,15 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions { files, num_side_by_side: 0, num_workers: 1, num_parcels: None, times: None, memory_bytes })
+    Some(Portions {
+        files,
+        num_side_by_side: 0,
+        num_workers: 1,
+        is_faster_here: false,
+        num_parcels: None,
+        times: None,
+        memory_bytes,
+    })
 }
 
 /// Returns the files of `source` in portions for a reader that may leave early: the first has
@@ -160,20 +170,28 @@ pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) ->
     let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
     let (files, largest_bytes) = cut(source.corpora(), uses, fits);
     let memory_bytes = largest_bytes.saturating_mul(2);
-    Some(Portions { files, num_side_by_side: 0, num_workers: 1, num_parcels: None, times: None, memory_bytes })
+    Some(Portions {
+        files,
+        num_side_by_side: 0,
+        num_workers: 1,
+        is_faster_here: false,
+        num_parcels: None,
+        times: None,
+        memory_bytes,
+    })
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition
 /// of each machine, of about the same size, and none larger than its share of the session's memory.
 /// Returns `None` if there is only one run, if the texts of the source are not those of its files, or if one
-/// process is faster: `facts` tell EXPLAIN so. `loaded` is the corpus, if it is open here.
+/// process is faster: `facts` tell EXPLAIN so. `cache` has the corpora that are open here.
 pub(crate) fn runs_of(
     spec: &ScanSpec,
     session: &dyn Session,
     uses: Uses,
     spreading: Spreading,
     facts: &mut Facts,
-    loaded: Option<&LoadedCorpus>,
+    cache: &CorpusCache,
 ) -> Option<Portions> {
     if spec.living().is_some_and(|view| !view.has_texts_of_files()) {
         return None;
@@ -195,6 +213,7 @@ pub(crate) fn runs_of(
         0 => (num_partitions, 1),
         num_workers => (num_workers, num_partitions),
     };
+    let loaded = cache.loaded(&spec.source);
     let is_kept = |segment: &Arc<Segment>| segment.keeps_doc_words();
     let machines = Machines {
         num_workers,
@@ -205,20 +224,23 @@ pub(crate) fn runs_of(
         largest_run: largest_part(&files, facts),
         is_loaded: loaded.is_some(),
         are_words_kept: loaded.is_some_and(|loaded| loaded.corpus.segments().iter().all(is_kept)),
+        was_asked: cache.was_asked_elsewhere(spec.corpora()),
     };
-    let (num_workers, num_parcels, times) = match division(spec, facts, machines) {
+    let (chosen, num_parcels, times) = match division(spec, facts, machines) {
         Division::OneProcess(reason) => {
             facts.explain.push(("workers", reason));
             return None;
         }
-        Division::Parcels(num_workers, times) => {
-            let num_parcels = num_partitions.saturating_mul(num_workers.min(spreading.num_workers).max(1));
-            (num_workers, Some(u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS)), Some(times))
+        Division::Parcels(chosen, times) => {
+            let num_parcels = num_partitions.saturating_mul(chosen.num_workers.min(spreading.num_workers).max(1));
+            (chosen, Some(u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS)), Some(times))
         }
-        Division::Runs(num_workers, times) => (num_workers, None, times),
+        Division::Runs(chosen, times) => (chosen, None, times),
     };
     let num_side_by_side = num_partitions.min(files.len()).max(2);
-    Some(Portions { files, num_side_by_side, num_workers, num_parcels, times, memory_bytes: largest_bytes })
+    let Chosen { num_workers, is_faster_here } = chosen;
+    let memory_bytes = largest_bytes;
+    Some(Portions { files, num_side_by_side, num_workers, is_faster_here, num_parcels, times, memory_bytes })
 }
 
 /// Returns the part of the work of all `runs` that is in the largest one.
@@ -366,7 +388,7 @@ impl Planner<'_> {
             runs.push(Run { scan, first_doc_id: files.first_doc_id });
         }
         let runs = RunsExec::new(runs, portions.num_side_by_side, schema, &[""; 0]);
-        let runs: Arc<dyn ExecutionPlan> = Arc::new(runs.for_workers(portions.num_workers));
+        let runs: Arc<dyn ExecutionPlan> = Arc::new(runs.for_workers(portions.num_workers, portions.is_faster_here));
         let spec = self.spec.with_source(Source::Corpora(Vec::new()));
         let rows = spec.projected_schema()?;
         let ordering = self.facts.ordering.iter().map_while(|name| column(name, &rows).ok());
@@ -408,7 +430,7 @@ impl Planner<'_> {
             let runs = RunsExec::new(runs.collect(), num_partitions, schema, ordering);
             // Of rows that are told numbers, the node that merges the numbers shows the times.
             let times = portions.times.clone().filter(|_| self.facts.merge == Merge::Behind);
-            return Ok(Arc::new(runs.for_workers(portions.num_workers).with_times(times)));
+            return Ok(Arc::new(runs.for_workers(portions.num_workers, portions.is_faster_here).with_times(times)));
         }
         Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
     }

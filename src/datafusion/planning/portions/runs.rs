@@ -90,6 +90,8 @@ pub struct RunsExec {
     pub ordering: Vec<String>,
     /// Most machines that read the runs.
     pub most_workers: usize,
+    /// True if one process is faster once it has the corpus open.
+    is_faster_here: bool,
     /// Times with and without workers, for EXPLAIN.
     times: Option<String>,
     properties: Arc<PlanProperties>,
@@ -115,12 +117,20 @@ impl RunsExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { runs, ordering, most_workers: usize::MAX, times: None, properties }
+        Self { runs, ordering, most_workers: usize::MAX, is_faster_here: false, times: None, properties }
     }
 
-    /// Returns the node for at most `most_workers` machines.
-    pub(super) fn for_workers(self, most_workers: usize) -> Self {
-        Self { most_workers, ..self }
+    /// Returns the node for at most `most_workers` machines, which are slower than one process that has the corpus open
+    /// if `is_faster_here`.
+    pub(super) fn for_workers(self, most_workers: usize, is_faster_here: bool) -> Self {
+        Self { most_workers, is_faster_here, ..self }
+    }
+
+    /// Notes in the session that workers are asked for the runs, where one process with the corpus open is faster. So the
+    /// next such statement opens it.
+    pub fn note_asked(&self) {
+        let scans = self.runs.iter().filter_map(|run| run.scan.downcast_ref::<TadocExec>());
+        scans.filter(|_| self.is_faster_here).for_each(TadocExec::note_asked);
     }
 
     /// Returns the node with `times` that EXPLAIN shows, or with none.
@@ -152,7 +162,7 @@ impl RunsExec {
     /// Returns the node with other scans of its runs.
     fn with_runs(&self, runs: Vec<Run>) -> Self {
         let other = Self::new(runs, self.num_partitions(), self.schema(), &self.ordering);
-        other.for_workers(self.most_workers).with_times(self.times.clone())
+        other.for_workers(self.most_workers, self.is_faster_here).with_times(self.times.clone())
     }
 
     /// Returns an estimate of the number of rows, and a guess for a search.

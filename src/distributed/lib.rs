@@ -65,6 +65,7 @@ pub use codec::{TadocCodec, filters_windows};
 pub use connections::{Credentials, WORKER_VERSION};
 pub use home::EngineHome;
 pub use message::is_message;
+pub use panics::watched;
 pub use session::{WorkerAccess, as_worker, register_workers, serve_worker, with_workers, worker_of, worker_routes};
 pub use tables::{TadocLogicalCodec, resolve_tables};
 pub use workers::WorkerUrls;

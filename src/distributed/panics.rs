@@ -11,7 +11,7 @@
 //! their place, and reads the inputs of its own task alone. Operators below the root hand panics on, as one process
 //! does. Metrics of tasks are matched by place, so the node shows the children of its plan as its own.
 //!
-//! The engine puts an exchange above the node, and encodes the rows. What panics there is not seen.
+//! The engine puts an exchange above the node, and encodes the rows. What panics there is seen by `requests`.
 
 use std::any::Any;
 use std::fmt;
@@ -30,6 +30,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Phy
 use datafusion_distributed::BroadcastExec;
 use futures::StreamExt;
 
+use crate::requests::watched_rows;
+
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// Name of the engine's union, which is private.
@@ -42,16 +44,41 @@ const UNION: &str = "ChildrenIsolatorUnionExec";
 pub(super) fn caught(plan: Plan) -> Result<Plan> {
     let is_looked_for = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() || plan.name() == UNION;
     if !is_looked_for {
-        return Ok(Arc::new(CaughtExec { plan }));
+        return Ok(Arc::new(CaughtExec { plan, watches: Watches::Operators }));
     }
     let inputs = plan.children().into_iter().cloned().map(caught).collect::<Result<_>>()?;
     plan.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+}
+
+/// Returns `plan` of an engine whose exchanges read rows in threads of their own, such as Ballista: a thread that
+/// panics is an error at the end of the rows, and not only their end. The node shows the children of `plan` as its own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use datafusion::physical_plan::empty::EmptyExec;
+/// use datafusion_tadoc_distributed::watched;
+///
+/// let plan = watched(Arc::new(EmptyExec::new(Arc::default())));
+/// assert_eq!(plan.name(), "EmptyExec");
+/// ```
+pub fn watched(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(CaughtExec { plan, watches: Watches::Threads })
+}
+
+/// Panics that a node makes errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watches {
+    /// Those below it.
+    Operators,
+    /// Those of threads that were spawned for it.
+    Threads,
 }
 
 /// Plan node in the place of `plan`. See the module's description.
 #[derive(Debug)]
 struct CaughtExec {
     plan: Plan,
+    watches: Watches,
 }
 
 impl DisplayAs for CaughtExec {
@@ -82,7 +109,7 @@ impl ExecutionPlan for CaughtExec {
 
     fn replace_children(self: Arc<Self>, children: Vec<Plan>, options: ReplaceChildrenOptions) -> Result<Plan> {
         let plan = Arc::clone(&self.plan).replace_children(children, options)?;
-        Ok(Arc::new(Self { plan }))
+        Ok(Arc::new(Self { plan, watches: self.watches }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
@@ -90,6 +117,9 @@ impl ExecutionPlan for CaughtExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if self.watches == Watches::Threads {
+            return watched_rows(|| self.plan.execute(partition, context));
+        }
         let name = self.plan.name().to_owned();
         let begun = catch_unwind(AssertUnwindSafe(|| self.plan.execute(partition, context)));
         let rows = begun.unwrap_or_else(|panic| Err(error_of(&name, panic.as_ref())))?;
@@ -115,8 +145,9 @@ fn error_of(name: &str, panic: &(dyn Any + Send)) -> DataFusionError {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::RecordBatch;
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::arrow::array::{Int64Array, RecordBatch};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+    use datafusion::common::runtime::SpawnedTask;
     use datafusion::physical_expr::EquivalenceProperties;
     use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
     use datafusion::physical_plan::{Partitioning, collect};
@@ -129,10 +160,34 @@ mod tests {
         panic!("on purpose")
     }
 
-    /// A leaf that panics instead of its first row.
+    /// Thread in which a leaf panics.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum In {
+        /// The one that asks for the first row.
+        Caller,
+        /// One of its own, behind the first row.
+        Spawned,
+    }
+
+    /// A leaf that panics.
     #[derive(Debug)]
     struct Panics {
+        thread: In,
         properties: Arc<PlanProperties>,
+    }
+
+    /// Returns a row of a thread that panics before the next one, as exchanges send them.
+    fn sent(schema: SchemaRef) -> SendableRecordBatchStream {
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![7]))]);
+        let thread = SpawnedTask::spawn(async move {
+            sender.send(batch.map_err(DataFusionError::from)).await.unwrap();
+            sender.send(no_row()).await.unwrap();
+        });
+        let rows = stream::unfold((receiver, thread), |(mut receiver, thread)| async move {
+            receiver.recv().await.map(|row| (row, (receiver, thread)))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, rows))
     }
 
     impl DisplayAs for Panics {
@@ -152,12 +207,19 @@ mod tests {
         }
 
         fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+            if self.thread == In::Spawned {
+                return Ok(sent(self.schema()));
+            }
             let rows = stream::once(async { no_row() });
             Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
         }
     }
 
     fn leaf() -> Plan {
+        leaf_that_panics(In::Caller)
+    }
+
+    fn leaf_that_panics(thread: In) -> Plan {
         let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -165,7 +227,7 @@ mod tests {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Arc::new(Panics { properties: Arc::new(properties) })
+        Arc::new(Panics { thread, properties: Arc::new(properties) })
     }
 
     #[tokio::test]
@@ -183,5 +245,16 @@ mod tests {
         assert!(exchange.is::<RepartitionExec>() && exchange.children()[0].name() == "Panics");
         let error = collect(exchange, Arc::default()).await.unwrap_err().to_string();
         assert!(error.contains("on purpose"), "{error}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_end_of_a_thread_that_panics_is_no_end_of_rows() {
+        let lost = collect(leaf_that_panics(In::Spawned), Arc::default()).await.unwrap();
+        assert_eq!(lost.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        for _ in 0..100 {
+            let plan = watched(leaf_that_panics(In::Spawned));
+            let error = collect(plan, Arc::default()).await.unwrap_err().to_string();
+            assert!(error.contains("on purpose, at ") && error.contains("panics.rs:"), "{error}");
+        }
     }
 }

@@ -159,7 +159,7 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials, access: Wor
 pub fn worker_routes(worker: Worker) -> Routes {
     let service = worker.into_worker_server().max_decoding_message_size(MAX_MESSAGE_BYTES);
     let scans = AllScans::default();
-    Routes::new(Requests { inner: service, scans: scans.clone() }).add_service(ProgressService(scans))
+    Routes::new(Requests::new(service, scans.clone())).add_service(ProgressService(scans))
 }
 
 /// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it

@@ -107,6 +107,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/corpus/text.rs",
     "src/cuda/device.rs",
     "src/cuda/gsst_decode.rs",
+    "src/cuda/gsst_distinct.rs",
     "src/cuda/gsst_match.rs",
     "src/cuda/gsst_match/rows.rs",
     "src/cuda/gsst_match/run.rs",

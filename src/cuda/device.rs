@@ -358,6 +358,7 @@ pub(super) const CORPUS_WEIGHTS: Source = source!("corpus_weights");
 pub(super) const GSST_CHECK: Source = source!("gsst_check");
 pub(super) const GSST_DECODE_8BIT: Source = source!("gsst_decode_8bit");
 pub(super) const GSST_DECODE_12BIT: Source = source!("gsst_decode_12bit");
+pub(super) const GSST_DISTINCT: Source = source!("gsst_distinct");
 pub(super) const GSST_MATCH: Source = source!("gsst_match");
 pub(super) const GSST_MATCH_DENSE: Source = source!("gsst_match_dense");
 pub(super) const GSST_PLACES: Source = source!("gsst_places");

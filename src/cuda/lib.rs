@@ -33,6 +33,7 @@ mod device;
 mod device_column;
 mod error;
 mod gsst_decode;
+mod gsst_distinct;
 mod gsst_match;
 mod gsst_run;
 mod gsst_scan;
@@ -46,6 +47,7 @@ pub use crate::device_column::{
 };
 pub use crate::error::{BlockCheck, GpuError};
 pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
+pub use crate::gsst_distinct::DistinctRows;
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
 pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{

@@ -1,6 +1,6 @@
 //! Tests that devices of NVIDIA give what the CPU gives.
 //!
-//! `parity` and `matching` test columns of strings, decoded and searched. `corpus` and
+//! `parity`, `matching` and `distinct` test columns of strings, decoded, searched and counted. `corpus` and
 //! `corpus_batch` test corpora: counted and read; `corpus_edits`, with the feature `edits`, edited.
 //! Command: `REQUIRE_GPU=1 cargo test --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one
 //! are skipped.
@@ -11,5 +11,6 @@ mod corpus;
 mod corpus_batch;
 #[cfg(feature = "edits")]
 mod corpus_edits;
+mod distinct;
 mod matching;
 mod parity;

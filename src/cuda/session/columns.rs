@@ -14,7 +14,7 @@
 //! `tests/gpu/parity.rs` and the suite `gpu_sql` compare such arrays with checked ones of the CPU.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -22,18 +22,20 @@ use bytes::Bytes;
 use gsst::SealedBlock;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{
-    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows, RowMemory,
+    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult, DistinctCounter, PendingRows,
+    RowMemory,
 };
 use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 
 use crate::error::GpuError;
+use crate::gsst_distinct::DistinctRows;
 use crate::gsst_match::RowPredicate;
 use crate::gsst_run::RowForm;
 use crate::gsst_scan::RunBytes;
 use crate::memory::HostBuffer;
 use crate::scan_slot::{self, MatchedRows, PendingMatches, ScannedRows};
 
-use super::{CudaSession, Seat};
+use super::{CudaSession, Seat, lock};
 
 impl From<GpuError> for DeviceError {
     fn from(error: GpuError) -> Self {
@@ -92,6 +94,45 @@ impl ColumnScanner for SeatScanner {
         });
         let tests = tests.collect::<gsst::Result<Vec<RowPredicate>, GpuError>>()?;
         Ok(Box::new(SeatMatcher { seat: Arc::clone(seat), tests }))
+    }
+
+    fn distinct(&self) -> DeviceResult<Arc<dyn DistinctCounter>> {
+        let Self(seat) = self;
+        let rows = seat.retried(|| DistinctRows::new(&seat.device))?;
+        Ok(Arc::new(SeatDistinct { seat: Arc::clone(seat), rows: Mutex::new(rows) }))
+    }
+}
+
+/// Different rows on the device of a seat. Runs are decoded at the same time, and added one after the other.
+#[derive(Debug)]
+struct SeatDistinct {
+    seat: Arc<Seat>,
+    rows: Mutex<DistinctRows>,
+}
+
+impl DistinctCounter for SeatDistinct {
+    fn add(&self, blocks: Vec<Bytes>, text_type: TextType, memory: &dyn RowMemory) -> DeviceResult<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let sealed = sealed(blocks)?;
+        resize(memory, RunBytes::from_blocks(&sealed, RowForm::Offsets)?.staging)?;
+        let scanner = &self.seat.scanner;
+        let decode = || scanner.decode_to_device(&sealed, RowForm::Offsets, text_type.is_utf8())?.share();
+        let column = self.seat.retried(decode)?;
+        let mut rows = lock(&self.rows);
+        let added = match rows.add(&column) {
+            Err(GpuError::OutOfMemory { .. }) => {
+                self.seat.release();
+                rows.add(&column)
+            }
+            added => added,
+        };
+        Ok(added.map(drop)?)
+    }
+
+    fn num_rows(&self) -> u64 {
+        lock(&self.rows).num_rows()
     }
 }
 

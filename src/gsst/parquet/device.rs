@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! blocks of a column ─▶ ColumnScanner ─ decode ──▶ PendingRows ─ wait ─▶ an array for each stretch
-//!                             └ matcher ─▶ find ─▶ PendingRows ─ wait ─▶ matching rows of each stretch
+//!                             ├ matcher ─▶ find ─▶ PendingRows ─ wait ─▶ matching rows of each stretch
+//!                             └ distinct ─ add, add, … ─▶ number of different rows
 //! ```
 //!
 //! The codec defines the traits and knows no device. The crate `tadoc-cuda` implements them. A
@@ -309,6 +310,25 @@ pub trait ColumnScanner: fmt::Debug + Send + Sync {
     /// # Errors
     /// An error if the device cannot test one of them.
     fn matcher(&self, predicates: &[&CodePredicate]) -> DeviceResult<Box<dyn ColumnMatcher>>;
+
+    /// Builds an empty set of rows, in the memory of the device.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    fn distinct(&self) -> DeviceResult<Arc<dyn DistinctCounter>>;
+}
+
+/// The different rows of a column, which stay on a device. Any thread may add rows.
+pub trait DistinctCounter: fmt::Debug + Send + Sync {
+    /// Adds the rows of `blocks`. `memory` accounts the host memory of this call. After an error the number of rows
+    /// is not that of all blocks.
+    ///
+    /// # Errors
+    /// Errors of the device, of the blocks, or of `memory`.
+    fn add(&self, blocks: Vec<Bytes>, text_type: TextType, memory: &dyn RowMemory) -> DeviceResult<()>;
+
+    /// Returns the number of different rows that are not null.
+    fn num_rows(&self) -> u64;
 }
 
 /// Predicates on a column, ready for a device.

@@ -68,6 +68,29 @@ fn little_device_memory_leaves_the_rows_to_the_cpu() {
 }
 
 #[test]
+fn little_device_memory_leaves_counts_of_different_rows_to_the_cpu() {
+    alone_on_device("little_device_memory_leaves_counts_of_different_rows_to_the_cpu", &[ONE_DEVICE], async {
+        let scene = Scene::new(2, usize::MAX).await;
+        let sql = "SELECT count(DISTINCT text) FROM t";
+        let expected = scene.answer("SELECT count(DISTINCT number) AS \"count(DISTINCT t.text)\" FROM t").await;
+        assert!(scene.answer(&format!("EXPLAIN {sql}")).await.contains("TadocDistinctCountExec"));
+        // Memory is enough for no chunk, for some of them, and for all.
+        for memory in ["4KiB", "3MiB", "4MiB", "4GiB"] {
+            scene.answer(&format!("SET tadoc.gpu_memory_bytes = '{memory}'")).await;
+            assert_eq!(scene.answer(sql).await, expected, "{memory}");
+        }
+        log::assert_said("counting different rows on the CPU", "bytes of device memory");
+        scene.answer("SET tadoc.device = 'gpu'").await;
+        assert_eq!(scene.answer(sql).await, expected);
+        scene.answer("SET tadoc.gpu_memory_bytes = '4KiB'").await;
+        let error = scene.error(sql).await;
+        assert!(matches!(gpu_error(&error), Some(GpuError::OutOfMemory { .. })), "{error}");
+        assert!(error.to_string().contains("raise tadoc.gpu_memory_bytes"), "{error}");
+        assert_eq!(scene.reserved(), 0);
+    });
+}
+
+#[test]
 fn a_full_device_leaves_the_rows_to_the_cpu() {
     alone_on_device("a_full_device_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod corpora;
+mod distinct;
 mod log;
 mod queries;
 mod questions;

@@ -39,6 +39,7 @@ use datafusion::parquet::file::reader::ChunkReader;
 use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
 use tokio::sync::mpsc::Sender;
 
@@ -49,7 +50,7 @@ use crate::placement::ObservedStores;
 use gsst::CodeWidth;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{
-    ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows, RowMemory,
+    ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult, DistinctCounter, PendingRows, RowMemory,
 };
 use gsst::parquet::{CodePredicate, GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
 
@@ -134,6 +135,8 @@ pub(super) struct FileScan {
     /// The part of the filter that needs decoded rows.
     pub(super) rest: Option<Arc<dyn PhysicalExpr>>,
     pub(super) projector: Arc<Projector>,
+    /// True if the projection is one column as the file has it, and all rows are wanted.
+    pub(super) is_only_column: bool,
     pub(super) reservation: Arc<MemoryReservation>,
     pub(super) device: Option<DeviceUse>,
     pub(super) counters: Counters,
@@ -299,14 +302,7 @@ impl FileScan {
                 self.counters.device_row_groups.add(usize::from(is_used));
                 Ok(answers)
             }
-            Err(error) if device.is_demanded => {
-                let help = way_out(&error);
-                let error = self.in_file(from_gsst(error.error));
-                Err(match help {
-                    Some(help) => error.context(help),
-                    None => error,
-                })
-            }
+            Err(error) if device.is_demanded => Err(self.device_error(error)),
             Err(error) => {
                 tracing::warn!(file = %self.object.location, %error, "decoding on the CPU");
                 self.counters.device_fallbacks.add(1);
@@ -364,6 +360,12 @@ impl FileScan {
         datafusion_error(error).context(format!("reading {}", self.object.location))
     }
 
+    /// Returns `error` of a device with the name of the file, and what the user can do.
+    fn device_error(&self, error: DeviceError) -> DataFusionError {
+        let file = &self.object.location;
+        device_error(error, |error| error.context(format!("reading {file}")))
+    }
+
     /// Decodes a row group and sends its rows. Returns false if the reader has left.
     fn decode(&self, fetched: Fetched, batches: &Sender<Result<RecordBatch>>) -> Result<bool> {
         self.counters.row_groups_read.add(1);
@@ -397,6 +399,45 @@ impl FileScan {
             timer.restart();
         }
         Ok(true)
+    }
+}
+
+impl FileScan {
+    /// Returns the index of the GSST column that is all that is read. `None` if the scan reads something else.
+    pub(super) fn only_column(&self) -> Option<usize> {
+        let [field_idx] = self.options.projection.as_deref()? else { return None };
+        self.footer.gsst().column_of_field(*field_idx).filter(|_| self.is_only_column)
+    }
+
+    /// Adds all rows of a GSST column to `counter`. While a row group is added, the next one is fetched.
+    pub(super) async fn add_rows(self, column_idx: usize, counter: &Arc<dyn DistinctCounter>) -> Result<()> {
+        // The device decodes for the counter, and not for this scan.
+        let scan = Self { device: None, ..self };
+        let add = |row_group_idx| {
+            let scan = scan.clone();
+            let counter = Arc::clone(counter);
+            async move {
+                let wanted = scan.hold(row_group_idx)?;
+                let fetched = scan.fetch(wanted).await?;
+                let adding = SpawnedTask::spawn_blocking(move || scan.add_row_group(&fetched, column_idx, &*counter));
+                adding.join().await.map_err(task_error)?
+            }
+        };
+        let row_groups = futures::stream::iter(scan.row_groups.clone());
+        row_groups.map(add).buffer_unordered(2).try_collect().await
+    }
+
+    fn add_row_group(&self, fetched: &Fetched, column_idx: usize, counter: &dyn DistinctCounter) -> Result<()> {
+        let _timed = self.counters.time_on_device.timer();
+        let in_file = |error| self.device_error(error);
+        let blocks = fetched.blocks(&self.footer, column_idx).map_err(|error| in_file(error.into()))?;
+        let text_type = self.footer.gsst().columns()[column_idx].text_type.as_view();
+        let present = blocks.into_iter().flatten().collect();
+        counter.add(present, text_type, self.held().as_ref()).map_err(in_file)?;
+        self.counters.row_groups_read.add(1);
+        self.counters.device_row_groups.add(1);
+        self.count_text(fetched.row_group_idx);
+        Ok(())
     }
 }
 
@@ -495,8 +536,18 @@ impl RowMemory for Reserved {
     }
 }
 
+/// Returns `error` of a device, with what `place` adds and what the user can do.
+pub(super) fn device_error(error: DeviceError, place: impl Fn(DataFusionError) -> DataFusionError) -> DataFusionError {
+    let help = way_out(&error);
+    let error = place(datafusion_error(from_gsst(error.error)));
+    match help {
+        Some(help) => error.context(help),
+        None => error,
+    }
+}
+
 /// Returns advice for the user if a device that is demanded fails, or `None` for damaged blocks.
-pub(super) fn way_out(error: &DeviceError) -> Option<&'static str> {
+fn way_out(error: &DeviceError) -> Option<&'static str> {
     match error.fault {
         DeviceFault::Data => None,
         DeviceFault::DeviceMemory => Some(

@@ -13,15 +13,18 @@
 //! are Parquet files. Files without GSST columns, and all other columns, are plain Parquet. Tables `STORED AS PARQUET`
 //! and files that a statement names come here, too, if one of their files has GSST columns (`parquet_files`).
 //!
-//! Reading order: [`GsstFormatFactory`], `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`.
+//! Reading order: [`GsstFormatFactory`], `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`; `distinct`
+//! (counts of different rows that stay on a device).
 
 mod conditions;
+mod distinct;
 mod fetch;
 mod file_scan;
 mod footers;
 mod sink;
 mod source;
 
+pub(crate) use distinct::CountDistinctOnDevice;
 pub(crate) use fetch::ReadBuffers;
 pub use footers::{ColumnFacts, FileFacts};
 pub(crate) use footers::{PlainFiles, footer_with_text, statistics, table_schema};
@@ -55,6 +58,7 @@ use crate::gsst::sink::GsstSink;
 use crate::gsst::source::Settings;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, Storage, fastest_width, prepare};
+use crate::planning::portions::spreading_of;
 
 /// Returns true if `sink` writes files with GSST columns.
 pub(crate) fn is_sink(sink: &dyn DataSink) -> bool {
@@ -221,6 +225,7 @@ impl FileFormat for GsstFormat {
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
             planned: None,
+            may_travel: spreading_of(session.config()).is_some(),
         };
         let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();

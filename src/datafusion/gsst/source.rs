@@ -112,19 +112,71 @@ impl GsstSource {
             num_cores: context.session_config().target_partitions(),
             buffers: Arc::default(),
             planned: Some(planned),
+            may_travel: true,
         };
         Self { filter, ..Self::new(table_schema).with_settings(settings) }
     }
 
     /// Returns what is known of a column of the files. Columns of the path have no facts.
-    fn facts_on(&self, idx: usize) -> ColumnFacts {
+    pub(super) fn facts_on(&self, idx: usize) -> ColumnFacts {
         self.settings.facts.columns.get(idx).copied().unwrap_or_default()
     }
 
     /// Returns the place of the scan, from the devices and the filter at the time of the call.
     fn placement(&self) -> Result<Placement> {
+        self.place(&self.work())
+    }
+
+    /// Returns the place of a count of different rows, of which no text goes to the host.
+    pub(super) fn placement_of_count(&self) -> Result<Placement> {
+        self.place(&ColumnWork { is_text_wanted: false, ..self.work() })
+    }
+
+    fn place(&self, work: &ColumnWork) -> Result<Placement> {
         let Settings { devices, options, calibration, .. } = &self.settings;
-        place_columns(devices, options, calibration, &self.work())
+        place_columns(devices, options, calibration, work)
+    }
+
+    /// Returns the source with metrics of its own.
+    pub(super) fn with_own_metrics(self) -> Self {
+        Self { metrics: ExecutionPlanMetricsSet::new(), ..self }
+    }
+
+    /// Returns the settings of the scan.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the opener of the files of a partition, which are read at `placement`.
+    pub(super) fn opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+        placement: Placement,
+    ) -> GsstOpener {
+        let adapters = config.expr_adapter_factory.clone();
+        if partition == 0 {
+            placement.begin(&self.settings.devices);
+        }
+        let is_local = is_local(config.object_store_url.as_str());
+        let counters = Counters::new(&self.metrics, partition);
+        if let Some(rate) = placement.predicted_gb_per_s().filter(|_| partition == 0) {
+            counters.predict(rate);
+        }
+        let local = is_local.then(|| Arc::clone(&self.settings.buffers));
+        GsstOpener {
+            placement,
+            objects: Objects { store, local },
+            table_schema: self.table_schema.clone(),
+            projection: self.projection.clone(),
+            filter: self.filter.clone(),
+            batch_size: self.batch_size,
+            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            settings: self.settings.clone(),
+            counters,
+            partition,
+        }
     }
 
     /// Returns the columns that the scan decodes, from the filter and projection at the time of the
@@ -168,29 +220,7 @@ impl FileSource for GsstSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let adapters = config.expr_adapter_factory.clone();
-        let placement = self.placement()?;
-        if partition == 0 {
-            placement.begin(&self.settings.devices);
-        }
-        let is_local = is_local(config.object_store_url.as_str());
-        let counters = Counters::new(&self.metrics, partition);
-        if let Some(rate) = placement.predicted_gb_per_s().filter(|_| partition == 0) {
-            counters.predict(rate);
-        }
-        let local = is_local.then(|| Arc::clone(&self.settings.buffers));
-        Ok(Arc::new(GsstOpener {
-            placement,
-            objects: Objects { store, local },
-            table_schema: self.table_schema.clone(),
-            projection: self.projection.clone(),
-            filter: self.filter.clone(),
-            batch_size: self.batch_size,
-            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
-            settings: self.settings.clone(),
-            counters,
-            partition,
-        }))
+        Ok(Arc::new(self.opener(store, config, partition, self.placement()?)))
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -281,6 +311,8 @@ pub(super) struct Settings {
     pub(super) buffers: Arc<ReadBuffers>,
     /// Files of a scan that was planned on another machine.
     pub(super) planned: Option<Arc<dyn PlannedFiles>>,
+    /// True if parts of the plan may be executed by other processes.
+    pub(super) may_travel: bool,
 }
 
 /// Files of a scan that was planned on another machine.
@@ -324,7 +356,7 @@ impl FileOpener for GsstOpener {
 
 impl GsstOpener {
     /// Reads the footer, and decides what is read of the file, and how.
-    async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
+    pub(super) async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
         let file = self.as_planned(file).await?;
         let cache = self.settings.runtime.cache_manager.get_file_metadata_cache();
         let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
@@ -359,6 +391,7 @@ impl GsstOpener {
 
         let decoded_schema = Arc::new(schema.project(&decoded)?);
         let at_place = |expr| reassign_expr_columns(expr, &decoded_schema);
+        let is_only_column = filter.is_none() && matches!(projection.as_ref(), [one] if one.expr.is::<Column>());
         let projector = projection.try_map_exprs(at_place)?.make_projector(&decoded_schema)?;
         let Conditions { row_filter, code_predicates, rest } = conditions;
         let options = &self.settings.options;
@@ -383,6 +416,7 @@ impl GsstOpener {
             },
             rest: rest.map(at_place).transpose()?,
             projector: Arc::new(projector),
+            is_only_column,
             reservation: Arc::new(consumer.register(&self.settings.runtime.memory_pool)),
             objects: self.objects,
             store_url: Arc::clone(&self.settings.store_url),

@@ -101,7 +101,7 @@ impl Block {
     pub fn build(self, options: &IngestOptions) -> Result<Vec<u8>> {
         let maker = Maker { options: *options };
         // The first segment of a file continues nothing. `take_segment` knows what this one continues.
-        let made = maker.parts(Self { continues: false, ..self })?;
+        let made = maker.parts(Arc::new(Self { continues: false, ..self }))?;
         let segment = EncodedSegment::new(&made.segment, options.layout)?;
         drop(made);
         let mut writer = CorpusWriter::new(Vec::new(), options.profile, &options.builder.to_string())?;

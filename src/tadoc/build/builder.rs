@@ -16,15 +16,15 @@
 //! Measured for the whole process: 3 to 6 for one block at a time, 3 to 5 for each further block. A document needs no
 //! more memory than its block, unless one token is longer.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::build::{
-    Block, BlocksAtOnce, Cut, IngestOptions, Made, Maker, PIECE_BYTES, RemoteBuilder, find_cut, pieces,
-};
+use super::at_once::BlocksAtOnce;
+use super::pieces::{PIECE_BYTES, Piece, Pieces, reserve};
+use super::{Block, Cut, IngestOptions, Made, Maker, RemoteBuilder, find_cut};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
 
@@ -69,10 +69,14 @@ pub const MAX_PATH_BYTES: usize = 64 << 10;
 pub struct CorpusBuilder<W: Write> {
     writer: CorpusWriter<CountingWriter<W>>,
     maker: Maker,
-    /// Text of the block that is being filled. What stands behind its last document end belongs to
+    /// Complete pieces of the block that is being filled.
+    pieces: Pieces,
+    /// Greatest size of a piece.
+    piece_bytes: usize,
+    /// Text of the piece that is being filled. What stands behind its last document end belongs to
     /// the open document.
     text: Vec<u8>,
-    /// The rest of this block. Its text is still empty.
+    /// The rest of this piece. Its text is still empty.
     block: Block,
     /// True if the last part of the open document is still to come.
     is_open: bool,
@@ -105,6 +109,8 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(Self {
             writer: CorpusWriter::new(out, options.profile, &options.builder.to_string())?,
             maker: Maker { options },
+            pieces: Pieces::default(),
+            piece_bytes: if options.layout == SegmentLayout::Small { usize::MAX } else { PIECE_BYTES },
             text: Vec::new(),
             block: Block::default(),
             is_open: false,
@@ -139,6 +145,19 @@ impl<W: Write> CorpusBuilder<W> {
         self
     }
 
+    /// Sets the greatest size of a piece, for tests.
+    #[cfg(test)]
+    pub(super) fn with_piece_bytes(mut self, piece_bytes: usize) -> Self {
+        self.piece_bytes = piece_bytes;
+        self
+    }
+
+    /// Ends the block here, for tests.
+    #[cfg(test)]
+    pub(super) fn end_block(&mut self) {
+        self.write_last_block().unwrap();
+    }
+
     fn equip(&mut self, max_blocks: usize) {
         self.max_blocks = max_blocks;
         self.at_once = BlocksAtOnce::new(max_blocks, &self.maker.options, self.remote.as_ref());
@@ -150,6 +169,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// Same as [`push_document`](Self::push_document).
     pub fn set_blocks_at_once(&mut self, max_blocks: usize) -> Result<()> {
+        self.pieces.begin_anew();
         self.write_encoded()?;
         self.equip(max_blocks);
         Ok(())
@@ -190,10 +210,11 @@ impl<W: Write> CorpusBuilder<W> {
         self.is_open = true;
         let mut rest = part;
         loop {
-            let room = self.full_bytes.saturating_sub(self.text.len());
+            let room = self.full_bytes.saturating_sub(self.len_bytes());
             let (now, later) = rest.split_at(room.min(rest.len()));
             append(&mut self.text, now)?;
             rest = later;
+            self.close_piece()?;
             let is_end = is_last && rest.is_empty();
             if !self.write_what_is_full(path, is_end)? && rest.is_empty() {
                 break;
@@ -207,18 +228,50 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
+    /// Returns the bytes of the block that is being filled.
+    fn len_bytes(&self) -> usize {
+        self.pieces.len_bytes() + self.text.len()
+    }
+
+    /// Closes the piece that is being filled if the open document does not fit into it and begins the next one. Begins
+    /// to build pieces before.
+    fn close_piece(&mut self) -> Result<()> {
+        let start = self.block.doc_ends.last().copied().unwrap_or_default();
+        if self.text.len() <= self.piece_bytes || start == 0 {
+            return Ok(());
+        }
+        let mut open = split_off(&mut self.text, start)?;
+        reserve(&mut open, self.piece_bytes)?;
+        let piece = self.take_piece(Block::default(), open);
+        self.pieces.close(piece, self.maker.options.block_bytes);
+        while self.builds_beside()
+            && let Some(piece) = self.pieces.next_early()
+        {
+            self.begin(piece)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the piece that is being filled. The next one begins as `next` with `text`.
+    fn take_piece(&mut self, next: Block, text: Vec<u8>) -> Block {
+        let mut piece = std::mem::replace(&mut self.block, next);
+        piece.text = std::mem::replace(&mut self.text, text).into();
+        piece
+    }
+
     /// Writes the documents before the open one if both do not fit into one block. Otherwise writes
     /// as much of the open document as one block holds. Returns false if nothing is written: the
     /// text fits, it cannot be cut, or more text must be seen first. `is_end` is true if the
     /// document has no more text.
     fn write_what_is_full(&mut self, path: &str, is_end: bool) -> Result<bool> {
         let IngestOptions { block_bytes, profile, .. } = self.maker.options;
-        let len = self.text.len();
+        let len = self.len_bytes();
         if len <= block_bytes || len < self.full_bytes && !is_end {
             return Ok(false);
         }
-        if let Some(&start) = self.block.doc_ends.last() {
-            let open = split_off(&mut self.text, start)?;
+        let start = self.block.doc_ends.last().copied();
+        if start.is_some() || !self.pieces.is_empty() {
+            let open = split_off(&mut self.text, start.unwrap_or_default())?;
             self.write_block(false, open)?;
             return Ok(true);
         }
@@ -262,49 +315,48 @@ impl<W: Write> CorpusBuilder<W> {
                 allowed: "true for the last part of each document".into(),
             });
         }
-        if self.block.doc_ends.is_empty() { Ok(()) } else { self.write_block(false, Vec::new()) }
+        let is_empty = self.block.doc_ends.is_empty() && self.pieces.is_empty();
+        if is_empty { Ok(()) } else { self.write_block(false, Vec::new()) }
     }
 
-    /// Turns the block into a segment, or in the layout `indexed` into one for each of its [`pieces`].
+    /// Turns the block into a segment, or in the layout `indexed` into one for each of its [`Pieces`].
     /// The next block begins with `text`. `is_cut` is true if the last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
-        let next = Block { continues: is_cut, ..Block::default() };
-        let mut block = std::mem::replace(&mut self.block, next);
-        block.text = std::mem::replace(&mut self.text, text).into();
+        let last = self.take_piece(Block { continues: is_cut, ..Block::default() }, text);
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
-        match self.maker.options.layout {
-            SegmentLayout::Small => self.write_segment_from(block),
-            SegmentLayout::Indexed { .. } => {
-                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece))
-            }
-        }
+        let pieces = std::mem::take(&mut self.pieces);
+        pieces.end(last)?.into_iter().try_for_each(|piece| self.write_segment_from(piece))
     }
 
-    /// Turns all documents of `block` into a segment.
-    fn write_segment_from(&mut self, block: Block) -> Result<()> {
+    /// Returns true if several texts are built at a time.
+    fn builds_beside(&self) -> bool {
         // A worker must not wait for a thread that needs workers: it could wait for itself.
-        let is_worker = rayon::current_thread_index().is_some();
-        if self.at_once.is_some() && !is_worker {
-            return self.begin(block);
+        self.at_once.is_some() && rayon::current_thread_index().is_none()
+    }
+
+    /// Turns all documents of `piece` into a segment.
+    fn write_segment_from(&mut self, piece: Piece) -> Result<()> {
+        if self.builds_beside() {
+            return self.begin(piece);
         }
-        let made = self.maker.parts(block)?;
+        let made = self.maker.parts(piece.block)?;
         let parts = self.count(made);
         let layout = self.maker.options.layout;
         self.write_encoded()?;
-        if is_worker {
+        if rayon::current_thread_index().is_some() {
             return self.writer.write_segment(EncodedSegment::new(&parts, layout)?);
         }
         self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts, layout)));
         Ok(())
     }
 
-    /// Starts to build `block` beside other blocks, after waiting for a free place.
-    fn begin(&mut self, block: Block) -> Result<()> {
+    /// Starts to build `piece` beside others. Waits while many are in line for a place.
+    fn begin(&mut self, piece: Piece) -> Result<()> {
         while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_due) {
             self.write_oldest()?;
         }
         if let Some(at_once) = &mut self.at_once {
-            at_once.begin(block, self.maker.clone());
+            at_once.begin(piece, self.maker.clone());
         }
         Ok(())
     }
@@ -347,6 +399,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// Same as [`push_document`](Self::push_document).
     pub fn finish(mut self, columns: Option<Vec<u8>>) -> Result<(W, IngestReport)> {
+        self.at_once.iter_mut().for_each(BlocksAtOnce::end);
         self.write_last_block()?;
         self.write_encoded()?;
         let started = Instant::now();
@@ -395,22 +448,20 @@ fn check_path(path: &str) -> Result<()> {
 
 /// Appends `part` to `text`. Fails without a panic if memory cannot be allocated.
 fn append(text: &mut Vec<u8>, part: &[u8]) -> Result<()> {
-    text.try_reserve(part.len()).map_err(|_| no_memory(text.len() + part.len()))?;
+    reserve(text, part.len())?;
     text.extend_from_slice(part);
     Ok(())
 }
 
 /// Removes the bytes from `at` on and returns them.
 fn split_off(text: &mut Vec<u8>, at: usize) -> Result<Vec<u8>> {
+    if at == 0 {
+        return Ok(std::mem::take(text));
+    }
     let mut behind = Vec::new();
     append(&mut behind, &text[at..])?;
     text.truncate(at);
     Ok(behind)
-}
-
-fn no_memory(len_bytes: usize) -> Error {
-    let what = format!("memory for {len_bytes} bytes of text; a smaller block takes less");
-    Error::io(what, io::ErrorKind::OutOfMemory.into())
 }
 
 #[cfg(test)]
@@ -498,7 +549,7 @@ mod tests {
     fn push_whole(builder: &mut CorpusBuilder<Vec<u8>>, path: &str, text: &[u8]) {
         let IngestOptions { block_bytes, profile, .. } = builder.maker.options;
         let mut rest = text;
-        let is_full = builder.text.len() + rest.len() > block_bytes;
+        let is_full = builder.len_bytes() + rest.len() > block_bytes;
         if is_full && !builder.block.doc_ends.is_empty() {
             builder.write_block(false, Vec::new()).unwrap();
         }

@@ -196,8 +196,10 @@ impl EncodedSegment {
                 let SegmentContents { dictionary, grammar, .. } = parts;
                 let (dag, _) = Dag::from_valid(grammar.clone(), dictionary.num_words(), dictionary.lengths())?;
                 let unit_starts = cut_units(grammar, |element| dag.len_bytes(element));
-                let mut sections = encode_sections(parts, layout, &unit_starts)?;
-                if let Some(documents) = WordDocuments::from_dag(&dag) {
+                let (sections, documents) =
+                    rayon::join(|| encode_sections(parts, layout, &unit_starts), || WordDocuments::from_dag(&dag));
+                let mut sections = sections?;
+                if let Some(documents) = documents {
                     let max_bytes = max_lists_bytes(parts.len_bytes, &sections, max_lists_percent);
                     let regions = Regions::from_units(grammar, &unit_starts);
                     sections.splice(0..0, encode_lists(&documents, &regions, max_bytes));

@@ -18,55 +18,15 @@
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::pieces::Piece;
+use super::pieces::{Fate, Piece};
 use super::{IngestOptions, Made, Maker, RemoteBuilder};
 use crate::error::Result;
 use crate::format::{EncodedSegment, SegmentLayout};
-
-/// Decision about a text: whether it becomes a segment.
-#[derive(Debug)]
-pub(super) struct Fate(AtomicU8);
-
-impl Fate {
-    const OPEN: u8 = 0;
-    const KEPT: u8 = 1;
-    const VOID: u8 = 2;
-
-    /// Makes the fate of a text that becomes a segment.
-    pub(super) fn kept() -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(Self::KEPT)))
-    }
-
-    /// Makes a fate that is decided later.
-    pub(super) fn open() -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(Self::OPEN)))
-    }
-
-    /// Decides that the text becomes a segment.
-    pub(super) fn keep(&self) {
-        self.0.store(Self::KEPT, Ordering::Relaxed);
-    }
-
-    /// Decides that the text becomes no segment.
-    pub(super) fn void(&self) {
-        self.0.store(Self::VOID, Ordering::Relaxed);
-    }
-
-    /// Returns true if the text becomes no segment.
-    pub(super) fn is_void(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::VOID
-    }
-
-    fn is_open(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::OPEN
-    }
-}
 
 /// A number of texts and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 //!
 //! ```text
 //! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
-//!                  block_bytes      (all threads)        (two threads, while the
-//!                                                         next block is built)
-//!                              └─────── blocks_at_once of them ────────┘
+//!                  block_bytes  └──── blocks_at_once of them, of their ────┘
+//!                                     pieces as soon as these are complete
 //! ```
 //!
 //! The input is cut into blocks at document borders, and a document larger than a block between two

@@ -29,18 +29,17 @@
 //! ```text
 //! at once 1    tokens 0  grammar 0 | tokens 1  grammar 1 | ...       all threads
 //!                                  | coding 0            | coding 1  two threads
-//! at once 3    tokens 0  grammar 0 | coding 0                        all threads, shared
+//! at once 3    tokens 0  grammar 0 | coding 0                        a third of the threads each
 //!              tokens 1  grammar 1 | coding 1
 //!              tokens 2  grammar 2 | coding 2
 //!                  tokens 3  grammar 3 | coding 3                    as soon as a grammar is complete
 //! ```
 //!
-//! Segments are returned in the order of their blocks. Another machine may build some ([`RemoteBuilder`]): texts
+//! Segments are written in the order of their blocks. Another machine may build some ([`RemoteBuilder`]): texts
 //! then wait in memory for its answer, and what it does not build is built here. Segments do not depend on how
-//! many blocks are built at a time. All blocks share the current threads. A third of a block's time is serial steps,
-//! during which the threads work on other blocks, and the last block has all of them. The serial steps run on a
-//! thread of the block that belongs to no pool, so that they never wait for the work of another block. A place of
-//! a block is free when its grammar is complete. Its coding is mostly serial and needs a fifth of the memory.
+//! many blocks are built at a time. Each block has a few threads of its own (`at_once`), and the last ones have all
+//! threads. A place of a block is free when its grammar is complete. Its coding is mostly serial and needs a fifth of
+//! the memory. In the layout `indexed` a block becomes several segments where they share little text (`pieces`).
 //!
 //! # Cuts
 //!

@@ -27,11 +27,11 @@
 use std::hash::Hasher;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Block;
-use super::at_once::Fate;
 use crate::error::{Error, Result};
 
 /// Greatest size of the text of a piece, unless one document is larger.
@@ -43,6 +43,46 @@ const SHARED_PART: usize = 32;
 /// Bits that are zero in the hash of a line that is counted. The others would take as long as the
 /// tokens.
 const SAMPLED_BITS: u32 = 3;
+
+/// Decision about a text, which becomes a segment or does not.
+#[derive(Debug)]
+pub(super) struct Fate(AtomicU8);
+
+impl Fate {
+    const OPEN: u8 = 0;
+    const KEPT: u8 = 1;
+    const VOID: u8 = 2;
+
+    /// Makes the fate of a text that becomes a segment.
+    fn kept() -> Arc<Self> {
+        Arc::new(Self(AtomicU8::new(Self::KEPT)))
+    }
+
+    /// Makes a fate that is decided later.
+    fn open() -> Arc<Self> {
+        Arc::new(Self(AtomicU8::new(Self::OPEN)))
+    }
+
+    /// Decides that the text becomes a segment.
+    fn keep(&self) {
+        self.0.store(Self::KEPT, Ordering::Relaxed);
+    }
+
+    /// Decides that the text becomes no segment.
+    pub(super) fn void(&self) {
+        self.0.store(Self::VOID, Ordering::Relaxed);
+    }
+
+    /// Returns true if the text becomes no segment.
+    pub(super) fn is_void(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::VOID
+    }
+
+    /// Returns true if it is not decided.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::OPEN
+    }
+}
 
 /// A block or a piece of one, which becomes a segment unless it is void.
 #[derive(Debug, Clone)]

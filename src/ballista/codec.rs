@@ -5,10 +5,12 @@
 //!
 //! Scans of text and Parquet files travel as DataFusion's own. An executor's codec gets them as the input of one of
 //! Ballista's nodes, and makes them read files as one process does: CSV with its quotation marks checked, decimals of
-//! JSON exactly, and rows in the order that is declared.
+//! JSON exactly, and rows in the order that is declared. Ballista's readers of shuffles fetch rows in threads, and take
+//! the end of a thread for the end of its rows: so a thread that panics is made an error there, too.
 
 use std::sync::Arc;
 
+use ballista_core::execution_plans::ShuffleReaderExec;
 use ballista_core::serde::{BallistaLogicalExtensionCodec, BallistaPhysicalExtensionCodec};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -22,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use datafusion_tadoc::travel::NameParquetFiles;
-use datafusion_tadoc_distributed::{TadocCodec, TadocLogicalCodec, TravelError, is_message};
+use datafusion_tadoc_distributed::{TadocCodec, TadocLogicalCodec, TravelError, is_message, watched};
 
 use crate::sliced::{SlicedExec, SlicedTable};
 
@@ -133,7 +135,11 @@ impl PhysicalExtensionCodec for PhysicalCodec {
             return self.ballista.try_decode(buf, inputs, context, converter);
         }
         let config = context.session_config().options();
-        let inputs = inputs.iter().map(|input| NameParquetFiles.optimize(Arc::clone(input), config));
+        let inputs = inputs.iter().map(|input| {
+            let input = NameParquetFiles.optimize(Arc::clone(input), config)?;
+            // The executor looks for these, to tell them where files are.
+            Ok(if input.is::<ShuffleReaderExec>() { input } else { watched(input) })
+        });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         self.ballista.try_decode(buf, &inputs, context, converter)
     }

@@ -55,10 +55,11 @@ pub(super) fn caught(plan: Plan) -> Result<Plan> {
 ///
 /// ```
 /// use std::sync::Arc;
+/// use datafusion::arrow::datatypes::Schema;
 /// use datafusion::physical_plan::empty::EmptyExec;
 /// use datafusion_tadoc_distributed::watched;
 ///
-/// let plan = watched(Arc::new(EmptyExec::new(Arc::default())));
+/// let plan = watched(Arc::new(EmptyExec::new(Arc::new(Schema::empty()))));
 /// assert_eq!(plan.name(), "EmptyExec");
 /// ```
 pub fn watched(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {

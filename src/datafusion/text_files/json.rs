@@ -54,15 +54,17 @@ use crate::text_files::{error_of_rows, part_of_file};
 
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {
-    /// DataFusion's source of the same columns.
+    /// DataFusion's source of the same columns, with texts for numbers.
     inner: Arc<dyn FileSource>,
+    /// The one that it replaces, which knows if it reads arrays.
+    declared: Arc<dyn FileSource>,
     batch_size: Option<usize>,
 }
 
 impl JsonTexts {
-    /// Creates the source of the columns and expressions of `inner`.
-    pub(super) fn new(inner: Arc<dyn FileSource>) -> Self {
-        Self { inner, batch_size: None }
+    /// Creates the source of the columns and expressions of `inner`, in files as those of `declared`.
+    pub(super) fn new(inner: Arc<dyn FileSource>, declared: Arc<dyn FileSource>) -> Self {
+        Self { inner, declared, batch_size: None }
     }
 
     fn opener(&self, store: Arc<dyn ObjectStore>, scan: &FileScanConfig, reads: Values) -> Result<Arc<dyn FileOpener>> {
@@ -83,25 +85,34 @@ impl FileSource for JsonTexts {
         &self,
         store: Arc<dyn ObjectStore>,
         scan: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        self.opener(store, scan, Values::AsTexts)
+        let Some(batch_size) = self.batch_size else {
+            return internal_err!("a scan of JSON without a size of batches");
+        };
+        let values = Values { are_texts: true, are_in_array: false };
+        let lines = self.opener(Arc::clone(&store), scan, values)?;
+        let arrays = self.opener(Arc::clone(&store), scan, Values { are_in_array: true, ..values })?;
+        let declared = self.declared.with_batch_size(batch_size).create_file_opener(store, scan, partition)?;
+        Ok(Arc::new(JsonOpener { declared, lines, arrays }))
     }
 
     passing_source_methods!(inner);
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Arc::new(Self { inner: Arc::clone(&self.inner), batch_size: Some(batch_size) })
+        let inner = Arc::clone(&self.inner);
+        let declared = Arc::clone(&self.declared);
+        Arc::new(Self { inner, declared, batch_size: Some(batch_size) })
     }
 }
 
 /// Values of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Values {
-    /// Those of lines or of an array. Numbers become texts where a column has texts.
-    AsTexts,
-    /// Those of an array.
-    OfArray,
+struct Values {
+    /// If true, numbers become texts where a column has texts.
+    are_texts: bool,
+    /// If true, a file without an array is an error.
+    are_in_array: bool,
 }
 
 #[derive(Clone)]
@@ -125,8 +136,8 @@ impl ValueOpener {
         let bytes = self.compression.convert_stream(self.bytes(file).await?)?;
         let name = file.object_meta.location.to_string();
         let values = values_of_array(bytes, name.clone(), self.reads);
-        let are_texts = self.reads == Values::AsTexts;
-        let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size).with_coerce_primitive(are_texts);
+        let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size);
+        let decoder = decoder.with_coerce_primitive(self.reads.are_texts);
         let decoder = DecoderDeserializer::new(JsonDecoder::new(decoder.build_decoder()?));
         let rows = deserialize_stream(values.fuse(), decoder);
         Ok(rows.map_err(move |error| error_of_rows(&name, error)).boxed())
@@ -159,7 +170,7 @@ fn values_of_array(
             let is_no_array = array.place == Place::Lines || array.place == Place::Begin && is_end;
             match array.place {
                 Place::Array if is_end => exec_err!("{file}: the array of JSON ends without `]`; get the file again"),
-                _ if is_no_array && reads == Values::OfArray => exec_err!(
+                _ if is_no_array && reads.are_in_array => exec_err!(
                     "{file}: expected an array of JSON, got none; leave 'format.newline_delimited' out if the file has \
                      a value in each line"
                 ),
@@ -342,10 +353,12 @@ impl FileSource for MarkedSource {
         scan: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let texts = JsonTexts { inner: Arc::clone(&self.inner), batch_size: self.batch_size };
-        let arrays = texts.opener(Arc::clone(&store), scan, Values::OfArray)?;
+        let declared = Arc::clone(&self.inner);
+        let texts = JsonTexts { inner: Arc::clone(&self.inner), declared, batch_size: self.batch_size };
+        let values = Values { are_texts: false, are_in_array: true };
+        let arrays = texts.opener(Arc::clone(&store), scan, values)?;
         let lines = self.inner.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)?;
-        Ok(Arc::new(MarkedOpener { lines, arrays }))
+        Ok(Arc::new(JsonOpener { declared: Arc::clone(&lines), lines, arrays }))
     }
 
     passing_source_methods!(inner);
@@ -355,13 +368,15 @@ impl FileSource for MarkedSource {
     }
 }
 
-/// Opener of files of lines, which is DataFusion's, and of arrays.
-struct MarkedOpener {
+/// Opener of files of lines, and of arrays.
+struct JsonOpener {
+    /// Opener of DataFusion's source, which knows if it reads arrays.
+    declared: Arc<dyn FileOpener>,
     lines: Arc<dyn FileOpener>,
     arrays: Arc<dyn FileOpener>,
 }
 
-impl FileOpener for MarkedOpener {
+impl FileOpener for JsonOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         if file.range.is_none() && self.are_arrays(&file) {
             return self.arrays.open(file);
@@ -370,10 +385,10 @@ impl FileOpener for MarkedOpener {
     }
 }
 
-impl MarkedOpener {
+impl JsonOpener {
     /// Returns true if the source reads arrays. It does not tell, but it refuses parts of files then, before it reads.
     fn are_arrays(&self, file: &PartitionedFile) -> bool {
-        self.lines.open(file.clone().with_range(0, 0)).is_err()
+        self.declared.open(file.clone().with_range(0, 0)).is_err()
     }
 }
 

@@ -239,11 +239,9 @@ fn exact_json(
     texts: TableSchema,
     projection: &ProjectionExprs,
 ) -> Result<Option<Arc<dyn FileSource>>> {
-    if !source.is::<JsonSource>() {
-        return Ok(None);
-    }
+    let Some(declared) = source.downcast_ref::<JsonSource>() else { return Ok(None) };
     let source = JsonSource::new(texts).try_pushdown_projection(projection)?;
-    Ok(source.map(|source| Arc::new(JsonTexts::new(source)) as _))
+    Ok(source.map(|source| Arc::new(JsonTexts::new(source, Arc::new(declared.clone()))) as _))
 }
 
 /// Returns `projection` with the function around the `inexact` values of a file; `None` if it has none.

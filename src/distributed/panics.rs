@@ -69,9 +69,9 @@ pub fn watched(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 /// Panics that a node makes errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watches {
-    /// Those below it.
+    /// Panics of operators, which are below it.
     Operators,
-    /// Those of threads that were spawned for it.
+    /// Panics of threads that were spawned for it.
     Threads,
 }
 

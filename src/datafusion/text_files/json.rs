@@ -1,4 +1,4 @@
-//! JSON files: their source where declared decimals are read as texts, arrays of values, and a byte order mark in front,
+//! JSON files: their source where numbers are read as texts, arrays of values, and a byte order mark in front,
 //! which is read as blanks.
 //!
 //! ```text

@@ -112,15 +112,14 @@ pub(super) struct Machines {
 pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Division {
     let must_divide = spec.options.divide == Divide::Always || machines.needed_bytes > machines.limit_bytes;
     let shape = shape_of(spec.corpora());
+    let all = Chosen { num_workers: machines.num_workers, is_faster_here: false };
     let is_added_up = matches!(facts.merge, Merge::Combined | Merge::JoinedLists);
     if is_added_up && facts.parcels.is_none() {
         let reason = "none, the function does not pack its rows".to_owned();
-        let all = Chosen { num_workers: machines.num_workers, is_faster_here: false };
         return if must_divide { Division::Runs(all, None) } else { Division::OneProcess(reason) };
     }
     let times = Times::new(shape, facts, machines);
     let open = Times::new(shape, facts, Machines { is_loaded: true, ..machines });
-    let all = Chosen { num_workers: machines.num_workers, is_faster_here: false };
     let Some(chosen) = (if must_divide { Some(all) } else { times.chosen(open) }) else {
         return Division::OneProcess(times.in_one_process(open));
     };
@@ -394,7 +393,7 @@ mod tests {
         vocabulary_len: 1_641_135,
     };
 
-    fn of_task(task: TraversalTask, window: usize) -> Facts {
+    fn for_task(task: TraversalTask, window: usize) -> Facts {
         let parcels = Some(ParcelRows::Task(task, window));
         Facts { parcels, merge: Merge::Combined, ..Facts::default() }
     }
@@ -402,10 +401,10 @@ mod tests {
     /// Choices are those that measured times say, where these are not within a sixth of one another.
     #[test]
     fn choices_are_those_of_measured_times() {
-        let sequences = of_task(TraversalTask::SequenceCount, 3);
-        let pairs = of_task(TraversalTask::Cooccurrence, 5);
-        let lists = of_task(TraversalTask::InvertedIndex, 2);
-        let ranks = of_task(TraversalTask::DocumentSequences, 3);
+        let sequences = for_task(TraversalTask::SequenceCount, 3);
+        let pairs = for_task(TraversalTask::Cooccurrence, 5);
+        let lists = for_task(TraversalTask::InvertedIndex, 2);
+        let ranks = for_task(TraversalTask::DocumentSequences, 3);
         let words = Facts { parcels: Some(ParcelRows::Words), merge: Merge::Combined, ..Facts::default() };
         let numbered = Facts { uses: Uses::Text, merge: Merge::Numbered, ..Facts::default() };
         for (name, facts) in [
@@ -454,7 +453,7 @@ mod tests {
             let times = Times::new(PACKAGES, facts, closed);
             times.chosen(Times::new(PACKAGES, facts, Machines { is_loaded: true, ..closed }))
         };
-        let sequences = of_task(TraversalTask::SequenceCount, 3);
+        let sequences = for_task(TraversalTask::SequenceCount, 3);
         assert_eq!(chosen(&sequences, false), Some(Chosen { num_workers: 8, is_faster_here: true }));
         assert_eq!(chosen(&sequences, true), None);
         let text = Facts { uses: Uses::Text, merge: Merge::Behind, ..Facts::default() };

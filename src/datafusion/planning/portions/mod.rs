@@ -115,6 +115,21 @@ pub(crate) struct Portions {
     memory_bytes: u64,
 }
 
+impl Portions {
+    /// Creates portions that one process reads one after another.
+    fn in_turn(files: Vec<Files>, memory_bytes: u64) -> Self {
+        Self {
+            files,
+            num_side_by_side: 0,
+            num_workers: 1,
+            is_faster_here: false,
+            num_parcels: None,
+            times: None,
+            memory_bytes,
+        }
+    }
+}
+
 /// A portion: files, or runs of their segments, that fit into memory together.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
@@ -146,15 +161,7 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, uses, |held, _| held.bytes() <= limit_bytes / 2);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions {
-        files,
-        num_side_by_side: 0,
-        num_workers: 1,
-        is_faster_here: false,
-        num_parcels: None,
-        times: None,
-        memory_bytes,
-    })
+    Some(Portions::in_turn(files, memory_bytes))
 }
 
 /// Returns the files of `source` in portions for a reader that may leave early: the first has
@@ -170,15 +177,7 @@ pub(crate) fn growing_portions(source: &Source, uses: Uses, num_first: usize) ->
     let fits = |held: MemoryWhenUsed, portion: usize| held.num_segments() <= most_segments(portion);
     let (files, largest_bytes) = cut(source.corpora(), uses, fits);
     let memory_bytes = largest_bytes.saturating_mul(2);
-    Some(Portions {
-        files,
-        num_side_by_side: 0,
-        num_workers: 1,
-        is_faster_here: false,
-        num_parcels: None,
-        times: None,
-        memory_bytes,
-    })
+    Some(Portions::in_turn(files, memory_bytes))
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition

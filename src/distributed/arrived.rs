@@ -100,7 +100,12 @@ impl Arrived {
         let Some(cache) = config.get_extension::<CorpusCache>() else {
             return internal_err!("a scan in a session without datafusion-tadoc");
         };
-        let spec = self.spec.with_source(self.source(context, &cache).await?);
+        let source = self.source(context, &cache).await?;
+        let numbered_by = match &self.spec.numbered_by {
+            Some(files) => Some(self.whole(files, context, &cache).await?),
+            None => None,
+        };
+        let spec = ScanSpec { numbered_by, ..self.spec.with_source(source) };
         match TadocExec::planned_again(spec, self.num_partitions, cache, config)? {
             Some(exec) => Ok(exec),
             None => refused(format!("packed rows of {}", self.spec.function.signature().name)),
@@ -108,18 +113,19 @@ impl Arrived {
     }
 
     async fn source(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
-        let whole = self.whole(context, cache).await?;
+        let whole = self.whole(&self.spec.source, context, cache).await?;
         match &self.spec.source.part {
             Some(part) => cache.narrowed(&context.runtime_env(), whole, &part.condition, ranges_of_message(part)?),
             None => Ok(whole),
         }
     }
 
-    async fn whole(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
+    /// Returns all files of `message`, opened.
+    async fn whole(&self, message: &SourceMessage, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
         let runtime = context.runtime_env();
-        let files = &self.spec.source.files;
+        let files = &message.files;
         let limits = self.spec.options.open_limits();
-        match (self.spec.source.kind(), &self.spec.source.living) {
+        match (message.kind(), &message.living) {
             (SourceKind::Corpora, None) => {
                 let open = self.found.open(cache, &runtime, &limits, files).await?;
                 Ok(Source::Corpora(open))

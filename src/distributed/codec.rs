@@ -188,7 +188,12 @@ impl Encoder<'_> {
     fn merged(&self, merged: &MergedRowsExec) -> Result<MergedMessage> {
         let scan = ScanMessage { ordering: ordering_of(merged), ..self.spec(merged.spec())? };
         let least_partitions = u32::try_from(merged.least_partitions()).unwrap_or(u32::MAX);
-        Ok(MergedMessage { scan: Some(scan), times: merged.times().to_owned(), least_partitions })
+        let words = merged.words().map(|words| match words.downcast_ref::<TadocExec>() {
+            Some(words) => self.scan(words),
+            None => Err(TravelError::Stays(format!("words of {}", words.name())).into()),
+        });
+        let times = merged.times().to_owned();
+        Ok(MergedMessage { scan: Some(scan), times, least_partitions, words: words.transpose()? })
     }
 
     fn portions(&self, portions: &PortionsExec) -> Result<PortionsMessage> {
@@ -240,6 +245,8 @@ impl Decoder<'_> {
     fn merged(&self, message: MergedMessage, input: &Arc<dyn ExecutionPlan>) -> Result<MergedRowsExec> {
         let Some(scan) = message.scan else { return refused("merged rows without a scan") };
         let ordering = scan.ordering.clone();
+        let words = message.words.map(|words| self.scan(words, &Arc::default())).transpose()?;
+        let words = words.map(|words| Arc::new(words) as Arc<dyn ExecutionPlan>);
         let spec = self.spec(scan)?.with_source(Source::Corpora(Vec::new()));
         let ordering = sorted_by(&ordering, &*spec.projected_schema()?)?;
         if !(1..=MAX_PARTITIONS).contains(&message.least_partitions) {
@@ -248,7 +255,7 @@ impl Decoder<'_> {
         }
         let least_partitions = message.least_partitions as usize;
         match MergedRowsExec::try_new(Arc::clone(input), Arc::new(spec), ordering, message.times, least_partitions) {
-            Ok(node) => Ok(node),
+            Ok(node) => Ok(node.with_words(words)),
             Err(error) => refused(error.strip_backtrace()),
         }
     }

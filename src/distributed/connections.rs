@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use url::Url;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 11");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 12");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";

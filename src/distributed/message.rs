@@ -16,7 +16,7 @@ use crate::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-pub(super) const VERSION: u8 = 11;
+pub(super) const VERSION: u8 = 12;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -115,6 +115,9 @@ pub(super) struct MergedMessage {
     /// Fewest partitions of the node.
     #[prost(uint32, tag = "3")]
     pub(super) least_partitions: u32,
+    /// The scan of the words that all machines number alike, if they do.
+    #[prost(message, optional, tag = "4")]
+    pub(super) words: Option<ScanMessage>,
 }
 
 /// Description of a scan whose rows are packed.
@@ -270,6 +273,9 @@ pub(super) struct ScanMessage {
     pub(super) num_rows: Option<u64>,
     #[prost(bool, tag = "16")]
     pub(super) is_num_rows_exact: bool,
+    /// The files whose words number those of packed rows, if all machines number them alike.
+    #[prost(message, optional, tag = "17")]
+    pub(super) numbered_by: Option<SourceMessage>,
 }
 
 /// A name and its value.

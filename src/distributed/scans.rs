@@ -117,6 +117,7 @@ impl Encoder<'_> {
             ordering: Vec::new(),
             num_rows: None,
             is_num_rows_exact: false,
+            numbered_by: spec.numbered_by.as_ref().map(source).transpose()?,
         })
     }
 }
@@ -226,6 +227,7 @@ impl Decoder<'_> {
             limit: message.limit.map(|limit| limit as usize),
             options: options_of(&message.options)?,
             parcels,
+            numbered_by: message.numbered_by,
             // The function has them.
             synonyms: None,
             texts: texts_of(call),

@@ -93,6 +93,41 @@ async fn packed_rows_are_merged_to_those_of_one_machine() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn words_have_common_numbers_where_memory_has_room_for_them() {
+    let scene = Scene::new().await;
+    let alone = session(2);
+    let cluster = Cluster::start(3).await;
+    // Without lists and texts, with texts, with lists, and with documents and their counts.
+    for sql in [
+        "SELECT count(*), sum(count) FROM sequence_count(@, 3)",
+        "SELECT * FROM cooccurrence(@, 5, fold => true) WHERE word2 > 'm'",
+        "SELECT * FROM inverted_index(@)",
+        "SELECT * FROM ranked_inverted_index(@, 2)",
+        "SELECT * FROM sequence_count(@, 9)",
+    ] {
+        let sql = scene.call(sql);
+        let expected = rows(&alone, &sql).await.unwrap();
+        let mut shown = Vec::new();
+        let limits_kib = std::iter::successors(Some(200_000), |kib| Some(kib * 7 / 8).filter(|&kib| kib > 200));
+        for limit_kib in limits_kib {
+            let together = cluster.session(2);
+            let limit = format!("SET tadoc.max_memory_bytes = '{limit_kib}KiB'");
+            rows(&together, &limit).await.unwrap();
+            let plan = rows(&together, &format!("EXPLAIN {sql}")).await.unwrap().join("\n");
+            let are_common = plan.contains("words=common");
+            let case = (plan.contains("TadocMergedRowsExec"), are_common);
+            if shown.contains(&case) {
+                continue;
+            }
+            shown.push(case);
+            let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{limit_kib} KiB: {sql}\n{error}"));
+            assert_eq!(sorted(got), sorted(expected.clone()), "{limit_kib} KiB: {sql}");
+        }
+        assert!(shown.starts_with(&[(true, true), (true, false)]), "{sql}: {shown:?}");
+    }
+}
+
 /// Functions whose scans are told a number of each word.
 const NUMBERED: [&str; 7] = [
     "tfidf(@)",

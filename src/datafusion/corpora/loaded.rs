@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use datafusion::arrow::array::{StringViewArray, make_view};
@@ -18,6 +18,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
+use crate::corpora::CommonWords;
 use crate::corpora::memory::{self, Uses};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
@@ -266,6 +267,26 @@ impl LoadedCorpus {
         Ok(Arc::clone(kept.vocabulary.get_or_init(|| Arc::new(vocabulary))))
     }
 
+    /// Returns the words of the corpus with the numbers that they have among the `words` of a larger one, whose segments
+    /// at `places` are those of this one. They are numbered on first use.
+    ///
+    /// # Errors
+    /// An error if memory is short, and if the segments have other words.
+    pub(crate) fn vocabulary_in(&self, words: &Self, places: &[usize], fold: &Fold) -> Result<Arc<Vocabulary>> {
+        let whole = words.vocabulary(fold)?;
+        let kept = self.folded(fold);
+        let mut numbered = kept.numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, vocabulary)) = &*numbered
+            && std::ptr::eq(known.as_ptr(), Arc::as_ptr(&whole))
+        {
+            return Ok(Arc::clone(vocabulary));
+        }
+        let vocabulary = Arc::new(whole.for_part(&self.corpus, places).map_err(datafusion_error)?);
+        kept.reservation.try_grow(vocabulary.memory_bytes())?;
+        *numbered = Some((Arc::downgrade(&whole), Arc::clone(&vocabulary)));
+        Ok(vocabulary)
+    }
+
     fn merged(&self, reservation: &MemoryReservation) -> Result<Vocabulary> {
         let segments = self.corpus.segments();
         if segments.len() > 1 {
@@ -379,13 +400,15 @@ struct FoldedWords {
     words: OnceLock<Arc<StringViewArray>>,
     word_counts: OnceLock<Arc<WordCounts>>,
     doc_counts: OnceLock<Arc<[u64]>>,
+    /// The vocabulary with the numbers of a larger one, and that one.
+    numbered: Mutex<Option<(Weak<Vocabulary>, Arc<Vocabulary>)>>,
     reservation: MemoryReservation,
 }
 
 impl FoldedWords {
     fn new(reservation: MemoryReservation) -> Self {
-        let (vocabulary, words, word_counts, doc_counts) = Default::default();
-        Self { vocabulary, words, word_counts, doc_counts, reservation }
+        let (vocabulary, words, word_counts, doc_counts, numbered) = Default::default();
+        Self { vocabulary, words, word_counts, doc_counts, numbered, reservation }
     }
 
     /// Returns true if a query holds a part.
@@ -431,6 +454,8 @@ pub(crate) struct LoadContext {
     /// Devices of the session, which copy segments.
     pub(crate) devices: Arc<DeviceSession>,
     pub(crate) bytes_read: Count,
+    /// Words that are read already.
+    pub(crate) common: Option<Arc<CommonWords>>,
     /// Number of versions made; only for living corpora.
     pub(crate) versions_made: Option<Count>,
 }

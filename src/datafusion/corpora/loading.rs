@@ -18,7 +18,7 @@ use crate::corpora::location::{read_range, store_of};
 use crate::corpora::memory::{self, MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::corpora::open_file::{OpenFile, Sections, decoded, in_order};
 use crate::corpora::{CorpusCache, FactTable, Source};
-use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
+use tadoc::format::{read_document_facts, read_paths, read_segment, read_segment_with, read_words};
 use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};
 
 impl CorpusCache {
@@ -369,18 +369,19 @@ async fn load_segment(
     segment_idx: usize,
     sections: Sections,
 ) -> Result<Arc<Segment>> {
-    let range = sections.range(&open.footer.segments[segment_idx]);
+    let known = context.common.as_ref().filter(|_| sections == Sections::All);
+    let known = known.and_then(|common| common.dictionary(open, segment_idx)).cloned();
+    let meta = &open.footer.segments[segment_idx];
+    let range = if known.is_some() { meta.rest_range() } else { sections.range(meta) };
     let bytes = read_range(store.as_ref(), &open.file, range).await?;
     context.bytes_read.add(bytes.len());
     let path = open.file.path.clone();
     let footer = Arc::clone(&open.footer);
     let limits = context.options.open_limits();
-    let read = move || {
-        if sections == Sections::Words {
-            read_words(&path, &footer, segment_idx, &bytes, &limits)
-        } else {
-            read_segment(&path, &footer, segment_idx, &bytes, &limits)
-        }
+    let read = move || match known {
+        Some(dictionary) => read_segment_with(&path, &footer, segment_idx, &bytes, dictionary, &limits),
+        None if sections == Sections::Words => read_words(&path, &footer, segment_idx, &bytes, &limits),
+        None => read_segment(&path, &footer, segment_idx, &bytes, &limits),
     };
     decoded(read).await.map(Arc::new)
 }

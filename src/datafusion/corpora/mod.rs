@@ -10,10 +10,11 @@
 //! Reading order: `glob`, `location` and `local_files` (files behind a location), `open_file` (files with footers,
 //! and parts of them), `memory` (of these parts), `loaded`, `stored_file`, `loading`, `skipping`, `listed`, `units` and
 //! `cache` (corpora in memory, and what is read instead), `columns` (user columns), `living` (versions of living
-//! corpora), `resolver`.
+//! corpora), `common_words` (of corpora that several machines read), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
+mod common_words;
 pub(crate) mod glob;
 mod listed;
 pub(crate) mod living;
@@ -30,6 +31,7 @@ mod units;
 
 pub use cache::CorpusCache;
 pub(crate) use columns::FoundColumns;
+pub(crate) use common_words::{CommonWords, have_common_words};
 pub(crate) use listed::CountedCorpus;
 pub(crate) use loaded::{FactTable, LoadContext, LoadedCorpus};
 pub use location::made_store;

@@ -18,12 +18,15 @@ use super::doc_rows::words_at;
 use super::searching::count_near;
 use super::sequence_rows::{MadeRows, check_at_least, length};
 use super::strings::{int64, shown_fold, views};
+use super::word_count::WordCount;
 use crate::corpora::memory::Uses;
 use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers::{self, SequenceTable};
-use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{
+    BoundFunction, Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk,
+};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
@@ -150,6 +153,10 @@ impl TableFunction for Cooccurrence {
 
     fn least_count(&self) -> u64 {
         self.min_count
+    }
+
+    fn words_of_rows(&self) -> Option<BoundFunction> {
+        Some(Arc::new(WordCount::new(self.fold.clone())))
     }
 
     fn merged_column(

@@ -23,7 +23,8 @@ use crate::errors::{core_error, datafusion_error};
 use crate::planning::Execution;
 use crate::planning::answers::{SequenceSlice, SequenceTable};
 use tadoc::analytics::{
-    Cooccurrences, Fold, MergedRows, Packed, SequenceCounts, TaskLimits, Traversal, Vocabulary, for_each_in_order,
+    Cooccurrences, Fold, MergedRows, Packed, ParcelPacker, SequenceCounts, TaskLimits, Traversal, Vocabulary,
+    for_each_in_order,
 };
 
 /// Sequences of words and their counts.
@@ -36,6 +37,11 @@ pub(super) trait CountedRows {
 
     /// Returns the count of `row`.
     fn count(&self, row: usize) -> u64;
+
+    /// Packs all rows.
+    fn packed(&self, packer: &ParcelPacker) -> Vec<Packed> {
+        packer.pack((0..self.num_rows()).map(|row| (self.words(row), self.count(row))))
+    }
 }
 
 impl CountedRows for SequenceCounts {
@@ -50,6 +56,10 @@ impl CountedRows for SequenceCounts {
     fn count(&self, row: usize) -> u64 {
         self.counts()[row]
     }
+
+    fn packed(&self, packer: &ParcelPacker) -> Vec<Packed> {
+        packer.pack_sequences(self.sequences(), self.counts())
+    }
 }
 
 impl CountedRows for Cooccurrences {
@@ -63,6 +73,10 @@ impl CountedRows for Cooccurrences {
 
     fn count(&self, row: usize) -> u64 {
         self.counts()[row]
+    }
+
+    fn packed(&self, packer: &ParcelPacker) -> Vec<Packed> {
+        packer.pack_sequences(self.pairs(), self.counts())
     }
 }
 
@@ -146,7 +160,7 @@ pub(super) trait CountedTask: Sync {
 /// # Errors
 /// The errors of counting, and errors if memory is short.
 pub(super) fn send_counted(task: &impl CountedTask, run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-    let vocabulary = loaded.vocabulary(task.fold())?;
+    let vocabulary = run.vocabulary(loaded, task.fold())?;
     let table = run.shared.once(|| task.table(&run, &vocabulary))?;
     if run.scan.parcels.is_some() {
         send_packed(task, run, vocabulary, table.as_ref().as_ref())
@@ -223,17 +237,13 @@ fn send_packed<T: CountedTask>(
     let is_cancelled = || reader.is_closed();
     let mut send = |chunks: Vec<Packed>, held_bytes| sender.send(&mut run, &chunks, held_bytes).map_err(core_error);
     if let Some(table) = table {
-        let pack = |at: usize| Ok(packed(&sender, &table.slice(at)?));
+        let pack = |at: usize| Ok(table.slice(at)?.packed(sender.packer()));
         let send = |chunks: tadoc::Result<Vec<Packed>>| send(chunks?, 0);
         for_each_in_order(table.num_slices(), pack, send).map_err(datafusion_error)?;
     } else {
         let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-        let pack = |part: T::Part| packed(&sender, &part);
+        let pack = |part: T::Part| part.packed(sender.packer());
         finished(Ok(()), task.count(vocabulary, traversal, limits, pack, send))?;
     }
     sender.send_words(&mut run)
-}
-
-fn packed(sender: &ParcelSender, rows: &impl CountedRows) -> Vec<Packed> {
-    sender.packer().pack((0..rows.num_rows()).map(|row| (rows.words(row), rows.count(row))))
 }

@@ -122,7 +122,7 @@ pub(super) fn words_at(words: &StringViewArray, rows: &[u32]) -> Result<ArrayRef
 
 /// Returns the words of the rows of `merged` at `places`; each has one.
 pub(super) fn merged_words_at(words: &StringViewArray, merged: &MergedRows, places: &[usize]) -> Result<ArrayRef> {
-    let ids: Vec<u32> = places.iter().map(|&row| merged.words[row]).collect();
+    let ids: Vec<u32> = places.iter().flat_map(|&row| merged.words_of(row)).collect();
     words_at(words, &ids)
 }
 

@@ -17,11 +17,14 @@ use futures::future::BoxFuture;
 use super::doc_rows::{Rows, for_each_selected, merged_words_at, num_words, record_sweep};
 use super::parcels::{ParcelIds, ParcelSender};
 use super::strings::{int64, lists, shown_fold};
+use super::word_count::WordCount;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
-use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{
+    BoundFunction, Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk,
+};
 use crate::planning::parcels::Parcels;
 use crate::planning::signature::{self, ColumnKind, Signature};
 use crate::planning::{Execution, ScanSpec, answers, no_column};
@@ -95,6 +98,10 @@ impl TableFunction for InvertedIndex {
 
     fn merged_words(&self) -> Option<usize> {
         Some(1)
+    }
+
+    fn words_of_rows(&self) -> Option<BoundFunction> {
+        Some(Arc::new(WordCount::new(self.fold.clone())))
     }
 
     fn merged_column(
@@ -194,7 +201,7 @@ fn build(
     fold: &Fold,
     reservation: &MemoryReservation,
 ) -> Result<analytics::InvertedIndex> {
-    let vocabulary = loaded.vocabulary(fold)?;
+    let vocabulary = run.vocabulary(loaded, fold)?;
     if let Some(index) = answers::inverted_index(run, &vocabulary)? {
         return Ok(index);
     }

@@ -30,7 +30,7 @@ pub(super) struct ParcelSender {
 }
 
 impl ParcelSender {
-    /// Builds the sender of rows of words of `vocabulary`.
+    /// Builds the sender of rows of words of `vocabulary`, which is [that of the run](Execution::vocabulary).
     ///
     /// # Errors
     /// An error if memory is short, and an internal error if the scan has no parcels.
@@ -38,7 +38,13 @@ impl ParcelSender {
         let parcels = run.scan.parcels.as_ref();
         let parcels = parcels.ok_or_else(|| internal_datafusion_err!("a scan without parcels"))?;
         let names = parcels.names()?;
-        let packer = ParcelPacker::new(Arc::clone(vocabulary), names.len() as u32);
+        let num_parcels = names.len() as u32;
+        let packer = if run.common.get().is_some() {
+            let num_words = run.scan.function.merged_words().unwrap_or(1);
+            ParcelPacker::with_common_numbers(Arc::clone(vocabulary), num_parcels, num_words)
+        } else {
+            ParcelPacker::new(Arc::clone(vocabulary), num_parcels)
+        };
         let reservation = run.reservation("Parcels");
         reservation.try_grow(packer.memory_bytes())?;
         let bytes_packed = run.counter("bytes_packed");

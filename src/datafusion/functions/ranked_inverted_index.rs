@@ -25,12 +25,15 @@ use super::sequence_rows::{
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
+use super::word_count::WordCount;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::Task;
 use crate::planning::answers;
-use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{
+    BoundFunction, Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk,
+};
 use crate::planning::parcels::Parcels;
 use crate::planning::signature::{self, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
@@ -113,6 +116,10 @@ impl TableFunction for RankedInvertedIndex {
         Some(self.num_words)
     }
 
+    fn words_of_rows(&self) -> Option<BoundFunction> {
+        Some(Arc::new(WordCount::new(self.fold.clone())))
+    }
+
     fn merged_column(
         &self,
         name: &str,
@@ -147,7 +154,7 @@ fn send_parcels(
     asked: &RankedInvertedIndex,
     parcels: &Parcels,
 ) -> Result<()> {
-    let vocabulary = loaded.vocabulary(&asked.fold)?;
+    let vocabulary = run.vocabulary(loaded, &asked.fold)?;
     let docs = DocSelection::all(&loaded.corpus);
     let sender = ParcelSender::new(&run, &vocabulary)?;
     let ids = ParcelIds::new(&run.scan, parcels);

@@ -18,12 +18,15 @@ use super::doc_rows::{DOC_ID, SWEEP, selected_documents};
 use super::sequence_rows::{MadeRows, check_at_least, do_texts_ascend, length, send_in_order, task_memory_bytes};
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
+use super::word_count::WordCount;
 use crate::corpora::LoadedCorpus;
 use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::planning::answers::{self, SequenceTable};
-use crate::planning::function::{Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk};
+use crate::planning::function::{
+    BoundFunction, Definition, Facts, Merge, ParcelRows, PortionRows, Prepared, TableFunction, Walk,
+};
 use crate::planning::portions::added_up;
 use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
 use crate::planning::{Execution, ScanSpec, no_column};
@@ -146,6 +149,10 @@ impl TableFunction for SequenceCount {
     fn merged_words(&self) -> Option<usize> {
         // Words have their counts in the dictionary, and one process reads them at once.
         (!self.by_doc && self.num_words > 1).then_some(self.num_words)
+    }
+
+    fn words_of_rows(&self) -> Option<BoundFunction> {
+        Some(Arc::new(WordCount::new(self.fold.clone())))
     }
 
     fn merged_column(

@@ -217,7 +217,11 @@ impl TadocExec {
         }
         let Some(of_first) = first.spec().parcels.as_deref() else { return Ok(None) };
         let parcels = Parcels { first_doc_ids, ..of_first.clone() };
-        let spec = ScanSpec { parcels: Some(Arc::new(parcels)), ..first.spec().with_source(Source::Corpora(files)) };
+        let spec = ScanSpec {
+            parcels: Some(Arc::new(parcels)),
+            numbered_by: first.spec().numbered_by.clone(),
+            ..first.spec().with_source(Source::Corpora(files))
+        };
         let prepared = first.plan.prepared.clone();
         let devices = Arc::clone(&first.plan.devices);
         let facts = spec.function.facts(&spec, &prepared);
@@ -313,6 +317,7 @@ impl ExecutionPlan for TadocExec {
             output,
             loaded: OnceLock::new(),
             numbers: context.session_config().get_extension(),
+            common: OnceLock::new(),
         };
         let function = Arc::clone(&self.plan.spec.function);
         let corpus = mask_secrets(&self.plan.spec.location);

@@ -298,6 +298,12 @@ pub trait TableFunction: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the function whose column `word` has all words of packed rows, in their order. `None` if the function packs
+    /// no rows of sequences or lists.
+    fn words_of_rows(&self) -> Option<BoundFunction> {
+        None
+    }
+
     /// Returns the least count of a merged row.
     fn least_count(&self) -> u64 {
         1

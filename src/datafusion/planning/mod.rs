@@ -62,7 +62,9 @@ use tracing::Instrument;
 use crate::corpora::living::LivingView;
 use crate::corpora::location::SourceFile;
 use crate::corpora::open_file::RowSource;
-use crate::corpora::{CorpusCache, CountedCorpus, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
+use crate::corpora::{
+    CommonWords, CorpusCache, CountedCorpus, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source,
+};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::planning::filter::{Filters, Stage, project_schema};
@@ -70,6 +72,7 @@ use crate::planning::function::BoundFunction;
 use crate::planning::output::{Output, SkippedSegments};
 use crate::planning::parcels::Parcels;
 use crate::planning::portions::WordNumbers;
+use tadoc::analytics::{Fold, Vocabulary};
 use tadoc::query::Query;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
@@ -96,6 +99,8 @@ pub struct ScanSpec<S = Source> {
     pub options: TadocOptions,
     /// Set if the rows are packed for other machines. The columns are those of packed rows then.
     pub parcels: Option<Arc<Parcels>>,
+    /// The files of the whole corpus, if their words number those of packed rows, alike on all machines.
+    pub numbered_by: Option<S>,
     /// Synonyms of the function's fold, if it has any.
     pub synonyms: Option<Arc<Synonyms>>,
     /// Texts of another table that the function compares with the corpus, if it does.
@@ -103,7 +108,7 @@ pub struct ScanSpec<S = Source> {
 }
 
 impl<S> ScanSpec<S> {
-    /// Returns the same scan of `source`.
+    /// Returns the same scan of `source`. It numbers words by itself.
     pub fn with_source<T>(&self, source: T) -> ScanSpec<T> {
         ScanSpec {
             function: Arc::clone(&self.function),
@@ -115,6 +120,7 @@ impl<S> ScanSpec<S> {
             limit: self.limit,
             options: self.options.clone(),
             parcels: self.parcels.clone(),
+            numbered_by: None,
             synonyms: self.synonyms.clone(),
             texts: self.texts.clone(),
         }
@@ -333,6 +339,8 @@ pub struct Execution {
     pub(crate) loaded: OnceLock<Arc<LoadedCorpus>>,
     /// Numbers of the words of a larger corpus, if the scan is one of its portions and was told.
     pub(crate) numbers: Option<Arc<WordNumbers>>,
+    /// The words of the whole corpus, once they are loaded, if they number those of packed rows.
+    pub(crate) common: OnceLock<(Arc<LoadedCorpus>, Arc<CommonWords>)>,
 }
 
 impl Execution {
@@ -354,6 +362,7 @@ impl Execution {
             options: self.scan.options.clone(),
             devices: Arc::clone(&self.plan.devices),
             bytes_read: self.counter("bytes_read"),
+            common: None,
             versions_made: self.scan.living().map(|_| self.counter("versions_made")),
         }
     }
@@ -367,8 +376,26 @@ impl Execution {
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        let loaded = self.cache.load(&self.load_context(), &self.scan.source).instrument(load_span()).await?;
+        let mut context = self.load_context();
+        if let Some(whole) = &self.scan.numbered_by {
+            let words = self.cache.load_words(&context, whole).instrument(load_span()).await?;
+            let common = Arc::new(CommonWords::new(words.corpus.clone(), whole.corpora()));
+            context.common = Some(Arc::clone(&common));
+            self.common.get_or_init(|| (words, common));
+        }
+        let loaded = self.cache.load(&context, &self.scan.source).instrument(load_span()).await?;
         Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
+    }
+
+    /// Returns the words of the corpus `loaded`, with the numbers of those of the whole corpus if all machines have them.
+    ///
+    /// # Errors
+    /// An error if memory is short.
+    pub(crate) fn vocabulary(&self, loaded: &LoadedCorpus, fold: &Fold) -> Result<Arc<Vocabulary>> {
+        match self.common.get() {
+            Some((words, common)) => loaded.vocabulary_in(words, &common.places(self.scan.corpora())?, fold),
+            None => loaded.vocabulary(fold),
+        }
     }
 
     /// Variant of [`load`](Self::load) for functions that only look for `sought`, the same in all partitions.

@@ -9,6 +9,8 @@
 //! A parcel is named by a number whose hash leads to a partition of its own, if the exchange has as many
 //! partitions as there are parcels. With another number of partitions some get more parcels than others.
 //! [`tadoc::analytics::ParcelPacker`] has the layout of the bytes.
+//!
+//! Machines that keep the words of the whole corpus, a tenth of it, number words alike. Then packed rows have no texts.
 
 use std::sync::{Arc, LazyLock};
 

@@ -383,6 +383,7 @@ impl TadocTable {
             options: target.options.clone(),
             devices: DeviceSession::from_config(session.config()),
             bytes_read: Count::new(),
+            common: None,
             versions_made: None,
         };
         let corpus = self.cache.load(&context, &source).await?;
@@ -498,6 +499,7 @@ impl TadocTable {
             limit,
             options,
             parcels: None,
+            numbered_by: None,
             synonyms: self.synonyms.clone(),
             texts: self.read_texts(session).await?,
         };

@@ -115,7 +115,7 @@ impl Vocabulary {
         self.len() == 0
     }
 
-    /// Returns the word of `row`.
+    /// Returns the word of `row`; empty if the vocabulary is [that of a part](Self::for_part) without the word.
     ///
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
@@ -126,7 +126,10 @@ impl Vocabulary {
         }
         let first = match &self.rows {
             Rows::OneSegment => WordRef { segment_idx: 0, word: row as u32 },
-            Rows::Merged { offsets, ids } => ids[offsets[row] as usize],
+            Rows::Merged { offsets, ids } => match ids[offsets[row] as usize..offsets[row + 1] as usize].first() {
+                Some(&first) => first,
+                None => return "",
+            },
         };
         self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word.into())
     }
@@ -217,6 +220,41 @@ impl Vocabulary {
         }
         let rows = Rows::Merged { offsets, ids };
         Self { corpus: self.corpus.clone(), rows, texts: Some(texts) }
+    }
+
+    /// Returns the vocabulary of `part`, some of the segments of this corpus, with the rows of this one. So machines that
+    /// have different segments number words alike. `places` are the places of the segments in this corpus, in the order
+    /// of `part`. Rows without a word of `part` have no ids, and no text unless words are folded. O(words of all
+    /// segments).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if a place is no segment with the words of `part`.
+    pub fn for_part(&self, part: &Corpus, places: &[usize]) -> Result<Self> {
+        let segments = self.corpus.segments();
+        let num_words = |segment: &Arc<Segment>| segment.dictionary.num_words();
+        let expected: Vec<_> = part.segments().iter().map(num_words).collect();
+        let got: Vec<_> = places.iter().filter_map(|&place| segments.get(place)).map(num_words).collect();
+        if got != expected {
+            let got = format!("segments of {got:?} words");
+            let allowed = format!("segments of {expected:?} words");
+            return Err(Error::InvalidArgument { name: "segments of a part", got, allowed });
+        }
+        let mut in_part = vec![None; segments.len()];
+        for (at, &place) in places.iter().enumerate() {
+            in_part[place] = Some(at as u32);
+        }
+        let num_ids: usize = expected.iter().map(|&len| len as usize).sum();
+        let mut ids = Vec::with_capacity(num_ids);
+        let mut offsets = Vec::with_capacity(self.len() + 1);
+        offsets.push(0);
+        for row in 0..self.len() {
+            let here = self.ids(row).filter_map(|(place, word)| Some((in_part[place]?, word)));
+            let start = ids.len();
+            ids.extend(here.map(|(segment_idx, word)| WordRef { segment_idx, word }));
+            ids[start..].sort_unstable();
+            offsets.push(ids.len() as u32);
+        }
+        Ok(Self { corpus: part.clone(), rows: Rows::Merged { offsets, ids }, texts: self.texts.clone() })
     }
 
     /// Returns, for each segment and word id, the first id of the same row in that segment. The

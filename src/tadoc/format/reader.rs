@@ -77,7 +77,7 @@ pub fn verify_segment(
 }
 
 /// Variant of [`read_segment`] for a segment whose dictionary was read before
-/// ([`StoredDictionary`](crate::format::StoredDictionary)). `bytes` must be exactly its
+/// ([`StoredDictionary`](crate::format::StoredDictionary), [`read_words`]). `bytes` must be exactly its
 /// [`rest_range`](SegmentMeta::rest_range).
 ///
 /// # Errors
@@ -289,7 +289,8 @@ pub fn read_words(
     let (range, section) = tied(meta, segment_idx, meta.words_range(), SectionKind::WordCounts)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.words_memory_bytes())?;
-    let dictionary = dictionary_bytes(file, meta, bytes, range.start)?.decode(meta)?;
+    let dictionary =
+        decode_checked_dictionary(&dictionary_bytes(file, meta, bytes, range.start)?, meta, footer.profile)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
     Segment::from_words(dictionary, &counts).map_err(|e| section.origin(file).fault(0, e.to_string()))

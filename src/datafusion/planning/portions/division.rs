@@ -11,7 +11,8 @@
 //! The work is that of the cheapest traversal, from the counts of footers ([`tadoc::analytics::traversal_costs`]).
 //! Rows go with the elements that documents reach, each alone: logs have half the elements of sources, and as many
 //! different sequences. Segments that are not open here are decoded first, in both cases. Workers are taken to have as
-//! many cores as this machine. The rates are those of a build of the profile release with two to eight workers
+//! many cores as this machine. Where memory has room for it, each worker opens the words of the whole corpus, and rows
+//! are sent without texts. The rates are those of a build of the profile release with two to eight workers
 //! (`benches/results/2026-12-01-workers.md`). In the profile dev rows take several times as long, and a statement may
 //! be slower on workers than in one process.
 //!
@@ -37,6 +38,9 @@ use tadoc::analytics::{SegmentShape, Traversal, TraversalTask, traversal_costs, 
 /// Nanoseconds to pack, send and merge the sequences or pairs of an element that a document reaches: a part that is
 /// divided, and one for each worker. The more workers there are, the more rows and words are sent several times.
 const ROW_NS: [f64; 2] = [24.0, 36.0];
+/// The same for sequences and for pairs, if all machines number words alike.
+const COMMON_ROW_NS: [f64; 2] = [12.0, 8.0];
+const COMMON_PAIR_NS: [f64; 2] = [12.0, 14.0];
 /// Bytes of a row that is packed, where it is merged.
 const ROW_BYTES: u64 = 20;
 /// The same for a document of a list, and for a word of a dictionary.
@@ -72,8 +76,8 @@ const WORTH_DIVIDING: f64 = 0.85;
 pub(crate) enum Division {
     /// In one process, for the reason that EXPLAIN shows.
     OneProcess(String),
-    /// By so many workers, which pack their rows. EXPLAIN shows the times.
-    Parcels(Chosen, String),
+    /// By so many workers, which pack their rows, with common numbers of words if this is true. EXPLAIN shows the times.
+    Parcels(Chosen, bool, String),
     /// By so many workers, whose rows are put behind one another, or added up as texts. EXPLAIN shows the times of the
     /// former.
     Runs(Chosen, Option<String>),
@@ -106,6 +110,8 @@ pub(super) struct Machines {
     pub(super) are_words_kept: bool,
     /// True if workers have answered a statement over the corpus that is faster here once the corpus is open.
     pub(super) was_asked: bool,
+    /// Memory of the words of the whole corpus at each, if these can number those of packed rows.
+    pub(super) common_bytes: Option<u64>,
 }
 
 /// Chooses the way for the scan `spec`.
@@ -118,19 +124,27 @@ pub(super) fn division(spec: &ScanSpec, facts: &Facts, machines: Machines) -> Di
         let reason = "none, the function does not pack its rows".to_owned();
         return if must_divide { Division::Runs(all, None) } else { Division::OneProcess(reason) };
     }
+    let rows_bytes = packed_rows(shape, facts).saturating_mul(ROW_BYTES);
+    let has_room = |num_workers: usize, more_bytes: u64| {
+        let share_bytes = machines.share_bytes.max(machines.needed_bytes / num_workers as u64);
+        let rows_bytes = rows_bytes / num_workers as u64;
+        share_bytes.saturating_add(rows_bytes).saturating_add(more_bytes) <= machines.limit_bytes
+    };
+    let common_bytes = machines.common_bytes.filter(|&bytes| has_room(machines.num_workers, bytes));
+    let machines = Machines { common_bytes, ..machines };
     let times = Times::new(shape, facts, machines);
     let open = Times::new(shape, facts, Machines { is_loaded: true, ..machines });
     let Some(chosen) = (if must_divide { Some(all) } else { times.chosen(open) }) else {
         return Division::OneProcess(times.in_one_process(open));
     };
     let num_workers = chosen.num_workers;
-    let rows_bytes = packed_rows(shape, facts).saturating_mul(ROW_BYTES) / num_workers as u64;
-    let share_bytes = machines.share_bytes.max(machines.needed_bytes / num_workers as u64);
-    let has_room = share_bytes.saturating_add(rows_bytes) <= machines.limit_bytes;
     let shown = times.on_workers(num_workers);
     match facts.merge {
         Merge::Behind => Division::Runs(chosen, Some(shown)),
-        _ if has_room => Division::Parcels(chosen, shown),
+        _ if has_room(num_workers, 0) => {
+            let are_common = common_bytes.is_some_and(|bytes| has_room(num_workers, bytes));
+            Division::Parcels(chosen, are_common, shown)
+        }
         _ => Division::Runs(chosen, None),
     }
 }
@@ -164,6 +178,7 @@ pub(crate) fn work_ns(shape: SegmentShape, facts: &Facts, are_open: bool) -> f64
         is_loaded: are_open,
         are_words_kept: false,
         was_asked: false,
+        common_bytes: None,
     };
     Times::new(shape, facts, machines).work_ns
 }
@@ -273,19 +288,27 @@ impl Times {
 fn task_ns(shape: SegmentShape, (task, window): (TraversalTask, usize), machines: Machines) -> (f64, [f64; 2]) {
     let cost = traversal_costs(task, shape, window).map(|(_, cost)| cost).reduce(f64::min).unwrap_or_default();
     let reached = reached(shape);
-    let (cost, rows_ns) = match task {
+    let words = shape.vocabulary_len as f64;
+    let are_common = machines.common_bytes.is_some();
+    let [row_ns, pair_ns] = if are_common { [COMMON_ROW_NS, COMMON_PAIR_NS] } else { [ROW_NS; 2] };
+    let (cost, mut rows_ns) = match task {
         TraversalTask::InvertedIndex => {
-            let words = shape.vocabulary_len as f64;
             let rows_ns = [0, 1].map(|part| words * WORD_ROW_NS[part] + reached * ID_NS[part]);
             (if machines.are_words_kept { reached * KEPT_ID_NS } else { WALK_PART * cost }, rows_ns)
         }
-        TraversalTask::SequenceCount => (WALK_PART * cost, ROW_NS.map(|ns| reached * ns * window as f64 / 3.0)),
-        TraversalTask::TermVector | TraversalTask::Cooccurrence => (WALK_PART * cost, ROW_NS.map(|ns| reached * ns)),
+        TraversalTask::SequenceCount => (WALK_PART * cost, row_ns.map(|ns| reached * ns * window as f64 / 3.0)),
+        TraversalTask::TermVector | TraversalTask::Cooccurrence => (WALK_PART * cost, pair_ns.map(|ns| reached * ns)),
         // A row for each sequence, and one for each of its documents.
         TraversalTask::DocumentSequences => {
             (WALK_PART * cost, ROW_NS.map(|ns| reached * ns * (1.0 + window as f64 / 3.0)))
         }
     };
+    if are_common && !machines.is_loaded {
+        // Each worker opens the words of all segments, and its own ones are among them.
+        let opened = words * WORD_NS;
+        rows_ns[0] -= opened;
+        rows_ns[1] += opened;
+    }
     (cost + opening_ns(shape, machines), rows_ns)
 }
 
@@ -350,6 +373,7 @@ mod tests {
             is_loaded: true,
             are_words_kept: false,
             was_asked: false,
+            common_bytes: None,
         }
     }
 
@@ -434,6 +458,16 @@ mod tests {
                         let times = Times::new(shape, facts, machines);
                         assert_eq!(times.best_number(), num_workers, "{name}: {times:?}");
                     }
+                }
+            }
+        }
+        // Rows without texts pay in open corpora, too, from four workers on.
+        for (name, facts) in [("sequences", &sequences), ("pairs", &pairs)] {
+            for shape in [LOGS, PACKAGES] {
+                for (num_workers, expected) in [(2, 0), (4, 4), (8, 8)] {
+                    let common = Machines { common_bytes: Some(0), ..machines(num_workers) };
+                    let times = Times::new(shape, facts, common);
+                    assert_eq!(times.best_number(), expected, "{name}, common words: {times:?}");
                 }
             }
         }

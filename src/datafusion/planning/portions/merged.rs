@@ -8,15 +8,16 @@
 //! A partition gathers the chunks of its parcels, a few bytes for each row, and merges them as numbers. It
 //! drops rows below the least count, evaluates filters, and makes the texts of the rest. All parcels of a
 //! partition are merged together, so its rows ascend. The function of the scan makes the columns. The node opens
-//! no file.
+//! no file, but for the words of the corpus where all machines number them alike and rows are asked for their texts.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch, StringViewArray};
-use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::array::{Array, AsArray, ByteView, MAX_INLINE_VIEW_LEN, RecordBatch, StringViewArray};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{internal_datafusion_err, internal_err};
+use datafusion::common::{exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -59,6 +60,8 @@ pub struct MergedRowsExec {
     times: String,
     ordering: Vec<PhysicalSortExpr>,
     least_partitions: usize,
+    /// A scan of the words that all machines number alike, in their order.
+    words: Option<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -95,7 +98,20 @@ impl MergedRowsExec {
             Boundedness::Bounded,
         );
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { input, spec, times, ordering, least_partitions, properties: Arc::new(properties), metrics })
+        let properties = Arc::new(properties);
+        Ok(Self { input, spec, times, ordering, least_partitions, words: None, properties, metrics })
+    }
+
+    /// Returns the node for rows whose words all machines number alike. The scan `words` has their texts as its only
+    /// column, in the order of the numbers. It is no child of the node: each partition runs it alone.
+    #[must_use]
+    pub fn with_words(self, words: Option<Arc<dyn ExecutionPlan>>) -> Self {
+        Self { words, ..self }
+    }
+
+    /// Returns the scan of the words that all machines number alike, if they do.
+    pub fn words(&self) -> Option<&Arc<dyn ExecutionPlan>> {
+        self.words.as_ref()
     }
 
     /// Returns the scan whose rows are merged.
@@ -118,7 +134,15 @@ impl MergedRowsExec {
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>, spec: Arc<ScanSpec>) -> Result<Self> {
-        Self::try_new(input, spec, self.ordering.clone(), self.times.clone(), self.least_partitions)
+        let node = Self::try_new(input, spec, self.ordering.clone(), self.times.clone(), self.least_partitions)?;
+        Ok(node.with_words(self.words.clone()))
+    }
+
+    /// Returns true if a column that is returned or filtered on has texts.
+    fn uses_texts(&self) -> bool {
+        let fields = self.spec.function.columns().schema;
+        let mut texts = fields.fields().iter().filter(|field| field.data_type() == &DataType::Utf8View);
+        texts.any(|field| self.spec.uses(field.name()))
     }
 }
 
@@ -137,6 +161,9 @@ impl DisplayAs for MergedRowsExec {
         }
         if let Some(limit) = self.spec.limit {
             write!(f, ", limit={limit}")?;
+        }
+        if self.words.is_some() {
+            write!(f, ", words=common")?;
         }
         write!(f, ", workers={}", self.times)
     }
@@ -199,13 +226,19 @@ impl ExecutionPlan for MergedRowsExec {
         let counter = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
         let bytes_received = counter("bytes_received");
         let rows_merged = counter("rows_merged");
+        let words = self.words.as_ref().filter(|_| self.uses_texts());
+        let words = words.map(|words| words.execute(0, Arc::clone(&context))).transpose()?;
         let input = self.input.execute(partition, context)?;
         let spec = Arc::clone(&self.spec);
         // As a scan, it starts when the first rows are asked for.
         let started = async move {
             builder.spawn(async move {
                 let parcels = gathered(input, &held, &bytes_received).await?;
-                let merge = move || Merging { spec, output, held, rows_merged }.send(&parcels);
+                let words = match words {
+                    Some(words) => Some(common_words(words, &held).await?),
+                    None => None,
+                };
+                let merge = move || Merging { spec, output, held, words, rows_merged }.send(&parcels);
                 tokio::task::spawn_blocking(merge).await.map_err(task_error)?
             });
             builder.build()
@@ -256,11 +289,45 @@ async fn gathered(
     Ok(parcels)
 }
 
+/// Gathers the texts of all words, of which `words` is a scan. Their memory is taken from `held`.
+async fn common_words(mut words: SendableRecordBatchStream, held: &MemoryReservation) -> Result<StringViewArray> {
+    let mut views: Vec<u128> = Vec::new();
+    let mut buffers: Vec<Buffer> = Vec::new();
+    while let Some(batch) = words.next().await.transpose()? {
+        let Some(texts) = batch.column(0).as_string_view_opt() else {
+            return internal_err!("words are texts, got {}", batch.schema());
+        };
+        held.try_grow(size_of_val(texts.views().as_ref()))?;
+        // The batches of a scan share the buffers of its corpus.
+        let is_known = texts.data_buffers().len() <= buffers.len()
+            && texts.data_buffers().iter().zip(&buffers).all(|(one, other)| one.ptr_eq(other));
+        if is_known {
+            views.extend_from_slice(texts.views());
+            continue;
+        }
+        let first = buffers.len() as u32;
+        buffers.extend(texts.data_buffers().iter().cloned());
+        views.extend(texts.views().iter().map(|&view| in_buffers_from(view, first)));
+    }
+    Ok(StringViewArray::try_new(views.into(), buffers, None)?)
+}
+
+/// Returns a view of a text whose buffer stands behind `first` others.
+fn in_buffers_from(view: u128, first: u32) -> u128 {
+    let inside = ByteView::from(view);
+    if inside.length <= MAX_INLINE_VIEW_LEN {
+        return view;
+    }
+    inside.with_buffer_index(inside.buffer_index + first).as_u128()
+}
+
 /// State of merging the rows of a partition.
 struct Merging {
     spec: Arc<ScanSpec>,
     output: Output,
     held: MemoryReservation,
+    /// Texts of the words that all machines number alike, if they are asked for.
+    words: Option<StringViewArray>,
     rows_merged: Count,
 }
 
@@ -282,7 +349,17 @@ impl Merging {
         let num_words = self.spec.function.merged_words().unwrap_or(1);
         let mut merged = MergedParcels::new(num_words, chunks).map_err(datafusion_error)?;
         self.held.try_grow(merged.memory_bytes())?;
-        let words = StringViewArray::from_iter_values(merged.words());
+        let words = match (self.words.take(), merged.num_common_words()) {
+            (Some(words), Some(num_common)) if words.len() == num_common => words,
+            (None, None) => StringViewArray::from_iter_values(merged.words()),
+            // No column has texts.
+            (None, Some(_)) => StringViewArray::new_null(0),
+            (Some(_), None) if parcels.is_empty() => return Ok(()),
+            (Some(words), got) => {
+                let len = words.len();
+                return exec_err!("packed rows: expected numbers of {len} words, got those of {got:?}; run it again");
+            }
+        };
         let least_count = self.spec.function.least_count();
         while !self.output.is_done() {
             let rows = merged.next_rows(self.output.batch_size(), least_count).map_err(datafusion_error)?;

@@ -49,6 +49,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::catalog::Session;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -75,7 +76,7 @@ pub use self::numbers::WordNumbersExec;
 pub(crate) use self::runs::spreading_of;
 pub use self::runs::{Run, RunsExec, Spreading};
 use crate::corpora::memory::{MemoryWhenUsed, Uses};
-use crate::corpora::{CorpusCache, OpenFile, Source};
+use crate::corpora::{CorpusCache, OpenFile, Source, have_common_words};
 use crate::options::TadocOptions;
 use crate::planning::ScanSpec;
 use crate::planning::filter::{Filters, Stage, unqualify};
@@ -86,10 +87,15 @@ use tadoc::segment::Segment;
 
 /// Least number of segments that are read in growing portions.
 const MIN_GROWING: usize = 4;
+/// Name of the column of words.
+const WORD: &str = "word";
 /// Name of the column that is added up.
 const COUNT: &str = "count";
 /// Name of the column with the number of documents that contain a word.
 const COUNT_OF_DOCS: &str = "doc_count";
+/// Bytes of a word of a segment besides its text, where all machines number words alike: its place among all words, that
+/// among those of the machine, and a view.
+const COMMON_WORD_BYTES: u64 = 40;
 /// Number of ids that one evaluation of a filter covers.
 const FILTER_IDS: usize = 65_536;
 /// Largest number of ids of a portion that are filtered before the portion is read. A footer
@@ -108,6 +114,8 @@ pub(crate) struct Portions {
     is_faster_here: bool,
     /// Number of parcels of packed rows. `None` if rows are not packed.
     num_parcels: Option<u32>,
+    /// True if the words of the whole corpus number those of packed rows.
+    are_words_common: bool,
     /// Times with and without workers for EXPLAIN, where they are estimated.
     times: Option<String>,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
@@ -124,6 +132,7 @@ impl Portions {
             num_workers: 1,
             is_faster_here: false,
             num_parcels: None,
+            are_words_common: false,
             times: None,
             memory_bytes,
         }
@@ -224,13 +233,16 @@ pub(crate) fn runs_of(
         is_loaded: loaded.is_some(),
         are_words_kept: loaded.is_some_and(|loaded| loaded.corpus.segments().iter().all(is_kept)),
         was_asked: cache.was_asked_elsewhere(spec.corpora()),
+        common_bytes: common_bytes(spec),
     };
+    let mut are_words_common = false;
     let (chosen, num_parcels, times) = match division(spec, facts, machines) {
         Division::OneProcess(reason) => {
             facts.explain.push(("workers", reason));
             return None;
         }
-        Division::Parcels(chosen, times) => {
+        Division::Parcels(chosen, are_common, times) => {
+            are_words_common = are_common;
             let num_parcels = num_partitions.saturating_mul(chosen.num_workers.min(spreading.num_workers).max(1));
             (chosen, Some(u32::try_from(num_parcels).unwrap_or(u32::MAX).min(MAX_PARCELS)), Some(times))
         }
@@ -239,7 +251,27 @@ pub(crate) fn runs_of(
     let num_side_by_side = num_partitions.min(files.len()).max(2);
     let Chosen { num_workers, is_faster_here } = chosen;
     let memory_bytes = largest_bytes;
-    Some(Portions { files, num_side_by_side, num_workers, is_faster_here, num_parcels, times, memory_bytes })
+    Some(Portions {
+        files,
+        num_side_by_side,
+        num_workers,
+        is_faster_here,
+        num_parcels,
+        are_words_common,
+        times,
+        memory_bytes,
+    })
+}
+
+/// Returns the memory of the words of the whole corpus of `spec`, if these can number the words of packed rows.
+fn common_bytes(spec: &ScanSpec) -> Option<u64> {
+    spec.function.words_of_rows()?;
+    let files = spec.corpora();
+    if !have_common_words(files) {
+        return None;
+    }
+    let segments = files.iter().flat_map(|open| &open.footer.segments);
+    Some(segments.map(|segment| segment.words_memory_bytes() + COMMON_WORD_BYTES * u64::from(segment.num_words)).sum())
 }
 
 /// Returns the part of the work of all `runs` that is in the largest one.
@@ -378,11 +410,14 @@ impl Planner<'_> {
             ..self.spec.clone()
         };
         let has_lists = self.spec.uses(DOC_IDS);
+        let whole = portions.are_words_common.then(|| Source::Corpora(self.spec.corpora().to_vec()));
+        let words = whole.clone().map(|whole| self.words_of_rows(whole)).transpose()?;
         let mut runs = Vec::with_capacity(portions.files.len());
         for files in &portions.files {
             let parcels = Parcels { num_parcels, first_doc_ids: files.first_doc_ids(), has_lists };
             let source = Source::Corpora(files.files.clone());
-            let spec = ScanSpec { parcels: Some(Arc::new(parcels)), ..packed.with_source(source) };
+            let parcels = Some(Arc::new(parcels));
+            let spec = ScanSpec { parcels, numbered_by: whole.clone(), ..packed.with_source(source) };
             let scan = (self.plan)(spec, self.prepared.clone())?;
             runs.push(Run { scan, first_doc_id: files.first_doc_id });
         }
@@ -395,7 +430,26 @@ impl Planner<'_> {
         let times = portions.times.clone().unwrap_or_default();
         let are_machines_told = spreading_of(self.session.config()).is_some_and(|spreading| spreading.num_workers > 0);
         let least_partitions = if are_machines_told { LEAST_PARTITIONS } else { 1 };
-        Ok(Arc::new(MergedRowsExec::try_new(runs, Arc::new(spec), ordering, times, least_partitions)?))
+        let merged = MergedRowsExec::try_new(runs, Arc::new(spec), ordering, times, least_partitions)?;
+        Ok(Arc::new(merged.with_words(words)))
+    }
+
+    /// Plans the scan of the words of packed rows, which those of the `whole` corpus number.
+    fn words_of_rows(&self, whole: Source) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(function) = self.spec.function.words_of_rows() else {
+            return internal_err!("{} packs rows of no words", self.spec.function.signature().name);
+        };
+        let schema = function.columns().schema;
+        let spec = ScanSpec {
+            projection: vec![schema.index_of(WORD)?],
+            function,
+            schema,
+            filters: Filters::default(),
+            limit: None,
+            ..self.spec.with_source(whole)
+        };
+        let prepared = spec.function.prepare(&spec)?;
+        (self.plan)(spec, prepared)
     }
 
     fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {

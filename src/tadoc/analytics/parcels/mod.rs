@@ -15,6 +15,9 @@
 //! at last the words that they use. [`MergedParcels`] merges the words of all machines, which maps the numbers of each
 //! to common ones in the same order. Then it merges the rows as numbers. Texts are made of what is left.
 //!
+//! Machines that keep the words of the whole corpus [number them alike](crate::analytics::Vocabulary::for_part). Then no
+//! text is packed or compared, and the number of the first word says to which parcel a row belongs.
+//!
 //! # Layout
 //!
 //! A parcel is a set of chunks of about 1 KiB, in any order. Numbers are LEB128.
@@ -24,6 +27,8 @@
 //! lists   2 │ the same, and behind the count as many ids of documents: the first one, then the distances
 //! ranks   3 │ the same, and behind each id the number of occurrences in the document
 //! words   1 │ number │ bytes │ text │ number │ ...         numbers: the first one, then distances less 1
+//! common  4 │ how many words there are                     in place of words, where all machines have the same numbers
+//! keys    5 │ the layout of [`keys`]                       rows with counts, where all machines have the same numbers
 //! ```
 //!
 //! A head is one byte: in its low half the words that the row shares with the row before it in the chunk, in
@@ -33,6 +38,7 @@
 //! O(rows) to pack, O(rows * log machines + words * log words) to merge. A place that merges a parcel holds its
 //! chunks and words. Ours; a merge of sorted runs.
 
+mod keys;
 mod packing;
 #[cfg(test)]
 mod tests;
@@ -44,7 +50,8 @@ use crate::analytics::too_many_occurrences;
 use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
 
-pub use self::packing::{Packed, ParcelPacker};
+use self::keys::{KeyWords, MergedKeys};
+pub use self::packing::ParcelPacker;
 
 /// First byte of a chunk of rows with counts.
 const COUNTS: u8 = 0;
@@ -54,13 +61,28 @@ const WORDS: u8 = 1;
 const LISTS: u8 = 2;
 /// First byte of a chunk of rows with lists of documents and their counts.
 const RANKS: u8 = 3;
+/// First byte of the chunk that says how many words have common numbers.
+const COMMON: u8 = 4;
+/// First byte of a chunk of rows with counts whose words are packed as keys.
+const KEYS: u8 = 5;
 /// Half of a head that says that more follows.
 const MORE: u64 = 15;
 
 /// Words of a row that are compared as one number.
 const WORDS_OF_KEY: usize = 4;
+/// Most rows of keys that are returned at once.
+const ROWS_AT_ONCE: usize = 1 << 16;
 /// Ids of documents after which no more rows are returned at once.
 const MAX_IDS: usize = 1 << 21;
+
+/// A chunk of a parcel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// Parcel, counted from 0.
+    pub parcel: u32,
+    /// Bytes for [`MergedParcels`].
+    pub bytes: Vec<u8>,
+}
 
 /// The rows of parcels of several machines, merged while they are read. See the module's description.
 #[derive(Debug)]
@@ -68,6 +90,10 @@ pub struct MergedParcels<'a> {
     num_words: usize,
     /// True if rows have documents and their counts.
     has_ranks: bool,
+    /// Number of words that all machines number alike.
+    num_common: Option<usize>,
+    /// Rows whose words are keys. There are no others then.
+    keys: Option<MergedKeys<'a>>,
     words: Vec<&'a str>,
     sources: Vec<Source<'a>>,
     /// Sources with a row, as a heap: none comes before the one at half of its place.
@@ -79,8 +105,11 @@ pub struct MergedParcels<'a> {
 #[derive(Debug, Default)]
 pub struct MergedRows {
     num_words: usize,
-    /// Words by row and position, as places in [`MergedParcels::words`].
-    pub words: Vec<u32>,
+    /// Words by row and position, as places in [`MergedParcels::words`]. Empty if they are keys.
+    words: Vec<u32>,
+    /// Keys by row, and the words of these.
+    keys: Vec<u128>,
+    key_words: Option<KeyWords>,
     /// Sum of the counts of each row.
     pub counts: Vec<u64>,
     /// Rank from 1 of the document of each row, if documents have counts.
@@ -92,12 +121,16 @@ pub struct MergedRows {
 }
 
 impl MergedRows {
-    /// Returns the words of `row`, as places in [`MergedParcels::words`].
+    /// Returns the words of `row`, as places in [`MergedParcels::words`], or as numbers that all machines have.
     ///
     /// # Panics
     /// Panics if there is no such row.
     pub fn words_of(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.words[row * self.num_words..(row + 1) * self.num_words].iter().copied()
+        let first = row * self.num_words;
+        (0..self.num_words).map(move |at| match self.key_words {
+            Some(words) => words.word(self.keys[row], at),
+            None => self.words[first + at],
+        })
     }
 
     /// Returns the ids of the documents of `row`, ascending; none if the parcels have no lists.
@@ -139,28 +172,33 @@ impl<'a> MergedParcels<'a> {
     /// Reads the words of `chunks`. Rows have `num_words` words. Rows of several parcels ascend together.
     ///
     /// # Errors
-    /// [`Error::Format`] if a chunk is none of such rows. The error may come later, with a row.
+    /// [`Error::Format`] if a chunk is none of such rows, or if machines have numbers of different words. The error may
+    /// come later, with a row.
     pub fn new(num_words: usize, chunks: Vec<NamedChunk<'a>>) -> Result<Self> {
-        let mut machines: BTreeMap<ParcelName, [Vec<&[u8]>; 2]> = BTreeMap::new();
-        let mut kind = None;
-        for (name, chunk) in chunks {
-            let [word_chunks, row_chunks] = machines.entry(name).or_default();
-            match chunk.first() {
-                Some(&WORDS) => word_chunks.push(chunk),
-                Some(&got @ (COUNTS | LISTS | RANKS)) if *kind.get_or_insert(got) == got => row_chunks.push(chunk),
-                other => return Err(fault(0, format!("expected words or rows of one kind, got {other:?}"))),
-            }
+        let machines = machines_of(chunks)?;
+        let num_common = num_common_words(&machines)?;
+        let (words, numbers) = match num_common {
+            Some(num_common) => (Vec::new(), machines.values().map(|_| Numbers::Common(num_common)).collect()),
+            None => own_words(&machines)?,
+        };
+        let mut kinds: Vec<u8> = machines.values().filter_map(|machine| machine.kind).collect();
+        kinds.dedup();
+        if kinds.len() > 1 {
+            return Err(fault(0, format!("expected rows of one kind, got {kinds:?}")));
         }
-        let mut texts = Vec::new();
-        for (source, [word_chunks, _]) in machines.values().enumerate() {
-            read_words(source as u32, word_chunks, &mut texts)?;
+        let has_ranks = kinds == [RANKS];
+        let mut merged =
+            Self { num_words, has_ranks, num_common, words, keys: None, sources: Vec::new(), heap: Vec::new() };
+        if kinds == [KEYS] {
+            let words = num_common.and_then(|num_common| KeyWords::new(num_words, num_common));
+            let expected = || fault(0, format!("expected common numbers of words for keys of {num_words} words"));
+            let words = words.ok_or_else(expected)?;
+            merged.keys = Some(MergedKeys::new(words, machines.into_values().map(|machine| machine.rows))?);
+            return Ok(merged);
         }
-        let (words, numbers) = merged_words(texts, machines.len())?;
-        let sources = machines.into_values().zip(numbers);
-        let sources = sources.map(|([_, chunks], numbers)| Source::new(num_words, chunks, numbers));
-        let sources = sources.collect::<Result<Vec<_>>>()?;
-        let has_ranks = kind == Some(RANKS);
-        let mut merged = Self { num_words, has_ranks, words, sources, heap: Vec::new() };
+        for (machine, numbers) in machines.into_values().zip(numbers) {
+            merged.sources.push(Source::new(num_words, machine.rows, numbers)?);
+        }
         for source in 0..merged.sources.len() {
             if merged.sources[source].advance()? {
                 merged.heap.push(source);
@@ -172,14 +210,19 @@ impl<'a> MergedParcels<'a> {
         Ok(merged)
     }
 
-    /// Returns the words of all rows, ascending in byte order.
+    /// Returns how many words all machines number alike. `None` if the machines have numbers of their own.
+    pub fn num_common_words(&self) -> Option<usize> {
+        self.num_common
+    }
+
+    /// Returns the words of all rows, ascending in byte order; none if all machines number words alike.
     pub fn words(&self) -> &[&'a str] {
         &self.words
     }
 
     /// Returns the memory of the words and their numbers in bytes, without the chunks.
     pub fn memory_bytes(&self) -> usize {
-        let numbers = self.sources.iter().map(|source| 4 * source.numbers.len()).sum::<usize>();
+        let numbers = self.sources.iter().map(|source| source.numbers.memory_bytes()).sum::<usize>();
         numbers + size_of_val(self.words.as_slice())
     }
 
@@ -190,6 +233,14 @@ impl<'a> MergedParcels<'a> {
     /// 64 bits.
     pub fn next_rows(&mut self, num_rows: usize, least_count: u64) -> Result<MergedRows> {
         let mut rows = MergedRows { num_words: self.num_words, ..MergedRows::default() };
+        if let Some(keys) = &mut self.keys {
+            rows.key_words = Some(keys.words());
+            let at_once = num_rows.clamp(1, ROWS_AT_ONCE);
+            rows.keys.reserve(at_once);
+            rows.counts.reserve(at_once);
+            keys.next_rows(at_once, least_count, &mut rows.keys, &mut rows.counts)?;
+            return Ok(rows);
+        }
         rows.words.reserve(num_rows.min(1 << 16).saturating_mul(self.num_words.min(16)));
         let in_key = self.num_words.min(WORDS_OF_KEY);
         let mut entries = Vec::new();
@@ -264,11 +315,62 @@ impl<'a> MergedParcels<'a> {
     }
 }
 
+/// The chunks of one parcel of one machine.
+#[derive(Debug, Default)]
+struct Machine<'a> {
+    words: Vec<&'a [u8]>,
+    rows: Vec<&'a [u8]>,
+    /// Kind of the rows, if there are any.
+    kind: Option<u8>,
+}
+
+/// Returns `chunks` by parcel and machine.
+fn machines_of<'a>(chunks: Vec<NamedChunk<'a>>) -> Result<BTreeMap<ParcelName, Machine<'a>>> {
+    let mut machines: BTreeMap<ParcelName, Machine<'a>> = BTreeMap::new();
+    for (name, chunk) in chunks {
+        let machine = machines.entry(name).or_default();
+        match chunk.first() {
+            Some(&(WORDS | COMMON)) => machine.words.push(chunk),
+            Some(&got @ (COUNTS | LISTS | RANKS | KEYS)) if *machine.kind.get_or_insert(got) == got => {
+                machine.rows.push(chunk)
+            }
+            other => return Err(fault(0, format!("expected words or rows of one kind, got {other:?}"))),
+        }
+    }
+    Ok(machines)
+}
+
+/// Numbers of the words of a machine.
+#[derive(Debug)]
+enum Numbers {
+    /// Merged number of each word, plus 1; 0 if the machine has no such word.
+    Own(Vec<u32>),
+    /// So many words have the numbers that all machines have.
+    Common(usize),
+}
+
+impl Numbers {
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Own(numbers) => 4 * numbers.len(),
+            Self::Common(_) => 0,
+        }
+    }
+
+    /// Returns the merged number of `word`, if the machine has it.
+    #[inline]
+    fn merged(&self, word: u32) -> Option<u32> {
+        match self {
+            Self::Own(numbers) => numbers.get(word as usize)?.checked_sub(1),
+            &Self::Common(num_words) => ((word as usize) < num_words).then_some(word),
+        }
+    }
+}
+
 /// Rows of one parcel of one machine.
 #[derive(Debug)]
 struct Source<'a> {
-    /// Merged number of each word, plus 1; 0 if the machine has no such word.
-    numbers: Vec<u32>,
+    numbers: Numbers,
     /// Chunks of rows that are not read yet, the next one last.
     chunks: Vec<&'a [u8]>,
     rows: Cursor<'a>,
@@ -289,7 +391,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(num_words: usize, mut chunks: Vec<&'a [u8]>, numbers: Vec<u32>) -> Result<Self> {
+    fn new(num_words: usize, mut chunks: Vec<&'a [u8]>, numbers: Numbers) -> Result<Self> {
         // Chunks mostly come in order, and a stable sort is fast then.
         let mut firsts = Vec::with_capacity(chunks.len());
         for chunk in chunks.drain(..) {
@@ -351,10 +453,7 @@ impl<'a> Source<'a> {
     #[inline]
     fn number(&self, place: usize) -> Result<u32> {
         let word = self.last[place];
-        match self.numbers.get(word as usize) {
-            Some(&number @ 1..) => Ok(number - 1),
-            _ => Err(self.rows.fault(format!("expected the text of word {word}"))),
-        }
+        self.numbers.merged(word).ok_or_else(|| self.rows.fault(format!("expected the text of word {word}")))
     }
 
     /// Reads the documents of the row.
@@ -419,6 +518,42 @@ fn first_row(chunk: &[u8], num_words: usize) -> Result<Vec<u32>> {
     let mut row = vec![0; num_words];
     read_row(&mut rows, true, &mut row)?;
     Ok(row)
+}
+
+/// Returns the number of words that all `machines` number alike, if they do.
+fn num_common_words(machines: &BTreeMap<ParcelName, Machine<'_>>) -> Result<Option<usize>> {
+    let mut chunks = machines.values().flat_map(|machine| &machine.words);
+    if !chunks.any(|chunk| chunk.first() == Some(&COMMON)) {
+        return Ok(None);
+    }
+    let mut all = None;
+    for machine in machines.values() {
+        let got = machine.words.iter().map(|chunk| common_words(chunk)).collect::<Result<Vec<_>>>()?;
+        let expected = *all.get_or_insert(got.first().copied().unwrap_or_default());
+        if got != [expected] {
+            return Err(fault(0, format!("expected common numbers of {expected} words, got those of {got:?}")));
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the number of words that a chunk says.
+fn common_words(chunk: &[u8]) -> Result<usize> {
+    let mut words = Cursor::new(ORIGIN, chunk);
+    match (words.u8()?, words.varint()?) {
+        (COMMON, num_words) if words.remaining() == 0 => Ok(usize::try_from(num_words).unwrap_or(usize::MAX)),
+        _ => Err(words.fault("expected common numbers of words")),
+    }
+}
+
+/// Returns the words of `machines`, and the numbers of the words of each.
+fn own_words<'a>(machines: &BTreeMap<ParcelName, Machine<'a>>) -> Result<(Vec<&'a str>, Vec<Numbers>)> {
+    let mut texts = Vec::new();
+    for (source, machine) in machines.values().enumerate() {
+        read_words(source as u32, &machine.words, &mut texts)?;
+    }
+    let (words, numbers) = merged_words(texts, machines.len())?;
+    Ok((words, numbers.into_iter().map(Numbers::Own).collect()))
 }
 
 /// A word of a machine. Words are compared by their first bytes, then by their text.

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::{COUNTS, LISTS, MORE, RANKS, WORDS};
-use crate::analytics::Vocabulary;
+use super::keys::{KeyWords, KeyWriter};
+use super::{COMMON, COUNTS, LISTS, MORE, Packed, RANKS, WORDS};
+use crate::analytics::{Sequences, Vocabulary};
 use crate::format::cursor::push_varint;
 
 /// Bytes of a chunk, after which another one begins.
@@ -23,20 +24,20 @@ const CHUNK_BYTES: usize = 1 << 10;
 /// Fewest words that a parallel task assigns to parcels.
 const TASK_WORDS: usize = 1 << 12;
 
-/// A chunk of a parcel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packed {
-    /// Parcel, counted from 0.
-    pub parcel: u32,
-    /// Bytes for [`MergedParcels`](super::MergedParcels).
-    pub bytes: Vec<u8>,
-}
-
 /// Writer of the rows of one machine to parcels. The layout is drawn at the head of the module `parcels`.
 #[derive(Debug)]
 pub struct ParcelPacker {
     vocabulary: Arc<Vocabulary>,
     num_parcels: usize,
+    /// The numbers of words. `None` if all machines have the same.
+    own: Option<OwnNumbers>,
+    /// Words of rows that are packed as keys.
+    keys: Option<KeyWords>,
+}
+
+/// Numbers of words that only this machine has.
+#[derive(Debug)]
+struct OwnNumbers {
     /// Parcel of the rows that begin with a word.
     parcels: Vec<u32>,
     /// Words that the rows of each parcel use, one bit for each.
@@ -52,12 +53,20 @@ impl ParcelPacker {
         let parcels = words.map(|word| parcel_of(vocabulary.word(word), num_parcels)).collect();
         let bits = || (0..vocabulary.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let used = (0..num_parcels).map(|_| bits()).collect();
-        Self { vocabulary, num_parcels: num_parcels as usize, parcels, used }
+        Self { vocabulary, num_parcels: num_parcels as usize, own: Some(OwnNumbers { parcels, used }), keys: None }
+    }
+
+    /// Builds a writer of rows of `num_words` words of `vocabulary`, whose numbers
+    /// [all machines have](Vocabulary::for_part). The texts of words are not packed.
+    pub fn with_common_numbers(vocabulary: Arc<Vocabulary>, num_parcels: u32, num_words: usize) -> Self {
+        let keys = KeyWords::new(num_words, vocabulary.len());
+        Self { vocabulary, num_parcels: num_parcels.max(1) as usize, own: None, keys }
     }
 
     /// Returns the memory of a writer in bytes.
     pub fn memory_bytes(&self) -> usize {
-        4 * self.parcels.len() + self.num_parcels * self.vocabulary.len() / 8
+        let own = |own: &OwnNumbers| 4 * own.parcels.len() + self.num_parcels * self.vocabulary.len() / 8;
+        self.own.as_ref().map_or(0, own)
     }
 
     /// Packs rows of words and counts. Rows ascend by their words, which are rows of the vocabulary. Several
@@ -66,11 +75,45 @@ impl ParcelPacker {
     /// # Panics
     /// Panics if a row has no word or one that the vocabulary lacks, or if two rows are equal.
     pub fn pack<W: Iterator<Item = u32>>(&self, rows: impl Iterator<Item = (W, u64)>) -> Vec<Packed> {
+        if let Some(keys) = self.keys {
+            return self.pack_keys(keys, rows.map(|(words, count)| (keys.key(words), count)));
+        }
         let mut packing = self.packing(COUNTS);
         for (words, count) in rows {
             packing.push(words, count);
         }
         packing.finish()
+    }
+
+    /// Packs `sequences` of words of the vocabulary and their counts. Variant of [`pack`](Self::pack) for rows that are
+    /// keys already.
+    ///
+    /// # Panics
+    /// The panics of [`pack`](Self::pack).
+    pub fn pack_sequences(&self, sequences: &Sequences, counts: &[u64]) -> Vec<Packed> {
+        match self.keys {
+            Some(keys) if keys.are_keys(sequences.packing()) => {
+                let rows = (0..sequences.len()).map(|row| u128::from(sequences.key(row)));
+                self.pack_keys(keys, rows.zip(counts.iter().copied()))
+            }
+            Some(keys) if !sequences.packing().is_whole() => {
+                let rows = (0..sequences.len()).map(|row| keys.key(sequences.row_words(row).iter().copied()));
+                self.pack_keys(keys, rows.zip(counts.iter().copied()))
+            }
+            _ => self.pack((0..sequences.len()).map(|row| (sequences.words(row), counts[row]))),
+        }
+    }
+
+    fn pack_keys(&self, words: KeyWords, rows: impl Iterator<Item = (u128, u64)>) -> Vec<Packed> {
+        let mut done = Vec::new();
+        let mut writers: Vec<KeyWriter> =
+            (0..self.num_parcels as u32).map(|parcel| KeyWriter::new(parcel, words)).collect();
+        for (key, count) in rows {
+            let parcel = parcel_of_number(words.word(key, 0), self.num_parcels);
+            writers[parcel].push(key, count, &mut done);
+        }
+        writers.iter_mut().for_each(|writer| writer.close(&mut done));
+        done
     }
 
     /// Packs rows of one word and the ascending ids of its documents.
@@ -102,9 +145,19 @@ impl ParcelPacker {
         packing.finish()
     }
 
-    /// Returns the words that packed rows use, chunk by chunk. It is called once, after all rows.
+    /// Returns the words that packed rows use, chunk by chunk, or the number of all words if machines have the same. It
+    /// is called once, after all rows.
     pub fn words(&self) -> impl Iterator<Item = Packed> + '_ {
-        (0..self.num_parcels).flat_map(|parcel| self.words_of(parcel))
+        (0..self.num_parcels).flat_map(|parcel| match &self.own {
+            Some(own) => self.words_of(parcel, own),
+            None => vec![self.num_words_of(parcel)],
+        })
+    }
+
+    fn num_words_of(&self, parcel: usize) -> Packed {
+        let mut bytes = vec![COMMON];
+        push_varint(&mut bytes, self.vocabulary.len() as u64);
+        Packed { parcel: parcel as u32, bytes }
     }
 
     fn packing(&self, kind: u8) -> Packing<'_> {
@@ -115,9 +168,10 @@ impl ParcelPacker {
 
     /// Notes that a row uses `words`, and returns its parcel.
     fn note(&self, words: &[u32]) -> usize {
-        let parcel = self.parcels[words[0] as usize] as usize;
+        let Some(own) = &self.own else { return parcel_of_number(words[0], self.num_parcels) };
+        let parcel = own.parcels[words[0] as usize] as usize;
         for &word in words {
-            let place = &self.used[parcel][word as usize / 64];
+            let place = &own.used[parcel][word as usize / 64];
             let bit = 1u64 << (word % 64);
             // Most words are noted already, and reading does not disturb other threads.
             if place.load(Ordering::Relaxed) & bit == 0 {
@@ -127,11 +181,11 @@ impl ParcelPacker {
         parcel
     }
 
-    fn words_of(&self, parcel: usize) -> Vec<Packed> {
+    fn words_of(&self, parcel: usize, own: &OwnNumbers) -> Vec<Packed> {
         let mut done = Vec::new();
         let mut bytes = Vec::new();
         let mut next = 0;
-        for (block, bits) in self.used[parcel].iter().enumerate() {
+        for (block, bits) in own.used[parcel].iter().enumerate() {
             let mut bits = bits.load(Ordering::Relaxed);
             while bits != 0 {
                 let word = 64 * block + bits.trailing_zeros() as usize;
@@ -162,6 +216,13 @@ fn parcel_of(word: &str, num_parcels: u32) -> u32 {
     let mut hasher = DefaultHasher::new();
     hasher.write(word.as_bytes());
     (hasher.finish() % u64::from(num_parcels)) as u32
+}
+
+/// Returns the parcel of the rows that begin with the word of this number, which all machines have.
+fn parcel_of_number(number: u32, num_parcels: usize) -> usize {
+    // The high half of the product depends on all bits of the number.
+    let mixed = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    (mixed * num_parcels as u64 >> 32) as usize
 }
 
 /// Rows that are being packed.

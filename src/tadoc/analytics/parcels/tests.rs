@@ -9,12 +9,27 @@ use super::*;
 use crate::analytics::{Fold, InvertedIndex, RankedInvertedIndex, SequenceCounts, Traversal, Vocabulary};
 use crate::build::corpus_from_texts;
 use crate::error::Error;
+use crate::segment::Corpus;
 
 type Counts = BTreeMap<Vec<String>, u64>;
 
 fn vocabulary(texts: &[String], fold: &Fold) -> Arc<Vocabulary> {
     let corpus = corpus_from_texts(64, texts);
     Arc::new(Vocabulary::new(&corpus).unwrap().folded(fold).unwrap())
+}
+
+/// Returns the vocabulary of each machine with the numbers that all have, and that of the whole corpus.
+fn common_numbers(machines: &[Vec<String>], fold: &Fold) -> (Vec<Arc<Vocabulary>>, Vocabulary) {
+    let corpora: Vec<Corpus> = machines.iter().map(|texts| corpus_from_texts(64, texts)).collect();
+    let segments: Vec<_> = corpora.iter().flat_map(|corpus| corpus.segments().to_vec()).collect();
+    let whole = Vocabulary::new(&Corpus::new(corpora[0].profile(), segments)).unwrap().folded(fold).unwrap();
+    let mut first = 0;
+    let of_part = |corpus: &Corpus| {
+        let places: Vec<usize> = (first..first + corpus.segments().len()).collect();
+        first += places.len();
+        Arc::new(whole.for_part(corpus, &places).unwrap())
+    };
+    (corpora.iter().map(of_part).collect(), whole)
 }
 
 fn sequences(vocabulary: &Arc<Vocabulary>, n: usize) -> SequenceCounts {
@@ -57,10 +72,15 @@ fn merged(num_words: usize, chunks: &[(u64, Vec<u8>)]) -> crate::error::Result<M
     MergedParcels::new(num_words, named.collect())
 }
 
-/// Adds the rows of a parcel to `all` and checks that they ascend.
-fn add(all: &mut Counts, num_words: usize, chunks: &[(u64, Vec<u8>)], least_count: u64) {
+/// Adds the rows of a parcel to `all` and checks that they ascend. Their numbers are those of `common` words, if given.
+fn add(all: &mut Counts, num_words: usize, chunks: &[(u64, Vec<u8>)], least_count: u64, common: Option<&Vocabulary>) {
     let mut merged = merged(num_words, chunks).unwrap();
-    let words: Vec<String> = merged.words().iter().map(|&word| word.to_owned()).collect();
+    let num_common = common.filter(|_| !chunks.is_empty()).map(Vocabulary::len);
+    assert_eq!(merged.num_common_words(), num_common);
+    let words: Vec<String> = match common {
+        Some(common) => (0..common.len()).map(|row| common.word(row).to_owned()).collect(),
+        None => merged.words().iter().map(|&word| word.to_owned()).collect(),
+    };
     assert!(words.is_sorted_by(|one, other| one < other));
     let mut last: Option<Vec<u32>> = None;
     loop {
@@ -68,9 +88,10 @@ fn add(all: &mut Counts, num_words: usize, chunks: &[(u64, Vec<u8>)], least_coun
         if rows.counts.is_empty() {
             break;
         }
-        for (row, &count) in rows.words.chunks_exact(num_words).zip(&rows.counts) {
-            assert!(last.as_deref() < Some(row));
-            last = Some(row.to_vec());
+        for (row, &count) in rows.counts.iter().enumerate() {
+            let row: Vec<u32> = rows.words_of(row).collect();
+            assert!(last.as_ref() < Some(&row));
+            last = Some(row.clone());
             let texts = row.iter().map(|&word| words[word as usize].clone()).collect();
             assert_eq!(all.insert(texts, count), None);
         }
@@ -88,27 +109,39 @@ proptest! {
     #[test]
     fn parcels_have_the_rows_of_one_machine(
         machines in prop::collection::vec(texts(), 1..5),
-        n in 1usize..8,
+        n in 1usize..24,
         num_parcels in 1u32..5,
         least_count in 1u64..4,
         is_folded in any::<bool>(),
+        are_common in any::<bool>(),
+        is_at_once in any::<bool>(),
     ) {
         let fold = if is_folded { Fold::CASE } else { Fold::NONE };
-        let packed = |texts: &Vec<String>| {
-            let counts = sequences(&vocabulary(texts, &fold), n);
-            let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), num_parcels);
+        let (vocabularies, common) = common_numbers(&machines, &fold);
+        let common = are_common.then_some(&common);
+        let packed = |(texts, part): (&Vec<String>, &Arc<Vocabulary>)| {
+            let vocabulary = if are_common { Arc::clone(part) } else { vocabulary(texts, &fold) };
+            let counts = sequences(&vocabulary, n);
+            let packer = if are_common {
+                ParcelPacker::with_common_numbers(vocabulary, num_parcels, n)
+            } else {
+                ParcelPacker::new(vocabulary, num_parcels)
+            };
             // Threads pack parts of the rows.
             let mut chunks = packer.pack(rows(&counts).take(counts.len() / 2));
             chunks.extend(packer.pack(rows(&counts).skip(counts.len() / 2)));
+            if is_at_once {
+                chunks = packer.pack_sequences(counts.sequences(), counts.counts());
+            }
             chunks.extend(packer.words());
             chunks
         };
-        let machines_packed: Vec<Vec<Packed>> = machines.iter().map(packed).collect();
+        let machines_packed: Vec<Vec<Packed>> = machines.iter().zip(&vocabularies).map(packed).collect();
         let parcels = parcels(&machines_packed, num_parcels);
         let mut got = Counts::new();
         let mut at_once = Counts::new();
         for chunks in &parcels {
-            add(&mut got, n, chunks, least_count);
+            add(&mut got, n, chunks, least_count, common);
         }
         // One place may merge several parcels.
         let num_machines = machines.len() as u64;
@@ -116,7 +149,7 @@ proptest! {
             chunks.into_iter().map(move |(machine, bytes)| (parcel as u64 * num_machines + machine, bytes))
         };
         let all: Vec<(u64, Vec<u8>)> = parcels.into_iter().enumerate().flat_map(named).collect();
-        add(&mut at_once, n, &all, least_count);
+        add(&mut at_once, n, &all, least_count, common);
         prop_assert_eq!(&got, &at_once);
         let whole = sequences(&vocabulary(&machines.concat(), &fold), n);
         let text = |word: u32| whole.sequences().vocabulary().word(word as usize).to_owned();
@@ -214,12 +247,15 @@ proptest! {
         texts in texts(),
         n in 1usize..6,
         has_ranks in any::<bool>(),
+        are_common in any::<bool>(),
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         is_cut in any::<bool>(),
     ) {
         let counts = sequences(&vocabulary(&texts, &Fold::NONE), n);
-        let packer = ParcelPacker::new(counts.sequences().vocabulary().clone(), 1);
+        let words = counts.sequences().vocabulary().clone();
+        let packer =
+            if are_common { ParcelPacker::with_common_numbers(words, 1, n) } else { ParcelPacker::new(words, 1) };
         let ranked = |row: usize| (counts.sequences().words(row), vec![(1, counts.counts()[row]), (7, 2)].into_iter());
         let mut chunks =
             if has_ranks { packer.pack_ranks((0..counts.len()).map(ranked)) } else { packer.pack(rows(&counts)) };
@@ -303,4 +339,33 @@ fn rows_of_two_kinds_are_refused() {
     chunks.extend(packer.pack_lists([(0, vec![3].into_iter())].into_iter()));
     let error = merged(1, &parcels(&[chunks], 1)[0]).unwrap_err().to_string();
     assert!(error.contains("expected words or rows of one kind"), "{error}");
+}
+
+#[test]
+fn numbers_of_other_words_are_refused() {
+    let machines = [vec!["a b c a b".to_owned()], vec!["b c d".to_owned()]];
+    let (vocabularies, common) = common_numbers(&machines, &Fold::NONE);
+    let counts = sequences(&vocabularies[0], 2);
+    let packer = ParcelPacker::with_common_numbers(vocabularies[0].clone(), 1, 2);
+    let mut chunks = packer.pack(rows(&counts));
+    let without = parcels(std::slice::from_ref(&chunks), 1).remove(0);
+    chunks.extend(packer.words());
+    let read = parcels(std::slice::from_ref(&chunks), 1).remove(0);
+    assert_eq!(merged(2, &read).unwrap().next_rows(9, 0).unwrap().counts, [2, 1, 1]);
+    assert_eq!(merged(2, &read).unwrap().num_common_words(), Some(common.len()));
+    let error = merged(2, &without).unwrap_err().to_string();
+    assert!(error.contains("expected common numbers"), "{error}");
+    let other = sequences(&vocabulary(&["a b".to_owned()], &Fold::NONE), 2);
+    for packer in [
+        ParcelPacker::with_common_numbers(other.sequences().vocabulary().clone(), 1, 2),
+        ParcelPacker::new(other.sequences().vocabulary().clone(), 1),
+    ] {
+        let mut of_other = packer.pack(rows(&other));
+        of_other.extend(packer.words());
+        let sent = parcels(&[chunks.clone(), of_other], 1).remove(0);
+        let error = merged(2, &sent).unwrap_err().to_string();
+        assert!(error.contains("expected common numbers"), "{error}");
+    }
+    assert!(common.for_part(vocabularies[0].corpus(), &[]).is_err());
+    assert_eq!((vocabularies[0].len(), vocabularies[0].word(0), vocabularies[0].word(3)), (4, "a", ""));
 }

@@ -15,7 +15,7 @@ import subprocess
 
 PLANNER = os.path.join(os.path.dirname(__file__), "../../src/datafusion/planning/portions/division.rs")
 # Bytes of a packed row with its share of the words, and the part of them that connections carry.
-PACKED_ROW_BYTES = 8.5
+PACKED_ROW_BYTES = 4.5
 PART_ON_CONNECTIONS = 2 / 3
 # Memory of open segments, as a part of the text.
 OPEN_PART = 0.72
@@ -70,18 +70,23 @@ def predicted(shape, times, num_workers, is_added_up):
     share = rate["LARGEST_SHARE"] / num_workers
     opening = (shape.num_elements * rate["ELEMENT_NS"] + shape.num_words * rate["WORD_NS"]) / 1e9
     divided, alone = times
+    opening_divided = opening * share
+    if is_added_up:
+        # Each worker opens the words of all segments.
+        elements_ns = shape.num_elements * rate["ELEMENT_NS"] * share
+        opening_divided = (elements_ns + shape.num_words * rate["WORD_NS"]) / 1e9
     stages = {
         "cold, one process, s": alone,
         "opening, one process, s": opening,
         "open, one process, s": alone - opening,
         "cold, workers, s": divided,
-        "opening, workers, s": opening * share,
-        "open, workers, s": divided - opening * share,
+        "opening, workers, s": opening_divided,
+        "open, workers, s": divided - opening_divided,
     }
     if is_added_up:
         packed = shape.num_elements * PACKED_ROW_BYTES / 1e6
         rows_bytes = shape.num_elements * rate["ROW_BYTES"]
-        divided_ns, each_ns = rate["ROW_NS"]
+        divided_ns, each_ns = rate["COMMON_ROW_NS"]
         stages["rows at each worker, s"] = shape.num_reached * (divided_ns / num_workers + each_ns) / 1e9
         stages["packed, MB"] = packed
         stages["on connections, MB"] = packed * PART_ON_CONNECTIONS * (num_workers - 1) / num_workers

@@ -12,6 +12,8 @@
 //!
 //! O(rows) to pack, O(rows * log machines) to merge. Ours.
 
+use std::cmp::Reverse;
+
 use super::{KEYS, MORE, Packed, fault};
 use crate::analytics::sequences::key::Packing;
 use crate::analytics::too_many_occurrences;
@@ -151,7 +153,7 @@ impl<'a> KeyReader<'a> {
             firsts.push((first.key, rows));
         }
         // Chunks mostly come in order, and a stable sort is fast then.
-        firsts.sort_by(|one, other| other.0.cmp(&one.0));
+        firsts.sort_by_key(|&(key, _)| Reverse(key));
         Ok(Self { chunks: firsts.into_iter().map(|(_, rows)| rows).collect(), ..reader })
     }
 

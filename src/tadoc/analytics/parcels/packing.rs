@@ -222,7 +222,7 @@ fn parcel_of(word: &str, num_parcels: u32) -> u32 {
 fn parcel_of_number(number: u32, num_parcels: usize) -> usize {
     // The high half of the product depends on all bits of the number.
     let mixed = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-    (mixed * num_parcels as u64 >> 32) as usize
+    ((mixed * num_parcels as u64) >> 32) as usize
 }
 
 /// Rows that are being packed.

@@ -5,8 +5,16 @@
 //           30 …  0  row of the chunk
 //   empty   all bits are 1
 //
+//   counts, if they are wanted: one number for each slot, of the rows with its bytes
+//
 //   gsst_distinct_insert   rows of a chunk into the table            one thread per row
 //   gsst_distinct_move     slots of a table into a larger one        one thread per slot
+//   gsst_distinct_bins     how many slots have counts of each size   one thread per slot
+//   gsst_distinct_select   slots whose counts have some sizes        one thread per slot
+//   gsst_distinct_text     text of slots that were selected          one warp per slot
+//
+// A bin holds the counts that have the same highest five bits behind the first one, so bins ascend with
+// counts, and counts below 64 have bins of their own.
 //
 // Open addressing with linear probing. A slot leads to the bytes of its row, so a row is known only if
 // its bytes are: tags only spare comparisons. The host keeps half of the slots empty, so every search
@@ -27,10 +35,21 @@ constexpr u32 CHUNK_MASK = (1u << (TAG_BIT - ROW_BITS)) - 1u;
 constexpr u32 LONG_BYTES = 256;
 constexpr u64 STEP = 0x9e3779b97f4a7c15ull;
 
-// Rows of a run in device memory; the same struct is in src/cuda/gsst_distinct.rs.
+constexpr u32 NUM_BINS = 1920;
+// Counts below it have bins of their own.
+constexpr u32 EXACT_COUNTS = 64;
+
+// Rows of a run in device memory; the same structs are in src/cuda/gsst_distinct.rs.
 struct DistinctChunk {
     const u8* text;
     const u32* offsets;  // of the rows in `text`, with the end of the last one
+};
+
+// A slot that was selected.
+struct SelectedRow {
+    u64 slot;
+    u64 count;
+    u64 len;
 };
 
 struct Row {
@@ -97,49 +116,120 @@ __device__ __forceinline__ bool are_equal(const Row& one, const Row& other) {
 
 __device__ __forceinline__ u64 load_slot(const u64* slot) { return *(const volatile u64*)slot; }
 
-// Returns whether no slot of the table has the bytes of `row`, which then has one.
-__device__ __forceinline__ bool insert(u64* table, u64 table_mask, const DistinctChunk* chunks,
-                                       u64 hash, u32 chunk, u32 number, const Row& row) {
+// Row that a slot leads to.
+__device__ __forceinline__ Row row_in(const DistinctChunk* chunks, u64 slot) {
+    return row_of(chunks[(u32)(slot >> ROW_BITS) & CHUNK_MASK], (u32)slot & ((1u << ROW_BITS) - 1));
+}
+
+// Returns the place of the slot with the bytes of `row`, which is_new says to be its own.
+__device__ __forceinline__ u64 insert(u64* table, u64 table_mask, const DistinctChunk* chunks, u64 hash,
+                                      u32 chunk, u32 number, const Row& row, bool& is_new) {
     const u64 tag = hash >> TAG_BIT;
     const u64 mine = tag << TAG_BIT | (u64)chunk << ROW_BITS | number;
     for (u64 at = hash & table_mask;; at = (at + 1) & table_mask) {
         u64 seen = load_slot(table + at);
         if (seen == EMPTY) seen = atomicCAS(table + at, EMPTY, mine);
-        if (seen == EMPTY) return true;
-        if (seen >> TAG_BIT != tag) continue;
-        const DistinctChunk& theirs = chunks[(u32)(seen >> ROW_BITS) & CHUNK_MASK];
-        if (are_equal(row, row_of(theirs, (u32)seen & ((1u << ROW_BITS) - 1)))) return false;
+        is_new = seen == EMPTY;
+        if (is_new) return at;
+        if (seen >> TAG_BIT == tag && are_equal(row, row_in(chunks, seen))) return at;
     }
 }
 
-// table: of table_mask + 1 slots. validity: one bit per row, or null. num_new: the number of rows that
-// got a slot is added to it.
+// Adds the rows of a warp to the counts of their slots, rows of the same slot at once. All lanes call it.
+__device__ __forceinline__ void add_to_counts(u64* counts, u64 at, bool is_there) {
+    const u32 lane = threadIdx.x % 32;
+    const u32 same = __match_any_sync(ALL_LANES, is_there ? at : EMPTY);
+    if (is_there && lane == __ffs(same) - 1) atomicAdd(counts + at, (u64)__popc(same));
+}
+
+__device__ __forceinline__ u32 bin_of(u64 count) {
+    if (count < EXACT_COUNTS) return (u32)count;
+    const u32 top_bit = 63 - __clzll(count);
+    return EXACT_COUNTS + (top_bit - 6) * 32 + ((u32)(count >> (top_bit - 5)) & 31u);
+}
+
+// table: of table_mask + 1 slots. counts: as many, or null. validity: one bit per row, or null. num_new:
+// the number of rows that got a slot is added to it.
 extern "C" __global__ void __launch_bounds__(THREADS)
-gsst_distinct_insert(u64* table, u64 table_mask, const DistinctChunk* chunks, u32 chunk, u32 num_rows,
-                     const u8* validity, u64 hash_mask, u64* num_new) {
+gsst_distinct_insert(u64* table, u64 table_mask, u64* counts, const DistinctChunk* chunks, u32 chunk,
+                     u32 num_rows, const u8* validity, u64 hash_mask, u64* num_new) {
     const u32 number = blockIdx.x * THREADS + threadIdx.x;
     const bool is_there =
         number < num_rows && (!validity || (validity[number / 8] >> number % 8 & 1u));
     const Row row = is_there ? row_of(chunks[chunk], number) : Row{nullptr, 0};
     const u64 hash = hash_of(row, hash_mask);
-    const bool is_new = is_there && insert(table, table_mask, chunks, hash, chunk, number, row);
+    bool is_new = false;
+    u64 at = 0;
+    if (is_there) at = insert(table, table_mask, chunks, hash, chunk, number, row, is_new);
+    if (counts) add_to_counts(counts, at, is_there);
     const int of_block = __syncthreads_count(is_new);
     if (threadIdx.x == 0 && of_block) atomicAdd(num_new, (u64)of_block);
 }
 
 // from: of num_slots slots, whose rows differ. to: of to_mask + 1 slots, more than twice as many as rows.
+// counts_from, counts_to: as many as slots, or null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-gsst_distinct_move(const u64* from, u64 num_slots, u64* to, u64 to_mask, const DistinctChunk* chunks,
-                   u64 hash_mask) {
+gsst_distinct_move(const u64* from, u64 num_slots, const u64* counts_from, u64* to, u64 to_mask,
+                   u64* counts_to, const DistinctChunk* chunks, u64 hash_mask) {
     const u64 slot = (u64)blockIdx.x * THREADS + threadIdx.x;
     const u64 seen = slot < num_slots ? from[slot] : EMPTY;
-    Row row = {nullptr, 0};
-    if (seen != EMPTY) {
-        row = row_of(chunks[(u32)(seen >> ROW_BITS) & CHUNK_MASK], (u32)seen & ((1u << ROW_BITS) - 1));
-    }
+    const Row row = seen == EMPTY ? Row{nullptr, 0} : row_in(chunks, seen);
     const u64 hash = hash_of(row, hash_mask);
     if (seen == EMPTY) return;
     for (u64 at = hash & to_mask;; at = (at + 1) & to_mask) {
-        if (load_slot(to + at) == EMPTY && atomicCAS(to + at, EMPTY, seen) == EMPTY) return;
+        if (load_slot(to + at) == EMPTY && atomicCAS(to + at, EMPTY, seen) == EMPTY) {
+            if (counts_to) counts_to[at] = counts_from[slot];
+            return;
+        }
     }
+}
+
+// bins: NUM_BINS numbers, to which the slots with counts of each bin are added. Any grid.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gsst_distinct_bins(const u64* counts, u64 num_slots, u64* bins) {
+    __shared__ u32 of_block[NUM_BINS];
+    for (u32 bin = threadIdx.x; bin < NUM_BINS; bin += THREADS) of_block[bin] = 0;
+    __syncthreads();
+    const u64 step = (u64)gridDim.x * THREADS;
+    for (u64 slot = (u64)blockIdx.x * THREADS + threadIdx.x; slot < num_slots; slot += step) {
+        const u64 count = counts[slot];
+        if (count) atomicAdd(of_block + bin_of(count), 1u);
+    }
+    __syncthreads();
+    for (u32 bin = threadIdx.x; bin < NUM_BINS; bin += THREADS) {
+        if (of_block[bin]) atomicAdd(bins + bin, (u64)of_block[bin]);
+    }
+}
+
+// selected: the slots with counts of the bins from first_bin to before end_bin, behind the *num_selected
+// that are there, in any order. max_selected: number of all that have room; others are left out, but add
+// to *num_selected.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gsst_distinct_select(const u64* table, const u64* counts, u64 num_slots, const DistinctChunk* chunks,
+                     u32 first_bin, u32 end_bin, u64 max_selected, SelectedRow* selected,
+                     u64* num_selected) {
+    const u64 slot = (u64)blockIdx.x * THREADS + threadIdx.x;
+    const u64 count = slot < num_slots ? counts[slot] : 0;
+    const u32 bin = bin_of(count);
+    const bool is_wanted = count && first_bin <= bin && bin < end_bin;
+    const u32 wanted = __ballot_sync(ALL_LANES, is_wanted);
+    if (!wanted) return;
+    const u32 lane = threadIdx.x % 32;
+    u64 at = 0;
+    if (lane == 0) at = atomicAdd(num_selected, (u64)__popc(wanted));
+    at = __shfl_sync(ALL_LANES, at, 0) + __popc(wanted & ((1u << lane) - 1));
+    if (is_wanted && at < max_selected) {
+        selected[at] = {table[slot], count, row_in(chunks, table[slot]).len};
+    }
+}
+
+// starts: where the text of each slot goes in `text`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gsst_distinct_text(const SelectedRow* selected, u64 num_selected, const DistinctChunk* chunks,
+                   const u64* starts, u8* text) {
+    const u64 which = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32;
+    if (which >= num_selected) return;
+    const Row row = row_in(chunks, selected[which].slot);
+    u8* to = text + starts[which];
+    for (u32 at = threadIdx.x % 32; at < row.len; at += 32) to[at] = row.at[at];
 }

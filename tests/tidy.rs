@@ -114,6 +114,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/gsst_run.rs",
     "src/cuda/device_column.rs",
     "src/cuda/gsst_scan.rs",
+    "src/cuda/matched_rows.rs",
     "src/cuda/memory.rs",
     "src/cuda/run_kernels.rs",
     "src/cuda/scan_slot.rs",

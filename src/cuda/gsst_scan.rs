@@ -41,11 +41,10 @@ use crate::device_column::{DeviceColumn, DeviceRun};
 use crate::error::{self, GpuError};
 use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
 use crate::gsst_run::{RowForm, RunLayout, validity_for};
+use crate::matched_rows::{FreeSlots, PendingMatches};
 use crate::memory::{DeviceMemory, HostBuffer, PinnedPool};
 use crate::run_kernels::{RunAddresses, RunKernels};
-use crate::scan_slot::{
-    FreeSlots, PendingMatches, PendingRows, ScannedRows, Slot, SlotMemory, set_error_word, set_head, verdict,
-};
+use crate::scan_slot::{PendingRows, ScannedRows, Slot, SlotMemory, set_error_word, set_head, verdict};
 
 /// Bytes of the error word at the start of an output.
 const ERROR_WORD_BYTES: usize = 8;

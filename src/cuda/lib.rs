@@ -37,6 +37,7 @@ mod gsst_distinct;
 mod gsst_match;
 mod gsst_run;
 mod gsst_scan;
+mod matched_rows;
 mod memory;
 mod run_kernels;
 mod scan_slot;
@@ -47,9 +48,10 @@ pub use crate::device_column::{
 };
 pub use crate::error::{BlockCheck, GpuError};
 pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
-pub use crate::gsst_distinct::DistinctRows;
+pub use crate::gsst_distinct::{DistinctRows, FrequentRows};
 pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
-pub use crate::scan_slot::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
+pub use crate::matched_rows::{MatchedRows, PendingMatches};
+pub use crate::scan_slot::{PendingRows, ScannedRows};
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusDocuments, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
     CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceDocumentSequences, DeviceDocuments,

@@ -1,5 +1,5 @@
 //! A slot of a scanner: a stream with its staging buffer and device memory; and the rows of a run in host
-//! memory, all of them or those that match.
+//! memory.
 //!
 //! The holder of a slot's lock submits work to its stream, and the stream keeps the order. So device memory can be
 //! reused at once. Only the staging buffer, which the host writes, must wait until it was copied.
@@ -10,7 +10,7 @@
 #![allow(unsafe_code, reason = "copies by address, in the order of a stream, and numbers in the bytes of a buffer")]
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 use gsst::SealedBlock;
@@ -18,8 +18,7 @@ use gsst::SealedBlock;
 use crate::device::Device;
 use crate::error::{BlockCheck, GpuError};
 use crate::gsst_decode::NO_ERROR;
-use crate::gsst_match::MatchOutput;
-use crate::gsst_run::{BufferRanges, RowForm, RunLayout};
+use crate::gsst_run::{RowForm, RunLayout};
 use crate::memory::{DeviceMemory, HostBuffer, PinnedPool};
 use crate::run_kernels::{RunAddresses, RunKernels};
 
@@ -214,7 +213,7 @@ impl Slot {
     }
 
     /// Enqueues the copy of a part of the output.
-    fn copy_part(&self, part: &Range<usize>, to: &mut [u8]) -> Result<(), GpuError> {
+    pub(super) fn copy_part(&self, part: &Range<usize>, to: &mut [u8]) -> Result<(), GpuError> {
         let copying = self.device.fault("copying rows from the device");
         if part.is_empty() {
             return Ok(());
@@ -237,7 +236,7 @@ impl Slot {
     }
 
     /// Records an event after all work of the stream, to wait for.
-    fn record_done(&self) -> Result<CudaEvent, GpuError> {
+    pub(super) fn record_done(&self) -> Result<CudaEvent, GpuError> {
         let recording = self.device.fault("copying rows from the device");
         self.stream.record_event(Some(DONE_FLAGS)).map_err(recording)
     }
@@ -466,153 +465,5 @@ impl ScannedRows {
     /// Returns one bit per row, low bits first; 1 means not null. `None` if no row is null.
     pub fn validity(&self) -> Option<&[u8]> {
         self.validity.as_deref()
-    }
-}
-
-/// Slots that no run uses.
-#[derive(Debug, Default)]
-pub(super) struct FreeSlots(Mutex<Vec<Slot>>);
-
-impl FreeSlots {
-    pub(super) fn take(&self) -> Option<Slot> {
-        self.lock().pop()
-    }
-
-    fn give_back(&self, slot: Slot) {
-        self.lock().push(slot);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A run that the device works on. Dropping it waits for the device.
-#[derive(Debug)]
-pub struct PendingMatches {
-    pub(super) device: Device,
-    pub(super) pool: Arc<PinnedPool>,
-    pub(super) free: Arc<FreeSlots>,
-    pub(super) slot: Slot,
-    /// Event after which the number of matching rows is on the host.
-    pub(super) counted: CudaEvent,
-    pub(super) output: MatchOutput,
-    pub(super) block_rows: Vec<usize>,
-}
-
-/// The rows of a run that match, in host memory.
-#[derive(Debug, Clone)]
-pub struct MatchedRows {
-    buffer: Arc<HostBuffer>,
-    rows: Range<usize>,
-    /// Ranges of the offsets and the text, if the text was requested.
-    text: Option<(Range<usize>, Range<usize>)>,
-    block_rows: Vec<usize>,
-}
-
-impl PendingMatches {
-    /// Returns true if the device has finished matching. The wait then only copies the matches.
-    pub fn is_done(&self) -> bool {
-        self.counted.is_complete()
-    }
-
-    /// Waits for the rows. The call blocks the thread.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Malformed`] if a block contradicts its header, [`GpuError::Driver`] for faults
-    /// of the device.
-    pub fn wait(self) -> Result<MatchedRows, GpuError> {
-        let waiting = self.device.fault("matching GSST blocks");
-        self.counted.synchronize().map_err(&waiting)?;
-        let [error, num_rows, text_len_bytes] = [0, 1, 2].map(|idx| self.slot.head_word(idx));
-        let checked = verdict(error);
-        if let Err(error) = checked {
-            self.free.give_back(self.slot);
-            return Err(error);
-        }
-        let num_rows = num_rows as usize;
-        let text_len_bytes = text_len_bytes as usize;
-        let mut ranges = BufferRanges::default();
-        let rows = ranges.next(4 * num_rows);
-        let text = self
-            .output
-            .text
-            .as_ref()
-            .map(|text| (ranges.next(4 * (num_rows + 1)), ranges.next(text_len_bytes), text.start));
-        let mut buffer = self.pool.take(ranges.len_bytes());
-        let copied = self.copy_back(&mut buffer, &rows, text.as_ref());
-        let done = copied.and_then(|()| self.slot.record_done());
-        let done = done.and_then(|done| done.synchronize().map_err(waiting));
-        if let Err(error) = done {
-            // A copy may still run, so the buffer must stay until the stream is done.
-            let _ = self.slot.stream.synchronize();
-            return Err(error);
-        }
-        self.free.give_back(self.slot);
-        Ok(MatchedRows {
-            buffer: Arc::new(buffer),
-            rows,
-            text: text.map(|(offsets, text, _)| (offsets, text)),
-            block_rows: self.block_rows,
-        })
-    }
-
-    /// Enqueues the copies of the rows. With `text`, also enqueues those of the offsets and of the
-    /// text that starts at the given place.
-    fn copy_back(
-        &self,
-        buffer: &mut HostBuffer,
-        rows: &Range<usize>,
-        text: Option<&(Range<usize>, Range<usize>, usize)>,
-    ) -> Result<(), GpuError> {
-        let mut copy =
-            |from: usize, to: &Range<usize>| self.slot.copy_part(&(from..from + to.len()), &mut buffer[to.clone()]);
-        copy(self.output.rows.start, rows)?;
-        if let Some((offsets, text, text_from)) = text {
-            copy(self.output.offsets.start, offsets)?;
-            copy(*text_from, text)?;
-        }
-        Ok(())
-    }
-}
-
-impl MatchedRows {
-    /// Returns the numbers of the matching rows, ascending, counted over all blocks.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        let words = self.buffer[self.rows.clone()].as_chunks::<4>().0;
-        words.iter().map(|word| u32::from_le_bytes(*word))
-    }
-
-    /// Returns the start of each row's text, and after the last row the end of the text. `None` if
-    /// the text was not requested.
-    pub fn offsets(&self) -> Option<impl ExactSizeIterator<Item = u32> + '_> {
-        let words = self.buffer[self.offsets_range()?].as_chunks::<4>().0;
-        Some(words.iter().map(|word| u32::from_le_bytes(*word)))
-    }
-
-    /// Returns the text of the rows, without gaps. `None` if the text was not requested.
-    pub fn text(&self) -> Option<&[u8]> {
-        Some(&self.buffer[self.text_range()?])
-    }
-
-    /// Returns the host memory that holds the rows. Clones keep it alive.
-    pub fn buffer(&self) -> &Arc<HostBuffer> {
-        &self.buffer
-    }
-
-    /// Returns the range of the offsets in the buffer. It starts at a multiple of 64.
-    pub(crate) fn offsets_range(&self) -> Option<Range<usize>> {
-        self.text.as_ref().map(|(offsets, _)| offsets.clone())
-    }
-
-    /// Returns the range of the text in the buffer. It starts at a multiple of 64.
-    pub(crate) fn text_range(&self) -> Option<Range<usize>> {
-        self.text.as_ref().map(|(_, text)| text.clone())
-    }
-
-    /// Returns the number of rows of each block, including those that do not match.
-    pub fn block_rows(&self) -> &[usize] {
-        &self.block_rows
     }
 }

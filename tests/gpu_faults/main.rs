@@ -79,7 +79,7 @@ fn little_device_memory_leaves_counts_of_different_rows_to_the_cpu() {
             scene.answer(&format!("SET tadoc.gpu_memory_bytes = '{memory}'")).await;
             assert_eq!(scene.answer(sql).await, expected, "{memory}");
         }
-        log::assert_said("counting different rows on the CPU", "bytes of device memory");
+        log::assert_said("comparing rows on the CPU", "bytes of device memory");
         scene.answer("SET tadoc.device = 'gpu'").await;
         assert_eq!(scene.answer(sql).await, expected);
         scene.answer("SET tadoc.gpu_memory_bytes = '4KiB'").await;

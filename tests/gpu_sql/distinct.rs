@@ -1,4 +1,5 @@
-//! Tests that `count(DISTINCT column)` on a device has the number of the cores, and where it is counted.
+//! Tests that `count(DISTINCT column)` and the most frequent rows on a device are those of the cores, and where they are
+//! counted.
 
 use super::corpora::sum_of;
 use super::scene::{Scene, shown};
@@ -47,6 +48,40 @@ async fn different_rows_are_counted_on_the_device() {
 }
 
 #[tokio::test]
+async fn the_most_frequent_rows_are_counted_on_the_device() {
+    let Some(scene) = Scene::new().await else { return };
+    create(&scene).await;
+    for num_partitions in [1, 3, 16] {
+        scene.run(&format!("SET datafusion.execution.target_partitions = {num_partitions}")).await;
+        scene.run("SET datafusion.optimizer.repartition_file_min_size = 1").await;
+        for column in ["a", "b"] {
+            for condition in ["", "WHERE c LIKE '%1%'", "WHERE c <> '' AND c NOT LIKE 'long%'", "WHERE c = 'row 7'"] {
+                for order in ["n DESC, c LIMIT 10", "n DESC, c DESC LIMIT 100 OFFSET 3"] {
+                    let sql = format!(
+                        "SELECT c, count(*) AS n FROM (SELECT {column} AS c FROM t) {condition} GROUP BY c ORDER BY {order}"
+                    );
+                    let on_cores = scene.plan("cpu", &sql).await;
+                    let (expected, _) = scene.collect(&on_cores).await.unwrap();
+                    let plan = scene.plan("gpu", &sql).await;
+                    let node = format!("TadocFrequentRowsExec: column={column}, rows=");
+                    assert!(shown(&plan).contains(&node), "{}", shown(&plan));
+                    let (got, done) = scene.collect(&plan).await.unwrap();
+                    assert_eq!((got, done.fallbacks), (expected, 0), "{sql}");
+                    // Row groups went to the device for the counts, and none for a scan.
+                    assert_eq!(sum_of(&plan, "device_row_groups"), sum_of(&on_cores, "row_groups_read"), "{sql}");
+                }
+            }
+        }
+    }
+    // All groups come back.
+    let sql = "SELECT count(*) FROM (SELECT b, count(*) AS n FROM t GROUP BY b ORDER BY n DESC, b LIMIT 1000000)";
+    assert_eq!(scene.check(sql).await.fallbacks, 0);
+    // A condition that a device can count for count(DISTINCT), too.
+    let done = scene.check("SELECT count(DISTINCT b) FROM t WHERE b LIKE '%9%'").await;
+    assert_eq!(done.fallbacks, 0);
+}
+
+#[tokio::test]
 async fn files_with_an_ordinary_column_are_counted_by_the_cores() {
     let Some(scene) = Scene::new().await else { return };
     create(&scene).await;
@@ -58,5 +93,7 @@ async fn files_with_an_ordinary_column_are_counted_by_the_cores() {
     for column in ["a", "b"] {
         let done = scene.check(&format!("SELECT count(DISTINCT {column}) FROM mixed")).await;
         assert_eq!(done.fallbacks, 0);
+        let top = format!("SELECT {column}, count(*) AS n FROM mixed GROUP BY 1 ORDER BY n DESC, 1 LIMIT 20");
+        assert_eq!(scene.check(&top).await.fallbacks, 0);
     }
 }

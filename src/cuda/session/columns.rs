@@ -16,24 +16,27 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray};
+use arrow::array::{
+    ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray,
+};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use bytes::Bytes;
 use gsst::SealedBlock;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{
-    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult, DistinctCounter, PendingRows,
-    RowMemory,
+    ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult, DistinctCounter, FrequentTexts,
+    PendingRows, RowMemory,
 };
 use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 
 use crate::error::GpuError;
-use crate::gsst_distinct::DistinctRows;
+use crate::gsst_distinct::{DistinctRows, FrequentRows};
 use crate::gsst_match::RowPredicate;
 use crate::gsst_run::RowForm;
-use crate::gsst_scan::RunBytes;
+use crate::gsst_scan::{GsstScanner, RunBytes};
+use crate::matched_rows::{MatchedRows, PendingMatches};
 use crate::memory::HostBuffer;
-use crate::scan_slot::{self, MatchedRows, PendingMatches, ScannedRows};
+use crate::scan_slot::{self, ScannedRows};
 
 use super::{CudaSession, Seat, lock};
 
@@ -79,28 +82,33 @@ impl ColumnScanner for SeatScanner {
 
     fn matcher(&self, predicates: &[&CodePredicate]) -> DeviceResult<Box<dyn ColumnMatcher>> {
         let Self(seat) = self;
-        let mut predicates = predicates.to_vec();
-        // The first test scans all rows, so it should not be a negation.
-        predicates.sort_by_key(|predicate| predicate.is_negated);
-        let tests = predicates.into_iter().map(|predicate| {
-            let test = match &predicate.test {
-                CodeTest::IsIn(texts) => {
-                    let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
-                    seat.scanner.matcher().one_of(&texts)?
-                }
-                CodeTest::Like(pattern) => seat.scanner.matcher().like(pattern)?,
-            };
-            Ok(if predicate.is_negated { test.negated() } else { test })
-        });
-        let tests = tests.collect::<gsst::Result<Vec<RowPredicate>, GpuError>>()?;
-        Ok(Box::new(SeatMatcher { seat: Arc::clone(seat), tests }))
+        Ok(Box::new(SeatMatcher { seat: Arc::clone(seat), tests: row_predicates(&seat.scanner, predicates)? }))
     }
 
-    fn distinct(&self) -> DeviceResult<Arc<dyn DistinctCounter>> {
+    fn distinct(&self, has_counts: bool) -> DeviceResult<Arc<dyn DistinctCounter>> {
         let Self(seat) = self;
         let rows = seat.retried(|| DistinctRows::new(&seat.device))?;
+        let rows = if has_counts { rows.with_counts() } else { rows };
         Ok(Arc::new(SeatDistinct { seat: Arc::clone(seat), rows: Mutex::new(rows) }))
     }
+}
+
+/// Builds the automata of `predicates`.
+fn row_predicates(scanner: &GsstScanner, predicates: &[&CodePredicate]) -> Result<Vec<RowPredicate>, GpuError> {
+    let mut predicates = predicates.to_vec();
+    // The first test scans all rows, so it should not be a negation.
+    predicates.sort_by_key(|predicate| predicate.is_negated);
+    let tests = predicates.into_iter().map(|predicate| {
+        let test = match &predicate.test {
+            CodeTest::IsIn(texts) => {
+                let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+                scanner.matcher().one_of(&texts)?
+            }
+            CodeTest::Like(pattern) => scanner.matcher().like(pattern)?,
+        };
+        Ok(if predicate.is_negated { test.negated() } else { test })
+    });
+    tests.collect()
 }
 
 /// Different rows on the device of a seat. Runs are decoded at the same time, and added one after the other.
@@ -111,15 +119,27 @@ struct SeatDistinct {
 }
 
 impl DistinctCounter for SeatDistinct {
-    fn add(&self, blocks: Vec<Bytes>, text_type: TextType, memory: &dyn RowMemory) -> DeviceResult<()> {
+    fn add(
+        &self,
+        blocks: Vec<Bytes>,
+        predicates: &[&CodePredicate],
+        text_type: TextType,
+        memory: &dyn RowMemory,
+    ) -> DeviceResult<()> {
         if blocks.is_empty() {
             return Ok(());
         }
         let sealed = sealed(blocks)?;
         resize(memory, RunBytes::from_blocks(&sealed, RowForm::Offsets)?.staging)?;
         let scanner = &self.seat.scanner;
-        let decode = || scanner.decode_to_device(&sealed, RowForm::Offsets, text_type.is_utf8())?.share();
-        let column = self.seat.retried(decode)?;
+        let tests = row_predicates(scanner, predicates)?;
+        let column = self.seat.retried(|| {
+            if tests.is_empty() {
+                scanner.decode_to_device(&sealed, RowForm::Offsets, text_type.is_utf8())?.share()
+            } else {
+                scanner.submit_matching(&sealed, &tests, true)?.wait_on_device()?.share()
+            }
+        })?;
         let mut rows = lock(&self.rows);
         let added = match rows.add(&column) {
             Err(GpuError::OutOfMemory { .. }) => {
@@ -133,6 +153,31 @@ impl DistinctCounter for SeatDistinct {
 
     fn num_rows(&self) -> u64 {
         lock(&self.rows).num_rows()
+    }
+
+    fn num_nulls(&self) -> u64 {
+        lock(&self.rows).num_nulls()
+    }
+
+    fn most_frequent(
+        &self,
+        num_rows: usize,
+        with_ties: bool,
+        text_type: TextType,
+    ) -> DeviceResult<Option<FrequentTexts>> {
+        let Some(found) = lock(&self.rows).most_frequent(num_rows, with_ties)? else { return Ok(None) };
+        let FrequentRows { counts, offsets, text } = found;
+        let offsets = offsets.into_iter().map(|offset| offset as i64).collect::<Vec<_>>();
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let not_valid = |error| gsst::Error::external("rows of a device", error);
+        let texts: ArrayRef = if text_type.is_utf8() {
+            let texts = LargeStringArray::try_new(offsets, Buffer::from(text), None).map_err(not_valid)?;
+            Arc::new(StringViewArray::from(&texts))
+        } else {
+            let texts = LargeBinaryArray::try_new(offsets, Buffer::from(text), None).map_err(not_valid)?;
+            Arc::new(BinaryViewArray::from(&texts))
+        };
+        Ok(Some(FrequentTexts { texts, counts }))
     }
 }
 

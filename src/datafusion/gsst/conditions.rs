@@ -78,6 +78,12 @@ pub(super) fn code_predicates(filter: &Arc<dyn PhysicalExpr>, is_text: impl Fn(u
     parts.filter(|predicate| is_text(predicate.field_idx)).collect()
 }
 
+/// Returns true if all parts of `filter` are conditions on the codes of the column `field_idx`.
+pub(super) fn are_on_codes_of(field_idx: usize, filter: &Arc<dyn PhysicalExpr>) -> bool {
+    let predicates = code_predicates(filter, |idx| idx == field_idx);
+    predicates.len() == split_conjunction(filter).len()
+}
+
 fn row_filter_of(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<RowFilter> {
     let mut fields: Vec<usize> = collect_columns(filter).iter().map(|column| column.index()).collect();
     fields.sort_unstable();

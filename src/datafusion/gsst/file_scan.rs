@@ -135,7 +135,7 @@ pub(super) struct FileScan {
     /// The part of the filter that needs decoded rows.
     pub(super) rest: Option<Arc<dyn PhysicalExpr>>,
     pub(super) projector: Arc<Projector>,
-    /// True if the projection is one column as the file has it, and all rows are wanted.
+    /// True if the projection is one column as the file has it, and all conditions are on codes.
     pub(super) is_only_column: bool,
     pub(super) reservation: Arc<MemoryReservation>,
     pub(super) device: Option<DeviceUse>,
@@ -403,14 +403,17 @@ impl FileScan {
 }
 
 impl FileScan {
-    /// Returns the index of the GSST column that is all that is read. `None` if the scan reads something else.
+    /// Returns the index of the GSST column that is all that is read and tested. `None` if the scan reads something
+    /// else.
     pub(super) fn only_column(&self) -> Option<usize> {
         let [field_idx] = self.options.projection.as_deref()? else { return None };
-        self.footer.gsst().column_of_field(*field_idx).filter(|_| self.is_only_column)
+        let is_tested_alone = self.options.predicates.iter().all(|predicate| predicate.field_idx == *field_idx);
+        self.footer.gsst().column_of_field(*field_idx).filter(|_| self.is_only_column && is_tested_alone)
     }
 
-    /// Adds all rows of a GSST column to `counter`. While a row group is added, the next one is fetched.
-    pub(super) async fn add_rows(self, column_idx: usize, counter: &Arc<dyn DistinctCounter>) -> Result<()> {
+    /// Adds the rows of a GSST column that meet the predicates to `counter`. While a row group is added, the next one
+    /// is fetched. Returns the number of null rows that are in no block, or 0 if there are predicates.
+    pub(super) async fn add_rows(self, column_idx: usize, counter: &Arc<dyn DistinctCounter>) -> Result<u64> {
         // The device decodes for the counter, and not for this scan.
         let scan = Self { device: None, ..self };
         let add = |row_group_idx| {
@@ -424,20 +427,26 @@ impl FileScan {
             }
         };
         let row_groups = futures::stream::iter(scan.row_groups.clone());
-        row_groups.map(add).buffer_unordered(2).try_collect().await
+        row_groups.map(add).buffer_unordered(2).try_fold(0, async |sum, added| Ok(sum + added)).await
     }
 
-    fn add_row_group(&self, fetched: &Fetched, column_idx: usize, counter: &dyn DistinctCounter) -> Result<()> {
+    fn add_row_group(&self, fetched: &Fetched, column_idx: usize, counter: &dyn DistinctCounter) -> Result<u64> {
         let _timed = self.counters.time_on_device.timer();
         let in_file = |error| self.device_error(error);
         let blocks = fetched.blocks(&self.footer, column_idx).map_err(|error| in_file(error.into()))?;
         let text_type = self.footer.gsst().columns()[column_idx].text_type.as_view();
-        let present = blocks.into_iter().flatten().collect();
-        counter.add(present, text_type, self.held().as_ref()).map_err(in_file)?;
+        let predicates = self.predicates_on(column_idx);
+        let stretch_rows = &self.footer.gsst().row_groups()[fetched.row_group_idx].stretch_rows;
+        let without_block = blocks.iter().zip(stretch_rows).filter(|(block, _)| block.is_none());
+        let num_absent: usize = without_block.map(|(_, num_rows)| num_rows).sum();
+        let is_possible = self.possible_stretches(fetched.row_group_idx);
+        let present = blocks.into_iter().zip(is_possible).filter(|(_, is_possible)| *is_possible);
+        let present = present.filter_map(|(block, _)| block).collect();
+        counter.add(present, &predicates, text_type, self.held().as_ref()).map_err(in_file)?;
         self.counters.row_groups_read.add(1);
         self.counters.device_row_groups.add(1);
         self.count_text(fetched.row_group_idx);
-        Ok(())
+        Ok(if predicates.is_empty() { num_absent as u64 } else { 0 })
     }
 }
 

@@ -13,14 +13,18 @@
 //! are Parquet files. Files without GSST columns, and all other columns, are plain Parquet. Tables `STORED AS PARQUET`
 //! and files that a statement names come here, too, if one of their files has GSST columns (`parquet_files`).
 //!
-//! Reading order: [`GsstFormatFactory`], `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`; `distinct`
-//! (counts of different rows that stay on a device).
+//! Reading order: [`GsstFormatFactory`], `sink`; `source`, `footers`, `conditions`; `file_scan`, `fetch`; `comparing`,
+//! `distinct`, `frequent` (different rows that stay on a device, their number, and the most frequent of them).
 
+mod comparing;
+#[cfg(test)]
+mod comparing_host;
 mod conditions;
 mod distinct;
 mod fetch;
 mod file_scan;
 mod footers;
+mod frequent;
 mod sink;
 mod source;
 
@@ -28,6 +32,7 @@ pub(crate) use distinct::CountDistinctOnDevice;
 pub(crate) use fetch::ReadBuffers;
 pub use footers::{ColumnFacts, FileFacts};
 pub(crate) use footers::{PlainFiles, footer_with_text, statistics, table_schema};
+pub(crate) use frequent::FrequentRowsOnDevice;
 pub use source::{GsstSource, PlannedFiles};
 
 use std::collections::HashMap;

@@ -127,9 +127,9 @@ impl GsstSource {
         self.place(&self.work())
     }
 
-    /// Returns the place of a count of different rows, of which no text goes to the host.
-    pub(super) fn placement_of_count(&self) -> Result<Placement> {
-        self.place(&ColumnWork { is_text_wanted: false, ..self.work() })
+    /// Returns the place of the comparison of all rows, of which no text goes to the host.
+    pub(super) fn placement_of_comparison(&self) -> Result<Placement> {
+        self.place(&ColumnWork { is_text_wanted: false, are_rows_compared: true, ..self.work() })
     }
 
     fn place(&self, work: &ColumnWork) -> Result<Placement> {
@@ -203,6 +203,7 @@ impl GsstSource {
             text_len_bytes: sum.text_len_bytes.unwrap_or(0),
             num_rows: facts.num_rows,
             selectivity: selectivity(&predicates, null_part),
+            are_rows_compared: false,
             is_text_wanted: tested.is_empty() || projected.iter().any(|column| tested.contains(&column.index())),
             stored_len_bytes: sum.stored_len_bytes,
             width: sum.width(),
@@ -391,7 +392,9 @@ impl GsstOpener {
 
         let decoded_schema = Arc::new(schema.project(&decoded)?);
         let at_place = |expr| reassign_expr_columns(expr, &decoded_schema);
-        let is_only_column = filter.is_none() && matches!(projection.as_ref(), [one] if one.expr.is::<Column>());
+        let is_only_column = conditions.row_filter.is_none()
+            && conditions.rest.is_none()
+            && matches!(projection.as_ref(), [one] if one.expr.is::<Column>());
         let projector = projection.try_map_exprs(at_place)?.make_projector(&decoded_schema)?;
         let Conditions { row_filter, code_predicates, rest } = conditions;
         let options = &self.settings.options;

@@ -36,6 +36,7 @@ const MUCH_TEXT: ColumnWork = ColumnWork {
     num_rows: 1 << 25,
     selectivity: None,
     is_text_wanted: true,
+    are_rows_compared: false,
     stored_len_bytes: 0,
     width: None,
     num_row_groups: 64,
@@ -54,6 +55,8 @@ pub(crate) struct ColumnWork {
     pub(crate) selectivity: Option<f64>,
     /// True if the text is wanted, not only the rows that pass.
     pub(crate) is_text_wanted: bool,
+    /// True if the rows are compared with each other, as for groups.
+    pub(crate) are_rows_compared: bool,
     /// Length of the blocks of these columns.
     pub(crate) stored_len_bytes: u64,
     /// Width of most of their codes. `None` if the files do not say it.
@@ -207,6 +210,7 @@ fn ask_model(
     let query = Query {
         selectivity: work.selectivity,
         is_wanted_on_host: work.is_text_wanted,
+        are_rows_compared: work.are_rows_compared,
         // Storage of which no rate is known is ignored, because both places wait for it equally.
         is_in_host_memory: storage_gb_per_s.is_none(),
         num_cores: work.num_cores.min(num_cores()),

@@ -153,6 +153,7 @@ impl Choice {
 /// let query = Query {
 ///     selectivity: Some(0.01),
 ///     is_wanted_on_host: true,
+///     are_rows_compared: false,
 ///     is_in_host_memory: true,
 ///     num_cores: 2,
 /// };
@@ -298,7 +299,13 @@ mod tests {
 
     fn choice(text_bytes: u64, state: DeviceState, num_cores: usize) -> Choice {
         let column = Column::new(text_bytes, text_bytes / 26, 2.844);
-        let query = Query { selectivity: Some(0.01), is_wanted_on_host: true, is_in_host_memory: true, num_cores };
+        let query = Query {
+            selectivity: Some(0.01),
+            is_wanted_on_host: true,
+            are_rows_compared: false,
+            is_in_host_memory: true,
+            num_cores,
+        };
         let num_blocks = text_bytes.div_ceil(4 << 20);
         let situation = Situation { num_blocks, is_resident: false };
         choose(&h200(), &column, &query, &situation, || state).unwrap()
@@ -327,7 +334,13 @@ mod tests {
     fn without_a_device_the_reason_says_so() {
         let rates = Rates { device: None, ..h200() };
         let column = Column::new(1000, 10, 2.0);
-        let query = Query { selectivity: None, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 8 };
+        let query = Query {
+            selectivity: None,
+            is_wanted_on_host: true,
+            are_rows_compared: false,
+            is_in_host_memory: false,
+            num_cores: 8,
+        };
         let situation = Situation { num_blocks: 1, is_resident: false };
         let choice = choose(&rates, &column, &query, &situation, || unreachable!()).unwrap();
         assert!(choice.reason.starts_with("CPU: there is no device; "), "{}", choice.reason);
@@ -338,7 +351,13 @@ mod tests {
     #[test]
     fn resident_blocks_cross_nothing_but_their_answers() {
         let column = Column::new(1 << 30, 1 << 24, 2.844);
-        let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 16 };
+        let query = Query {
+            selectivity: None,
+            is_wanted_on_host: false,
+            are_rows_compared: false,
+            is_in_host_memory: true,
+            num_cores: 16,
+        };
         let situation = Situation { num_blocks: 256, is_resident: true };
         let choice = choose(&h200(), &column, &query, &situation, || DeviceState::Open).unwrap();
         assert_eq!(choice.route, Route::GpuResident);

@@ -313,6 +313,7 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates) -> Result<Row> {
     let query = Query {
         selectivity: None,
         is_wanted_on_host: matches!(regime, Regime::ToHost | Regime::Cpu),
+        are_rows_compared: false,
         is_in_host_memory: regime != Regime::Cpu,
         num_cores: num_cores(),
     };

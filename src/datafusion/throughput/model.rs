@@ -72,6 +72,11 @@ pub const VIEW_BYTES: f64 = 16.0;
 /// linearly.
 pub const SPARSE_SELECTIVITY: f64 = 0.2;
 
+/// Rows that a core compares in a second, if few of them differ. Many different rows take longer: with 16 cores, 7
+/// values took 10 ns of a core for each row, 15.8 million values 200 ns and more (benches/results/2026-12-01-h200.md). A
+/// device takes 0.1 ns, which the model leaves out.
+const COMPARED_ROWS_PER_S: f64 = 1e8;
+
 const BYTES_PER_GB: f64 = 1e9;
 
 /// A column that is read.
@@ -106,6 +111,8 @@ pub struct Query {
     pub selectivity: Option<f64>,
     /// True if the engine that reads the rows next is on the host.
     pub is_wanted_on_host: bool,
+    /// True if rows that pass are compared with each other where they are decoded, as for groups.
+    pub are_rows_compared: bool,
     /// True if the stored bytes are in host memory already.
     pub is_in_host_memory: bool,
     /// Number of cores that the query may use.
@@ -171,6 +178,8 @@ pub enum Stage {
     CpuMatch,
     /// Decoding on the cores.
     CpuDecode,
+    /// Comparing decoded rows on the cores.
+    CpuCompare,
 }
 
 impl Stage {
@@ -178,7 +187,10 @@ impl Stage {
     ///
     /// Stages on the cores take turns. Other stages run side by side.
     pub fn is_on_cores(self) -> bool {
-        matches!(self, Self::PageCache | Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode)
+        matches!(
+            self,
+            Self::PageCache | Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode | Self::CpuCompare
+        )
     }
 }
 
@@ -197,6 +209,7 @@ impl fmt::Display for Stage {
             Self::DeviceMemory => "device memory",
             Self::CpuMatch => "CPU match",
             Self::CpuDecode => "CPU decode",
+            Self::CpuCompare => "CPU compare",
         })
     }
 }
@@ -241,6 +254,7 @@ impl fmt::Display for Prediction {
 /// let query = Query {
 ///     selectivity: None,
 ///     is_wanted_on_host: true,
+///     are_rows_compared: false,
 ///     is_in_host_memory: true,
 ///     num_cores: 1,
 /// };
@@ -372,6 +386,10 @@ fn host_stages(rates: &Rates, column: &Column, query: &Query, route: Route) -> V
         }
         let wanted_bytes = text_bytes * query.selectivity.unwrap_or(1.0);
         push(Stage::CpuDecode, wanted_bytes, num_cores * rates.cpu.decode_gb_per_s);
+        if query.are_rows_compared {
+            let num_rows = column.num_rows as f64 * query.selectivity.unwrap_or(1.0);
+            push(Stage::CpuCompare, num_rows, num_cores * COMPARED_ROWS_PER_S / BYTES_PER_GB);
+        }
     }
     stages
 }

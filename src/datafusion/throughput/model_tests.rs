@@ -56,7 +56,7 @@ prop_compose! {
         is_in_host_memory: bool,
         num_cores in 1..100_usize,
     ) -> Query {
-        Query { selectivity, is_wanted_on_host, is_in_host_memory, num_cores }
+        Query { selectivity, is_wanted_on_host, are_rows_compared: false, is_in_host_memory, num_cores }
     }
 }
 
@@ -72,8 +72,13 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 /// A query on blocks in host memory, whose decoded rows stay on the device.
-const ALL_ROWS_ON_DEVICE: Query =
-    Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
+const ALL_ROWS_ON_DEVICE: Query = Query {
+    selectivity: None,
+    is_wanted_on_host: false,
+    are_rows_compared: false,
+    is_in_host_memory: true,
+    num_cores: 1,
+};
 
 /// Returns the seconds in which the cores work.
 fn cores_s(prediction: &Prediction) -> f64 {
@@ -273,7 +278,13 @@ fn equation_3_4_gives_the_table_of_the_design() {
 fn parts_need_about_a_megabyte_behind_pcie_5() {
     let mut list = vec![FREE; NUM_RATES];
     (list[5], list[7]) = (55.0, 2000.0);
-    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
+    let query = Query {
+        selectivity: None,
+        is_wanted_on_host: false,
+        are_rows_compared: false,
+        is_in_host_memory: true,
+        num_cores: 1,
+    };
     let column = Column::new(1_000_000_000, 1, 2.74);
     let rates = rates_of(&list, 7e-6);
     let best = best_num_blocks(&rates, &column, &query, Route::Gpu, u64::MAX).unwrap();
@@ -285,7 +296,13 @@ fn memory_is_shared_where_stages_overlap() {
     // Traffic per byte of text, as in the anchors: 1 / CR arrives, 1 / CR is read, 1 is written.
     let mut list = vec![FREE; NUM_RATES];
     list[9] = 4300.0;
-    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
+    let query = Query {
+        selectivity: None,
+        is_wanted_on_host: false,
+        are_rows_compared: false,
+        is_in_host_memory: true,
+        num_cores: 1,
+    };
     let column = Column::new(1 << 30, 1, 2.74);
     let plan = Plan::Overlapped { num_blocks: 100 };
     let prediction = predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, plan).unwrap();
@@ -301,7 +318,13 @@ fn rows_that_go_back_take_their_views_along() {
     list[6] = 50.0;
     let column = Column::new(1_000_000_000, 10_000_000, 3.0);
     let seconds = |selectivity| {
-        let query = Query { selectivity, is_wanted_on_host: true, is_in_host_memory: true, num_cores: 1 };
+        let query = Query {
+            selectivity,
+            is_wanted_on_host: true,
+            are_rows_compared: false,
+            is_in_host_memory: true,
+            num_cores: 1,
+        };
         predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap().seconds
     };
     assert!((seconds(None) - 1.16 / 50.0).abs() < 1e-9);
@@ -311,7 +334,13 @@ fn rows_that_go_back_take_their_views_along() {
 
 #[test]
 fn nonsense_is_refused() {
-    let query = |selectivity| Query { selectivity, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 1 };
+    let query = |selectivity| Query {
+        selectivity,
+        is_wanted_on_host: true,
+        are_rows_compared: false,
+        is_in_host_memory: false,
+        num_cores: 1,
+    };
     let good = vec![1.0; NUM_RATES];
     let column = Column::new(100, 1, 2.0);
     let is_refused = |rates: &Rates, column: &Column, query: &Query| {
@@ -338,9 +367,31 @@ fn nonsense_is_refused() {
 }
 
 #[test]
+fn rows_are_compared_where_they_are_decoded() {
+    let rates = rates_of(&[FREE; NUM_RATES], 0.0);
+    let query = |selectivity, num_cores| {
+        let are_rows_compared = true;
+        Query { selectivity, is_wanted_on_host: false, are_rows_compared, is_in_host_memory: true, num_cores }
+    };
+    let column = Column::new(1 << 30, 100_000_000, 2.0);
+    let prediction = |query, route| predict(&rates, &column, &query, route, Plan::Serial).unwrap();
+    let on_cores = prediction(query(None, 1), Route::Cpu);
+    assert_eq!((on_cores.seconds, on_cores.binding), (1.0, Stage::CpuCompare));
+    assert_eq!(prediction(query(None, 4), Route::Cpu).seconds, 0.25);
+    assert_eq!(prediction(query(Some(0.5), 1), Route::Cpu).seconds, 0.5);
+    assert_eq!(prediction(query(None, 1), Route::Gpu).seconds_of(Stage::CpuCompare), 0.0);
+}
+
+#[test]
 fn an_empty_column_has_no_rate() {
     let rates = rates_of(&[FREE; NUM_RATES], 1e-5);
-    let query = Query { selectivity: None, is_wanted_on_host: true, is_in_host_memory: false, num_cores: 1 };
+    let query = Query {
+        selectivity: None,
+        is_wanted_on_host: true,
+        are_rows_compared: false,
+        is_in_host_memory: false,
+        num_cores: 1,
+    };
     for (route, seconds) in [(Route::Cpu, 0.0), (Route::Gpu, 1e-5)] {
         let column = Column::new(0, 0, 2.0);
         let prediction = predict(&rates, &column, &query, route, Plan::Serial).unwrap();
@@ -352,7 +403,13 @@ fn an_empty_column_has_no_rate() {
 fn predictions_can_be_read() {
     let mut list = vec![FREE; NUM_RATES];
     list[5] = 50.0;
-    let query = Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
+    let query = Query {
+        selectivity: None,
+        is_wanted_on_host: false,
+        are_rows_compared: false,
+        is_in_host_memory: true,
+        num_cores: 1,
+    };
     let column = Column::new(1 << 30, 1, 2.0);
     let prediction = predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap();
     assert_eq!(prediction.to_string(), "100 GB/s, bound by host to device");

@@ -9,7 +9,7 @@
 //! ```text
 //! blocks of a column ─▶ ColumnScanner ─ decode ──▶ PendingRows ─ wait ─▶ an array for each stretch
 //!                             ├ matcher ─▶ find ─▶ PendingRows ─ wait ─▶ matching rows of each stretch
-//!                             └ distinct ─ add, add, … ─▶ number of different rows
+//!                             └ distinct ─ add, add, … ─▶ number of different rows, the most frequent of them
 //! ```
 //!
 //! The codec defines the traits and knows no device. The crate `tadoc-cuda` implements them. A
@@ -311,24 +311,54 @@ pub trait ColumnScanner: fmt::Debug + Send + Sync {
     /// An error if the device cannot test one of them.
     fn matcher(&self, predicates: &[&CodePredicate]) -> DeviceResult<Box<dyn ColumnMatcher>>;
 
-    /// Builds an empty set of rows, in the memory of the device.
+    /// Builds an empty set of rows, in the memory of the device. With `has_counts` it counts how often each occurs.
     ///
     /// # Errors
     /// Errors of the device.
-    fn distinct(&self) -> DeviceResult<Arc<dyn DistinctCounter>>;
+    fn distinct(&self, has_counts: bool) -> DeviceResult<Arc<dyn DistinctCounter>>;
 }
 
 /// The different rows of a column, which stay on a device. Any thread may add rows.
 pub trait DistinctCounter: fmt::Debug + Send + Sync {
-    /// Adds the rows of `blocks`. `memory` accounts the host memory of this call. After an error the number of rows
-    /// is not that of all blocks.
+    /// Adds the rows of `blocks` that meet all `predicates`; without predicates all rows. `memory` accounts the host
+    /// memory of this call. After an error the number of rows is not that of all blocks.
     ///
     /// # Errors
-    /// Errors of the device, of the blocks, or of `memory`.
-    fn add(&self, blocks: Vec<Bytes>, text_type: TextType, memory: &dyn RowMemory) -> DeviceResult<()>;
+    /// Errors of the device, of the blocks, or of `memory`; an error if the device cannot test a predicate.
+    fn add(
+        &self,
+        blocks: Vec<Bytes>,
+        predicates: &[&CodePredicate],
+        text_type: TextType,
+        memory: &dyn RowMemory,
+    ) -> DeviceResult<()>;
 
     /// Returns the number of different rows that are not null.
     fn num_rows(&self) -> u64;
+
+    /// Returns the number of null rows.
+    fn num_nulls(&self) -> u64;
+
+    /// Returns rows among which are the `num_rows` most frequent ones that are not null. `with_ties` also gives all
+    /// that occur as often as the last of them. `None` if these are too many for the device.
+    ///
+    /// # Errors
+    /// Errors of the device; an error if the set has no counts, or if text is not UTF-8 that must be.
+    fn most_frequent(
+        &self,
+        num_rows: usize,
+        with_ties: bool,
+        text_type: TextType,
+    ) -> DeviceResult<Option<FrequentTexts>>;
+}
+
+/// Rows of a column that occur most often, in any order.
+#[derive(Debug, Clone)]
+pub struct FrequentTexts {
+    /// Different texts, as views.
+    pub texts: ArrayRef,
+    /// Number of rows that have each of them.
+    pub counts: Vec<u64>,
 }
 
 /// Predicates on a column, ready for a device.

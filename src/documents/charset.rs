@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! page    byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>: the first one
-//! text    --charset auto: byte order mark      --charset NAME: that one
+//! text    --charset auto: byte order mark      --charset NAME: byte order mark, or else that one
 //! ```
 //!
 //! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
@@ -51,7 +51,7 @@ pub enum Charset {
     Keep,
     /// UTF-16 or UTF-8 by the byte order mark, which is left out, and UTF-8 without one.
     Mark,
-    /// This one.
+    /// This one, unless a byte order mark tells another one.
     Named(&'static Encoding),
 }
 
@@ -213,7 +213,9 @@ impl<R: BufRead> Read for Utf8Page<R> {
 fn declared(head: &[u8], given: Given<'_>) -> Option<&'static Encoding> {
     let content_type = match given {
         Given::Utf8 | Given::Charset(Charset::Keep) => return None,
-        Given::Charset(Charset::Named(encoding)) => return Some(encoding),
+        Given::Charset(Charset::Named(encoding)) => {
+            return Encoding::for_bom(head).map(|(marked, _)| marked).or(Some(encoding));
+        }
         Given::Charset(Charset::Mark) => return from_mark(head),
         Given::ContentType(content_type) | Given::Html(content_type) => content_type,
     };
@@ -399,6 +401,29 @@ mod tests {
         let mut text = Vec::new();
         page.read_to_end(&mut text).unwrap();
         (String::from_utf8(text).unwrap(), page.damage().get())
+    }
+
+    #[test]
+    fn a_mark_says_more_than_a_name() {
+        let named = |label: &str| Given::Charset(Charset::from_str(label).unwrap());
+        let big = b"\xfe\xff\0h\0\xe9";
+        let little = b"\xff\xfeh\0\xe9\0";
+        for (label, page, expected) in [
+            ("utf-16", big.as_slice(), "h\u{e9}"),
+            ("utf-16le", big, "h\u{e9}"),
+            ("utf-16be", little, "h\u{e9}"),
+            ("utf-16", little, "h\u{e9}"),
+            ("windows-1252", b"\xef\xbb\xbfh\xc3\xa9", "h\u{e9}"),
+            ("shift_jis", little, "h\u{e9}"),
+            ("utf-8", little, "h\u{e9}"),
+            // A file in UTF-16 may begin with a zero.
+            ("utf-16le", b"\xff\xfe\0\0h\0", "\0h"),
+            ("windows-1252", b"h\xe9", "h\u{e9}"),
+        ] {
+            for len in [1, 3, 4096] {
+                assert_eq!(read_and_told(page, named(label), len), (expected.to_owned(), None), "{label} {page:?}");
+            }
+        }
     }
 
     #[test]

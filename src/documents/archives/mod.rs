@@ -31,7 +31,7 @@ use memchr::memmem;
 use tadoc::build::MAX_PATH_BYTES;
 use tadoc::format::path_text;
 
-use self::tar_members::{BoundedHeaders, SparseMember, is_tar};
+use self::tar_members::{BoundedHeaders, SparseMember, VOLUME_LABEL, is_tar};
 use crate::display;
 use crate::failure::{Failure, Faults, Outcome, RAW};
 use crate::inputs::{Input, Source, since_1970};
@@ -90,8 +90,6 @@ pub struct Archives<'a> {
 
 /// Characters of a name that is too long that are shown.
 const MAX_SHOWN_CHARS: usize = 60;
-/// Type of the member that is the label of a GNU tar archive (`tar -V`).
-const VOLUME_LABEL: u8 = b'V';
 
 #[derive(Clone, Copy)]
 enum Kind {

@@ -41,12 +41,18 @@ pub const MAX_HEADER_BYTES: u64 = 1 << 20;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// Fields of numbers in a header: mode, user, group, size and time. They are octal.
 const NUMBERS: [Range<usize>; 5] = [100..108, 108..116, 116..124, 124..136, 136..148];
+const SIZE: Range<usize> = 124..136;
 /// Field of the checksum.
 const CHECKSUM: Range<usize> = 148..156;
 /// Bytes that are zeros in a header of Unix V7, and those of them in which GNU tar (`--format=v7`) writes a zero as
 /// digits: the numbers of a device.
 const V7_PADDING: Range<usize> = 257..BLOCK_BYTES;
 const V7_DEVICE: Range<usize> = 329..345;
+
+/// Type of the member that is the label of a GNU tar archive (`tar -V`), and its place. Its header has no magic, and only
+/// a time and a checksum.
+pub const VOLUME_LABEL: u8 = b'V';
+const TYPE_AT: usize = 156;
 
 /// Returns true if `head` begins a tar archive. One of Unix V7 has no magic, and is known by its checksum.
 pub fn is_tar(head: &[u8]) -> bool {
@@ -59,8 +65,13 @@ fn is_v7_header(head: &[u8]) -> bool {
     let has_name = header[0] != 0;
     let mut padding = V7_PADDING.map(|at| (at, header[at]));
     let is_padded = padding.all(|(at, byte)| byte == 0 || byte == b'0' && V7_DEVICE.contains(&at));
-    let has_numbers = NUMBERS.into_iter().all(|field| octal(&header[field]).is_some());
+    let is_number = |field: &[u8]| octal(field).is_some() || (is_label(header) && is_zero(field));
+    let has_numbers = NUMBERS.into_iter().all(|field| is_number(&header[field]));
     has_name && is_padded && has_numbers && checksum(header).is_some()
+}
+
+fn is_label(header: &[u8; BLOCK_BYTES]) -> bool {
+    header[TYPE_AT] == VOLUME_LABEL
 }
 
 /// Returns the checksum of a header with the right one: the sum of its bytes, which some old programs took for
@@ -145,9 +156,14 @@ impl<R: Read> BoundedHeaders<R> {
         if !self.is_map && is_zero(&self.header) {
             self.skip_end_mark();
         }
-        // The crate knows one kind of checksum.
-        if !self.is_map && checksum(&self.header) == Some(Checksum::Signed) {
+        // The crate knows one kind of checksum, and no header without a size.
+        let sum = if self.is_map { None } else { checksum(&self.header) };
+        let is_sizeless = is_label(&self.header) && octal(&self.header[SIZE]).is_none();
+        if sum == Some(Checksum::Signed) || (sum.is_some() && is_sizeless) {
             let mut header = tar::Header::from_byte_slice(&self.header).clone();
+            if is_sizeless {
+                header.set_size(0);
+            }
             header.set_cksum();
             self.header = *header.as_bytes();
         }
@@ -431,6 +447,29 @@ mod tests {
         for text in [[b'0'; 512], [b' '; 512], [b'\n'; 512], [0; 512]] {
             assert!(!is_tar(&text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_label_has_no_numbers_and_no_magic() {
+        let mut header = tar::Header::new_old();
+        header.as_mut_bytes()[..7].copy_from_slice(b"backups");
+        header.as_mut_bytes()[TYPE_AT] = VOLUME_LABEL;
+        header.as_mut_bytes()[136..147].copy_from_slice(b"15303545120");
+        header.set_cksum();
+        assert!(is_tar(header.as_bytes()));
+        let mut member = tar::Header::new_gnu();
+        member.set_path("a.txt").unwrap();
+        member.set_size(2);
+        member.set_cksum();
+        let mut archive = [header.as_bytes().as_slice(), member.as_bytes(), b"hi"].concat();
+        archive.resize(5 * BLOCK_BYTES, 0);
+        let mut archive = tar::Archive::new(BoundedHeaders::new(&archive[..]));
+        let mut names = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            names.push((entry.path().unwrap().display().to_string(), entry.size()));
+        }
+        assert_eq!(names, [("backups".to_owned(), 0), ("a.txt".to_owned(), 2)]);
     }
 
     #[test]

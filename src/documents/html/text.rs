@@ -94,6 +94,8 @@ const BLOCKS: &[&[u8]] = &[
 ];
 /// Cells of a table, which have a tab between them.
 const CELLS: &[&[u8]] = &[b"td", b"th"];
+/// Elements at whose start and end the cells of a row end.
+const ROW_BORDERS: &[&[u8]] = &[b"tr", b"table"];
 
 /// Appends the text of the page that `reader` gives to the open document. `given` is known of its
 /// character set.
@@ -196,20 +198,31 @@ enum Attribute {
     Other,
 }
 
+/// The cells of a row of a table. Each but the first has a tab in front of it, also if it has no text.
+#[derive(Default)]
+struct Row {
+    num_cells: usize,
+    /// Tabs before the next text.
+    num_tabs: usize,
+    has_text: bool,
+}
+
 /// The text of a page, tag by tag.
 struct Text {
     text: Vec<u8>,
     /// True if the line has text.
     is_in_line: bool,
-    /// Separator before the next text of the line: a blank, a tab or nothing.
-    gap: Option<u8>,
+    /// True if a blank comes before the next text of the line.
+    is_blank_due: bool,
+    row: Row,
     /// True if the next text begins a line.
     is_line_due: bool,
     open: OpenElements,
     /// Name of the start tag that is being read.
     tag: Vec<u8>,
-    /// Attribute of it whose value is next.
+    /// Attribute of it whose value is next, and those so far. The first of two with one name counts.
     attribute: Attribute,
+    attributes: Vec<Attribute>,
     /// The visibility that its attributes give it.
     look: Look,
     /// Text of the image that it is.
@@ -221,11 +234,13 @@ impl Text {
         Self {
             text: Vec::new(),
             is_in_line: false,
-            gap: None,
+            is_blank_due: false,
+            row: Row::default(),
             is_line_due: false,
             open: OpenElements::new(form),
             tag: Vec::new(),
             attribute: Attribute::Other,
+            attributes: Vec::new(),
             look: Look::default(),
             alt: Vec::new(),
         }
@@ -238,6 +253,7 @@ impl Text {
                 self.tag.clear();
                 self.tag.extend_from_slice(name);
                 self.attribute = Attribute::Other;
+                self.attributes.clear();
                 self.look = Look::default();
                 self.alt.clear();
             }
@@ -258,12 +274,14 @@ impl Text {
     }
 
     fn begin_attribute(&mut self, name: &[u8]) {
-        self.attribute = match name {
+        let attribute = match name {
             b"alt" if self.tag == b"img" => Attribute::Alt,
             b"hidden" => Attribute::Hidden,
             b"style" => Attribute::Style,
             _ => Attribute::Other,
         };
+        self.attribute = if self.attributes.contains(&attribute) { Attribute::Other } else { attribute };
+        self.attributes.push(self.attribute);
         self.look.is_gone |= self.attribute == Attribute::Hidden;
     }
 
@@ -281,7 +299,10 @@ impl Text {
         let sight = self.open.start(&tag, self.look, is_self_closing);
         if sight != Sight::Gone {
             if CELLS.contains(&tag.as_slice()) {
-                self.gap = Some(b'\t');
+                // A cell outside of rows may stand behind text.
+                let is_behind_text = self.is_in_line && !self.is_line_due;
+                self.row.num_tabs += usize::from(self.row.num_cells > 0 || is_behind_text);
+                self.row.num_cells += 1;
             } else {
                 self.border(&tag);
             }
@@ -309,14 +330,15 @@ impl Text {
         if BLOCKS.contains(&name) {
             self.is_line_due = true;
         }
+        if ROW_BORDERS.contains(&name) {
+            self.row = Row::default();
+        }
     }
 
     /// Appends text whose white space becomes single blanks.
     fn collapsed(&mut self, text: &[u8]) {
         for (idx, word) in text.split(u8::is_ascii_whitespace).enumerate() {
-            if idx > 0 {
-                self.gap = self.gap.or(Some(b' '));
-            }
+            self.is_blank_due |= idx > 0;
             if !word.is_empty() {
                 self.begin();
                 self.text.extend_from_slice(word);
@@ -335,13 +357,20 @@ impl Text {
         }
     }
 
-    /// Puts a line end, a tab or a blank in front of the next text, if there is text before it.
+    /// Puts a line end, tabs or a blank in front of the next text. A cell that has lines of its own has no tabs, unless
+    /// it is the first one of its row with text.
     fn begin(&mut self) {
-        let gap = self.gap.take().filter(|_| self.is_in_line);
-        if !std::mem::take(&mut self.is_line_due) {
-            self.text.extend(gap);
-        } else if self.is_in_line {
+        let is_line_due = std::mem::take(&mut self.is_line_due);
+        let is_blank_due = std::mem::take(&mut self.is_blank_due);
+        let num_tabs = std::mem::take(&mut self.row.num_tabs);
+        if is_line_due && self.is_in_line {
             self.text.push(b'\n');
+        }
+        let is_first = !std::mem::replace(&mut self.row.has_text, true);
+        if num_tabs > 0 && (is_first || !is_line_due) {
+            self.text.extend(std::iter::repeat_n(b'\t', num_tabs));
+        } else if is_blank_due && self.is_in_line && !is_line_due {
+            self.text.push(b' ');
         }
         self.is_in_line = true;
     }
@@ -386,6 +415,13 @@ mod tests {
             ("<title>T</title><script>if (a<b) x('</p>')</script><p>x<style>p{}</style>y", "T\nxy\n"),
             ("<table><tr><td>a<td>b</tr><tr><th> c </th><th>d</table>", "a\tb\nc\td\n"),
             ("<p>a</p>\n\n<p>b</p> c", "a\nb\nc\n"),
+            ("<table><tr><td>a</td><td></td><td>c</td></tr><tr><td> </td><td>e</td></tr></table>f", "a\t\tc\n\te\nf\n"),
+            ("<table><tr><td></td><td><p>a</p></td><td><p>b</p></td></tr></table>", "\ta\nb\n"),
+            ("<table><tr><td></td><td></td></tr><tr><td>x</td></tr></table>y<td>z", "x\ny\tz\n"),
+            ("<table><tr><td><table><tr><td>a<td>b</table></td><td>c</td></tr></table>", "a\tb\nc\n"),
+            ("<table><tr><td hidden>a</td><td>b</td><td><img src=x></td><td>c</td></tr></table>", "b\t\tc\n"),
+            ("<p style='color:red' style='display:none'>a</p><p hidden=until-found hidden>b</p>", "a\nb\n"),
+            ("<img alt=a alt=b>", "a\n"),
             ("<pre>\n  x\n    y\n</pre>z", "  x\n    y\nz\n"),
             ("&lt;a&gt; &uuml;&#x2014;&amp;amp", "<a> ü—&amp\n"),
             ("<img alt='a  cat' src=x><IMG ALT=dog>", "a catdog\n"),
@@ -441,7 +477,7 @@ mod tests {
             ("<p><b hidden>a</p><p>b</b>c", "c\n"),
             ("<p><b hidden><b hidden><b hidden><b hidden>a<p>b</b></b></b>c", "c\n"),
             ("<p><b hidden><i><i><i><i>a<p>b</i></i></i></b>c", "c\n"),
-            ("<b><table><tr><td><b hidden>a<p>b<td>c</table>d", "c\nd\n"),
+            ("<b><table><tr><td><b hidden>a<p>b<td>c</table>d", "\tc\nd\n"),
             ("<table hidden>a<table hidden>b<tr><td>c</table>d</table>e", "abd\ne\n"),
             ("<a hidden>a<a>b</a>c", "bc\n"),
             ("<div><span hidden>a</div>b", "b\n"),

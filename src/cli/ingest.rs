@@ -180,7 +180,7 @@ pub struct Arguments {
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     record_start: Option<Regex>,
 
-    /// Leave out colour codes of terminals (ESC[31m): auto (of lines), always (of files, too) or never
+    /// Leave out codes of terminals, such as colours (ESC[31m): auto (of lines), always (of files, too) or never
     ///
     /// A note says how many there were. Words beside a code would have its digits: `31mERROR`.
     #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,

@@ -102,7 +102,7 @@ pub struct Arguments {
     #[command(flatten)]
     forms: Forms,
 
-    /// Leave out colour codes of terminals (ESC[31m): always or never [default: never]
+    /// Leave out codes of terminals, such as colours (ESC[31m): always or never [default: never]
     #[arg(long, default_value = "auto", value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "always", hide_possible_values = true, hide_default_value = true,
           verbatim_doc_comment)]

@@ -222,7 +222,10 @@ impl<'a> Gather<'a> {
         });
         let odd_rows = remarks::odd_rows(&self.odd_rows);
         let colours = Some(self.colours.get()).filter(|&num_codes| num_codes > 0).map(|num_codes| {
-            format!("{} left out of the text; --strip-ansi=never keeps them", display::plural(num_codes, "colour code"))
+            format!(
+                "{} left out of the text; --strip-ansi=never keeps them",
+                display::plural(num_codes, "terminal code")
+            )
         });
         let joined = Some(self.joined_parts.get()).filter(|&num_parts| num_parts > 0).map(|num_parts| {
             let parts = display::plural(num_parts, "part");

@@ -1,4 +1,4 @@
-//! Mends logs on their way to a reader: takes colour codes out of lines, and joins the parts of texts that
+//! Mends logs on their way to a reader: takes the codes of terminals out of lines, and joins the parts of texts that
 //! container runtimes divide.
 //!
 //! ```text
@@ -13,8 +13,17 @@
 //! {"log":"a line\n",       "stream":"stdout","time":"…3Z"}
 //! ```
 //!
-//! Codes are those of ECMA-48 (section 8.3.117, SGR, and 8.3.41, EL), which terminals take for colours and
-//! for the rest of a line.
+//! Codes are those of ECMA-48 (section 5.4, control sequences, and 5.6, control strings) and of xterm:
+//!
+//! ```text
+//! ESC [ 0;31 m          colours and the like: nothing
+//! ESC [ 2;40 H          another place of the screen: a blank, as it divides words; so ESC D, E and M
+//! ESC ] 8;;URL ESC \    titles and links, up to BEL or ESC \ on the same line: nothing
+//! ESC ( B               character sets of a terminal, and ESC 7, 8, =, >, c, H and Z: nothing
+//! ```
+//!
+//! A text in ISO-2022-JP has `ESC $ B` in front of Japanese and `ESC ( B` behind it. Behind the first `ESC $` the codes of
+//! character sets stay.
 //!
 //! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A joined line
 //! has the time of its first part, and stands where its last part was. Parts without an end stay as they are.
@@ -39,8 +48,11 @@ use crate::columns;
 use crate::failure::Outcome;
 
 const ESCAPE: u8 = 0x1b;
-/// Longest code in bytes. A longer one is text.
+/// Most bytes between `ESC [` and the end of the code. A longer one is text.
 const MAX_CODE_BYTES: usize = 64;
+/// Most bytes of a title or link.
+const MAX_STRING_BYTES: usize = 4096;
+const BELL: u8 = 0x07;
 /// Longest time and stream in front of the tag of a line.
 const MAX_HEAD_BYTES: usize = 64;
 /// Most bytes of a line that is looked at. A longer one is no line of a container.
@@ -50,7 +62,7 @@ const STREAMS: [&[u8]; 2] = [b"stdout", b"stderr"];
 /// Number of lines or codes that were mended.
 pub type Mended = Rc<Cell<u64>>;
 
-/// A reader without the colour codes of `inner`.
+/// A reader without the codes of terminals of `inner`.
 pub struct WithoutColours<R> {
     inner: R,
     /// Text behind the first code of a buffer. Before that, buffers are passed on as they are.
@@ -58,6 +70,8 @@ pub struct WithoutColours<R> {
     at: usize,
     /// Start of a code that the buffer has cut.
     cut: Vec<u8>,
+    /// True if the text has several character sets (ISO 2022), whose codes stay.
+    has_character_sets: bool,
     is_passed: bool,
     num_codes: Mended,
 }
@@ -66,7 +80,8 @@ impl<R: BufRead> WithoutColours<R> {
     /// Creates a reader that adds the number of codes to `num_codes`.
     pub fn new(inner: R, num_codes: &Mended) -> Self {
         let num_codes = Rc::clone(num_codes);
-        Self { inner, text: Vec::new(), at: 0, cut: Vec::new(), is_passed: false, num_codes }
+        let (text, cut) = (Vec::new(), Vec::new());
+        Self { inner, text, at: 0, cut, has_character_sets: false, is_passed: false, num_codes }
     }
 
     /// Moves the next bytes to `text`, until there are some or the input ends.
@@ -93,9 +108,19 @@ impl<R: BufRead> WithoutColours<R> {
         while let Some(start) = memchr(ESCAPE, bytes) {
             let (before, code) = bytes.split_at(start);
             self.text.extend_from_slice(before);
-            let len = match code_len(code) {
-                Code::Whole(len) => {
+            self.has_character_sets |= code.get(1) == Some(&b'$');
+            let len = match code_at(code) {
+                Code::CharacterSet(_) if self.has_character_sets => {
+                    self.text.push(ESCAPE);
+                    1
+                }
+                Code::Plain(len) | Code::CharacterSet(len) => {
                     self.num_codes.set(self.num_codes.get() + 1);
+                    len
+                }
+                Code::Move(len) => {
+                    self.num_codes.set(self.num_codes.get() + 1);
+                    self.text.push(b' ');
                     len
                 }
                 Code::Cut => {
@@ -139,24 +164,59 @@ impl<R: BufRead> Read for WithoutColours<R> {
 /// The beginning of a text that begins with an escape character.
 enum Code {
     /// A code of so many bytes.
-    Whole(usize),
+    Plain(usize),
+    /// One behind which text goes on at another place.
+    Move(usize),
+    /// One that chooses a character set.
+    CharacterSet(usize),
     /// The beginning of one.
     Cut,
     None,
 }
 
-/// Reads `ESC [ parameters m` or `K`.
-fn code_len(text: &[u8]) -> Code {
+/// Reads the code that `text` begins with.
+fn code_at(text: &[u8]) -> Code {
     match text.get(1) {
-        None => return Code::Cut,
-        Some(b'[') => {}
-        Some(_) => return Code::None,
+        None => Code::Cut,
+        Some(b'[') => control_sequence(text),
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => control_string(text),
+        Some(b'#' | b'%' | b'(' | b')' | b'*' | b'+') => match text.get(2) {
+            None => Code::Cut,
+            Some(b'0'..=b'~') => Code::CharacterSet(3),
+            Some(_) => Code::None,
+        },
+        Some(b'7' | b'8' | b'=' | b'>' | b'c' | b'H' | b'Z') => Code::Plain(2),
+        Some(b'D' | b'E' | b'M') => Code::Move(2),
+        Some(_) => Code::None,
     }
-    let is_parameter = |byte: &&u8| matches!(**byte, b'0'..=b'9' | b';' | b':');
-    let num_parameters = text.iter().skip(2).take(MAX_CODE_BYTES).take_while(is_parameter).count();
-    match text.get(2 + num_parameters) {
-        Some(b'm' | b'K') if num_parameters < MAX_CODE_BYTES => Code::Whole(num_parameters + 3),
-        None if num_parameters < MAX_CODE_BYTES => Code::Cut,
+}
+
+/// Reads `ESC [`, parameters, blanks and the like, and a letter or sign.
+fn control_sequence(text: &[u8]) -> Code {
+    let inner = text.get(2..).unwrap_or_default();
+    let num_parameters = inner.iter().take_while(|byte| matches!(byte, b'0'..=b'?')).count();
+    let num_others = inner[num_parameters..].iter().take_while(|byte| matches!(byte, b' '..=b'/')).count();
+    let num_inner = num_parameters + num_others;
+    match inner.get(num_inner) {
+        _ if num_inner >= MAX_CODE_BYTES => Code::None,
+        None => Code::Cut,
+        Some(b'A'..=b'H' | b'`' | b'd' | b'f') if num_others == 0 => Code::Move(num_inner + 3),
+        Some(b'@'..=b'~') => Code::Plain(num_inner + 3),
+        Some(_) => Code::None,
+    }
+}
+
+/// Reads `ESC ]` or another beginning of a string up to its end on the same line.
+fn control_string(text: &[u8]) -> Code {
+    let inner = text.get(2..).unwrap_or_default();
+    let end = inner.iter().take(MAX_STRING_BYTES).position(|byte| matches!(*byte, BELL | ESCAPE | b'\n'));
+    let Some(len) = end else {
+        return if inner.len() < MAX_STRING_BYTES { Code::Cut } else { Code::None };
+    };
+    match (inner[len], inner.get(len + 1)) {
+        (BELL, _) => Code::Plain(len + 3),
+        (ESCAPE, Some(b'\\')) => Code::Plain(len + 4),
+        (ESCAPE, None) => Code::Cut,
         _ => Code::None,
     }
 }
@@ -424,7 +484,7 @@ mod tests {
 
     use arrow::array::StringArray;
     use proptest::prelude::*;
-    use regex::bytes::Regex;
+    use regex::bytes::{Captures, Regex};
     use testkit::random::Random;
 
     use super::*;
@@ -447,11 +507,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn colours_are_what_an_expression_finds(text in "(\x1b|\\[|[0-9;:]{1,3}|m|K|H|a|\n|é){0,40}", buffer_bytes in 1usize..9) {
-            let code = Regex::new("\x1b\\[[0-9;:]{0,63}[mK]").unwrap();
+        fn codes_are_what_an_expression_finds(
+            text in "(\x1b|\\[|\\]|[0-9;:?>]{1,3}|m|K|H|M|\x07|\\\\|\\(B|\\$| |a|\n|é){0,40}",
+            buffer_bytes in 1usize..9,
+        ) {
+            let code = Regex::new(
+                "(?-u)\x1b(?:\\[[0-?]{0,63}(?<place>[A-H`df])|(?<line>[DEM])|\\[[0-?]*[ -/]*[@-~]|\
+                 [\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|(?<set>[#%()*+][0-~])|[78=>cHZ])",
+            );
+            let code = code.unwrap();
+            let first_set = text.find("\x1b$").unwrap_or(text.len());
+            let mut expected_codes = 0;
+            let expected = code.replace_all(text.as_bytes(), |found: &Captures<'_>| {
+                let whole = found.get(0).unwrap();
+                if found.name("set").is_some() && whole.start() > first_set {
+                    return whole.as_bytes().to_vec();
+                }
+                expected_codes += 1;
+                let is_move = found.name("place").or(found.name("line")).is_some();
+                if is_move { vec![b' '] } else { Vec::new() }
+            });
             let (read, num_codes) = without_colours(text.as_bytes(), buffer_bytes);
-            prop_assert_eq!(&read[..], &code.replace_all(text.as_bytes(), &b""[..])[..]);
-            prop_assert_eq!(num_codes, code.find_iter(text.as_bytes()).count() as u64);
+            prop_assert_eq!(String::from_utf8_lossy(&read), String::from_utf8_lossy(&expected));
+            prop_assert_eq!(num_codes, expected_codes);
         }
 
         #[test]
@@ -485,6 +563,28 @@ mod tests {
             }
             prop_assert_eq!(joined(text.as_bytes(), 1 << 20).0, expected);
         }
+    }
+
+    #[test]
+    fn codes_of_terminals_are_left_out() {
+        for (text, expected) in [
+            ("\x1b[31mERROR\x1b(B\x1b[mfull disk", "ERRORfull disk"),
+            ("a\x1b[1;1Hhome\x1b[5Cb\x1bMup", "a home b up"),
+            ("\x1b[?2004hpaste\x1b[>4;2mmode\x1b[2 qshape", "pastemodeshape"),
+            ("\x1b]8;;http://h/p\x1b\\linked\x1b]8;;\x1b\\ \x1b]0;title\x07shown", "linked shown"),
+            ("\x1bPq\x1b\\dcs\x1b7\x1b=\x1b>x", "dcsx"),
+            // No codes: an end is missing, or the text is in ISO-2022-JP.
+            ("\x1b]0;title\nnext \x1b[31", "\x1b]0;title\nnext \x1b[31"),
+            ("\x1b$BF|K\\\x1b(B!", "\x1b$BF|K\\\x1b(B!"),
+            ("\x1bx \x1b\x1b[m", "\x1bx \x1b"),
+        ] {
+            for buffer_bytes in 1..9 {
+                let (read, _) = without_colours(text.as_bytes(), buffer_bytes);
+                assert_eq!(String::from_utf8(read).unwrap(), expected, "{text:?}");
+            }
+        }
+        let long = format!("\x1b]0;{}\x07", "x".repeat(MAX_STRING_BYTES));
+        assert_eq!(without_colours(long.as_bytes(), 1000), (long.clone().into_bytes(), 0));
     }
 
     #[test]

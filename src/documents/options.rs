@@ -55,7 +55,7 @@ pub struct ReadOptions {
     pub charset: Option<Charset>,
     /// If true, damaged inputs are left out from their damage on, and rows that do not fit are left out.
     pub keep_going: bool,
-    /// If true, colour codes of terminals are left out of files and lines. `None` means of lines.
+    /// If true, codes of terminals are left out of files and lines. `None` means of lines.
     pub strip_ansi: Option<bool>,
     /// If true, the parts of lines that container runtimes divide are joined.
     pub join_partial: bool,

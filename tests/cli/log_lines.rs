@@ -1,4 +1,4 @@
-//! Tests of logs whose lines have colour codes, or were divided by a container runtime.
+//! Tests of logs whose lines have codes of terminals, or were divided by a container runtime.
 
 use crate::harness::{gzip, new_folder};
 
@@ -13,13 +13,13 @@ fn colours_are_no_words_of_lines() {
     folder.write("a.log", COLOURED);
     folder.write("b.log.gz", gzip(COLOURED.as_bytes()));
     let ran = folder.run(&["ingest", "a.log", "b.log.gz", "--documents", "lines", "-o", "c.tadoc"]);
-    assert!(ran.stderr.contains("12 colour codes left out of the text"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("12 terminal codes left out of the text"), "{}", ran.stderr);
     assert_eq!(folder.rows("SELECT count(*) FROM search('c.tadoc', 'ERROR OR INFO OR full')"), ["6"]);
     let texts = folder.rows("SELECT text FROM documents('c.tadoc') WHERE doc_id < 2 ORDER BY doc_id");
     assert_eq!(texts, ["ERROR: disk full", "2024-05-06 INFO ok"]);
 
     let never = ["ingest", "a.log", "--documents", "lines", "--strip-ansi=never", "-o", "n.tadoc"];
-    assert!(!folder.run(&never).stderr.contains("colour"));
+    assert!(!folder.run(&never).stderr.contains("terminal code"));
     assert_eq!(folder.rows("SELECT count(*) FROM search('n.tadoc', 'ERROR')"), ["0"]);
 
     // Files keep their bytes unless they are asked to lose the codes.

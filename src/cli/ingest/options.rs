@@ -216,7 +216,7 @@ impl Packed {
 }
 
 impl When {
-    /// Returns if colour codes are left out; `None` means of lines.
+    /// Returns if codes of terminals are left out; `None` means of lines.
     pub fn strips_ansi(self) -> Option<bool> {
         match self {
             Self::Auto => None,

@@ -11,6 +11,9 @@
 //! so. Here both are errors. A value of several lines whose marks are closed is right, as are marks inside of a value,
 //! and text behind a closing mark on one line. No row with such a value comes before its error.
 //!
+//! Between tabs many programs write quotation marks as text, others enclose values. What can only be text is an error
+//! there: a mark behind whose closing one text follows, and a value with a line in it that has all tabs of a row.
+//!
 //! The source stands where a plan is run, and cannot travel. Each byte is looked at once, by searches for the next
 //! mark. A part of a file is read from the start of a line. If a value of several lines goes over its end, the part
 //! behind it would begin inside of the value: that is an error, too, which names the setting that reads a file as one.
@@ -117,7 +120,8 @@ impl CsvOpener {
         let is_part = file.range.is_some();
         let quotes = Quotes::new(Marks::from_source(&self.source), start == 0);
         let name = file.object_meta.location.to_string();
-        let place = FilePlace { file: name.clone(), is_part, start };
+        let is_tsv = self.source.delimiter() == b'\t';
+        let place = FilePlace { file: name.clone(), is_tsv, is_part, start };
         let bytes = checked(self.bytes(file).await?, quotes, place);
         let has_header = self.source.has_header() && start == 0;
         let reader = reader_of(&self.source, self.columns, self.batch_size, has_header);
@@ -206,6 +210,7 @@ fn checked(
 /// The file, or the part of it, that errors name.
 struct FilePlace {
     file: String,
+    is_tsv: bool,
     is_part: bool,
     /// Byte behind which the part begins.
     start: i64,
@@ -214,16 +219,20 @@ struct FilePlace {
 impl FilePlace {
     fn error<T>(&self, fault: &Fault) -> Result<T> {
         let behind = if self.start > 0 { format!(" behind byte {}", self.start) } else { String::new() };
-        let other_mark = "where quotation marks are text, declare a table with another one: CREATE EXTERNAL TABLE … \
-                          STORED AS CSV LOCATION '…' OPTIONS ('format.quote' '|')";
+        let format = if self.is_tsv { "TSV" } else { "CSV" };
+        let other_mark = format!(
+            "where quotation marks are text, declare a table with another one: CREATE EXTERNAL TABLE … STORED AS {format} \
+             LOCATION '…' OPTIONS ('format.quote' '|')"
+        );
         let as_one =
             "if it is closed later, SET datafusion.catalog.newlines_in_values = true, which reads the file as one";
         let way_out = match fault {
             Fault::Comment { .. } => "leave out the option format.comment or format.terminator".to_owned(),
             Fault::Open { .. } if self.is_part => format!("{as_one}; {other_mark}"),
+            Fault::RowsInside { .. } => other_mark,
             _ => format!("close it; {other_mark}"),
         };
-        exec_err!("{}: no valid CSV: {fault}{behind}; {way_out}", self.file)
+        exec_err!("{}: no valid {format}: {fault}{behind}; {way_out}", self.file)
     }
 }
 
@@ -232,8 +241,10 @@ impl FilePlace {
 enum Fault {
     /// The mark on this line is not closed.
     Open { line: u64 },
-    /// The mark on this line is closed by one on a later line, behind which text follows.
+    /// The mark on this line is closed by one on a later line, or between tabs on the same, behind which text follows.
     TextBehind { line: u64, end: u64 },
+    /// The mark on this line opens a value with rows in it.
+    RowsInside { line: u64, end: u64 },
     /// The comment on this line takes all rows behind it.
     Comment { line: u64 },
 }
@@ -242,6 +253,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open { line } => write!(f, "the quotation mark on line {line} opens a value that is not closed"),
+            Self::TextBehind { line, end } if line == end => {
+                write!(f, "text follows the quotation mark that closes a value on line {line}")
+            }
+            Self::RowsInside { line, end } => {
+                write!(f, "the quotation marks on lines {line} and {end} enclose lines that have as many tabs as rows")
+            }
             Self::TextBehind { line, end } => write!(
                 f,
                 "the quotation mark on line {line} opens a value of several lines, and text follows the mark that closes \
@@ -263,16 +280,20 @@ struct Marks {
     terminator: Option<u8>,
     escape: Option<u8>,
     comment: Option<u8>,
+    /// Number of tabs in a row, if values have tabs between them, and there are several.
+    num_tabs: Option<usize>,
 }
 
 impl Marks {
     fn from_source(source: &CsvSource) -> Self {
+        let num_tabs = source.table_schema().file_schema().fields().len().checked_sub(1);
         Self {
             quote: source.quote(),
             delimiter: source.delimiter(),
             terminator: source.terminator(),
             escape: source.escape(),
             comment: source.comment(),
+            num_tabs: num_tabs.filter(|num_tabs| *num_tabs > 0 && source.delimiter() == b'\t'),
         }
     }
 
@@ -324,12 +345,16 @@ struct Quotes {
     opened_on: u64,
     /// True if that value has ends of lines.
     has_lines: bool,
+    /// Tabs of its line so far, and true if a line of it behind the first one has those of a row.
+    num_tabs: usize,
+    has_rows: bool,
 }
 
 impl Quotes {
     fn new(marks: Marks, is_at_start: bool) -> Self {
         let last = marks.line_end();
-        Self { marks, place: Place::Outside, last, is_at_start, line: 1, opened_on: 1, has_lines: false }
+        let (has_lines, num_tabs, has_rows) = (false, 0, false);
+        Self { marks, place: Place::Outside, last, is_at_start, line: 1, opened_on: 1, has_lines, num_tabs, has_rows }
     }
 
     /// Takes the next bytes. Returns the first fault.
@@ -353,6 +378,7 @@ impl Quotes {
         match self.place {
             Place::Inside | Place::Escaped => Some(Fault::Open { line: self.opened_on }),
             Place::Comment if self.marks.line_end() != b'\n' => Some(Fault::Comment { line: self.opened_on }),
+            Place::Closing | Place::Closed => self.rows_inside(true),
             _ => None,
         }
     }
@@ -396,6 +422,8 @@ impl Quotes {
             self.place = Place::Inside;
             self.opened_on = self.line + self.num_lines(&bytes[..idx]);
             self.has_lines = false;
+            self.num_tabs = 0;
+            self.has_rows = false;
         }
         idx + 1
     }
@@ -405,11 +433,34 @@ impl Quotes {
             Some(escape) => memchr2(self.marks.quote, escape, bytes),
             None => memchr(self.marks.quote, bytes),
         };
-        self.has_lines |= self.marks.has_row_end(&bytes[..found.unwrap_or(bytes.len())]);
+        self.take_text(&bytes[..found.unwrap_or(bytes.len())]);
         let Some(idx) = found else { return bytes.len() };
         let is_quote = bytes[idx] == self.marks.quote;
         self.place = if is_quote { Place::Closing } else { Place::Escaped };
         idx + 1
+    }
+
+    /// Returns the fault of a value that is closed, at the end of a row or before, if a line of it looks like a row.
+    fn rows_inside(&self, is_row_end: bool) -> Option<Fault> {
+        let is_last_row = is_row_end && self.has_lines && Some(self.num_tabs) == self.marks.num_tabs;
+        (self.has_rows || is_last_row).then_some(Fault::RowsInside { line: self.opened_on, end: self.line })
+    }
+
+    /// Looks at text between marks.
+    fn take_text(&mut self, text: &[u8]) {
+        let Some(num_tabs) = self.marks.num_tabs else {
+            self.has_lines |= self.marks.has_row_end(text);
+            return;
+        };
+        for &byte in text {
+            if byte == b'\t' {
+                self.num_tabs += 1;
+            } else if self.marks.ends_row(byte) {
+                self.has_rows |= self.has_lines && self.num_tabs == num_tabs;
+                self.has_lines = true;
+                self.num_tabs = 0;
+            }
+        }
     }
 
     /// Looks at the byte behind a closing mark, and blanks, which some programs write there.
@@ -420,10 +471,10 @@ impl Quotes {
             return (1, None);
         }
         self.place = Place::Outside;
-        if !ends_value && self.has_lines {
+        if !ends_value && (self.has_lines || self.marks.num_tabs.is_some()) {
             return (1, Some(Fault::TextBehind { line: self.opened_on, end: self.line }));
         }
-        (1, None)
+        (1, self.rows_inside(byte != self.marks.delimiter))
     }
 
     /// Looks for the end of a comment. The decoder sees none where another byte than `\n` ends rows.
@@ -443,9 +494,17 @@ mod tests {
 
     use super::*;
 
-    const MARKS: Marks = Marks { quote: b'"', delimiter: b',', terminator: None, escape: None, comment: None };
-    const OTHER: Marks =
-        Marks { quote: b'\'', delimiter: b';', terminator: Some(b'|'), escape: Some(b'\\'), comment: Some(b'#') };
+    const MARKS: Marks =
+        Marks { quote: b'"', delimiter: b',', terminator: None, escape: None, comment: None, num_tabs: None };
+    const OTHER: Marks = Marks {
+        quote: b'\'',
+        delimiter: b';',
+        terminator: Some(b'|'),
+        escape: Some(b'\\'),
+        comment: Some(b'#'),
+        num_tabs: None,
+    };
+    const TABS: Marks = Marks { delimiter: b'\t', num_tabs: Some(1), ..MARKS };
 
     fn fault_of(marks: Marks, text: &str) -> Option<Fault> {
         let mut quotes = Quotes::new(marks, true);
@@ -474,10 +533,37 @@ mod tests {
     }
 
     #[test]
+    fn marks_between_tabs_that_can_only_be_text_are_faults() {
+        for (text, fault) in [
+            ("1\t\"a\" b\n", Fault::TextBehind { line: 1, end: 1 }),
+            ("1\tx\n2\t\"a\"b\n", Fault::TextBehind { line: 2, end: 2 }),
+            ("1\t\"a\n2\tb\n3\tc\"\n4\td\n", Fault::RowsInside { line: 1, end: 3 }),
+            ("1\t\"a\r\n2\tb\r\n3\tc\"", Fault::RowsInside { line: 1, end: 3 }),
+            ("1\t\"a\n2\tb\"\n3\tc\n", Fault::RowsInside { line: 1, end: 2 }),
+            ("1\t\"a\n2\tb\"", Fault::RowsInside { line: 1, end: 2 }),
+            ("1\t\"a\n2\tb\n", Fault::Open { line: 1 }),
+        ] {
+            assert_eq!(fault_of(TABS, text), Some(fault), "{text:?}");
+        }
+        for text in [
+            "1\t\"a\nb\"\n",
+            "1\t\"say \"\"a\"\" b\"\n2\t5\" tape\n",
+            "1\t\"a\n\nb\tc\td\ne\"\r\n",
+            "\"a\nb\tc\"\t2\n",
+            "1\t\"a\tb\"\n\"2\"\t\"\"\n",
+            "1\t\"a\"",
+        ] {
+            assert_eq!(fault_of(TABS, text), None, "{text:?}");
+        }
+        let three = Marks { num_tabs: Some(2), ..TABS };
+        assert_eq!(fault_of(three, "1\t\"a\nx\ty\nc\"\t\n"), None);
+    }
+
+    #[test]
     fn any_division_into_pieces_has_the_same_end() {
-        let signs = ["\"", ",", "\n", "a", "#", "\r\n", "\\", " "];
+        let signs = ["\"", ",", "\n", "a", "#", "\r\n", "\\", " ", "\t"];
         let marks = Marks { escape: Some(b'\\'), comment: Some(b'#'), ..MARKS };
-        for case in 0..4000 {
+        for (case, marks) in (0..8000).map(|case| (case, if case % 2 == 0 { marks } else { TABS })) {
             let random = &mut Random(case);
             let text: String = (0..random.below(20)).map(|_| *random.pick(&signs)).collect();
             let mut pieces = Quotes::new(marks, true);

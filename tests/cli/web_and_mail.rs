@@ -380,6 +380,8 @@ fn character_sets_of_mail_that_do_not_fit_are_told() {
         ("\"'iso-8859-1'\"", b"\xe9", "é"),
         ("cp437", "é".as_bytes(), "├⌐"),
         ("utf-8", "\u{fffd}".as_bytes(), "\u{fffd}"),
+        ("utf-7", b"1 +- 1 is Gr+APwA3w-e +AKM.", "1 + 1 is Grüße £."),
+        ("unicode-1-1-utf-7", b"+ZeVnLIqe", "日本語"),
     ] {
         let (found, told) = body(charset, bytes);
         assert_eq!(String::from_utf8(found).unwrap(), text, "{charset}");
@@ -388,6 +390,7 @@ fn character_sets_of_mail_that_do_not_fit_are_told() {
     for (charset, bytes, text) in [
         ("utf-8", &b"K\xf6ln"[..], "K\u{fffd}ln"),
         ("gb2312", b"a\xff", "a\u{fffd}"),
+        ("utf-7", b"a +! +AO", "a \u{fffd}! \u{fffd}"),
         ("iso-2022-kr", b"\x1b$)C\x0eGQ19\x0f", "\x1b$)C\x0eGQ19\x0f"),
         ("hz-gb-2312", b"~{VP~}", "~{VP~}"),
     ] {

@@ -13,8 +13,9 @@
 //! Character sets have the names that mail has for them.
 //!
 //! ```text
-//! iso-8859-1, gb2312, utf-7     the crate mail-parser       'UTF-8', "big5"      without the quotes
+//! iso-8859-1, gb2312            the crate mail-parser       'UTF-8', "big5"      without the quotes
 //! utf8, windows-31j, ms949      the crate encoding_rs       eucgb2312_cn, cp437  the tables here
+//! utf-7, unicode-1-1-utf-7      here ([`utf7`])
 //! us-ascii                      UTF-8 if the bytes are, or else Windows-1252
 //! ```
 //!
@@ -26,7 +27,7 @@ use mail_parser::decoders::charsets::DecoderFnc;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
 
-use super::transfer;
+use super::{transfer, utf7};
 use crate::inputs::Input;
 use crate::remarks::Undecoded;
 
@@ -125,7 +126,7 @@ impl<'a> Run<'a> {
 
     fn push(&mut self, word: Word<'a>, text: &mut String, witness: &mut Witness<'_>) {
         let is_other = self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
-        if is_other || self.is_shifted_back() {
+        if is_other || self.is_shifted_back() || is_utf7(word.charset) {
             self.end(text, witness);
             self.follows = true;
         }
@@ -226,6 +227,9 @@ const ASCII: [&str; 12] = [
     "us",
     "us_ascii",
 ];
+/// Names of UTF-7, in small letters with `_`.
+const UTF7: [&str; 7] =
+    ["cp65000", "csunicode11utf7", "csutf7", "unicode_1_1_utf_7", "utf7", "utf_7", "x_unicode_2_0_utf_7"];
 /// Names that the crates do not know, in small letters with `_`, and the ones that they know.
 const ALIASES: [(&str, &str); 19] = [
     ("big5_tw", "big5"),
@@ -267,6 +271,7 @@ enum Charset {
     /// Mailers write it beside bytes that it does not have: those of UTF-8, or else those of Windows.
     Ascii,
     Cp437,
+    Utf7,
     Mail(DecoderFnc),
     Web(&'static Encoding),
 }
@@ -274,6 +279,11 @@ enum Charset {
 /// Returns true if `name` is one of UTF-8.
 pub fn is_utf8(name: &str) -> bool {
     matches!(charset(name), Some(Charset::Utf8))
+}
+
+/// Returns true if `name` is one of UTF-7, of which each encoded word begins and ends in ASCII.
+fn is_utf7(name: &str) -> bool {
+    matches!(charset(name), Some(Charset::Utf7))
 }
 
 /// Returns true if no character set has the name, so that nothing speaks against ASCII. Those that were given
@@ -293,6 +303,7 @@ pub fn decode(name: &str, bytes: &[u8]) -> Option<Decoded> {
             Ok(text) => text.to_owned(),
             Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned(),
         },
+        Charset::Utf7 => utf7::decode(bytes),
         Charset::Cp437 => bytes.iter().map(|&byte| cp437(byte)).collect(),
         Charset::Mail(decode) => decode(bytes),
         Charset::Web(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned(),
@@ -309,6 +320,9 @@ fn charset(name: &str) -> Option<Charset> {
     let small = name.to_ascii_lowercase().replace('-', "_");
     if matches!(&*small, "cp437" | "ibm437" | "437" | "cspc8codepage437") {
         return Some(Charset::Cp437);
+    }
+    if UTF7.contains(&&*small) {
+        return Some(Charset::Utf7);
     }
     if ASCII.contains(&&*small) {
         return Some(Charset::Ascii);
@@ -391,6 +405,8 @@ mod tests {
             ("=?\"utf-8\"?Q?=C3=A9?= =?'UTF-8'?B?YQ?=", "éa"),
             ("=?eucgb2312_cn?B?1tC5+g?= =?big5_tw?Q?=A4=A4?=", "中国中"),
             ("=?cp437?Q?caf=82?=", "café"),
+            ("=?utf-7?Q?1_+-_1_+AOk-?=", "1 + 1 é"),
+            ("=?UTF-7?Q?caf+AOk?= =?utf-7?Q?A+AOk-?= b", "caféAé b"),
             ("=?us-ascii?Q?caf=C3=A9?= =?ASCII?Q?=E9?=", "caféé"),
             ("=?us-ascii?Q?caf=C3?= =?us-ascii?Q?=A9?=", "café"),
             ("=?a =?utf-8?q?b?=", "=?a b"),
@@ -441,7 +457,9 @@ mod tests {
             ("\"iso-8859-1\"", b"\xe9", "é"),
             ("'UTF-8'", "é".as_bytes(), "é"),
             ("utf8", "é".as_bytes(), "é"),
-            ("utf-7", b"+AOk-", "é"),
+            ("utf-7", b"+AOk- +- caf+AOk", "é + café"),
+            ("unicode-1-1-utf-7", b"+AOk.", "é."),
+            ("utf7", b"+2D3eAA-", "\u{1f600}"),
             ("cp932", b"\x93\xfa", "日"),
             ("uhc", b"\xb0\xa1", "가"),
             ("iso_8859-15", b"\xa4", "€"),

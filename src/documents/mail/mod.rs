@@ -27,6 +27,7 @@ mod parts;
 mod starts;
 mod text;
 mod transfer;
+mod utf7;
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;

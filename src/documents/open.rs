@@ -390,6 +390,14 @@ impl Budget {
         Counters { packed_bytes: Rc::new(Cell::new(packed_bytes)), text_bytes: Counter::default() }
     }
 
+    /// Opens `input`, which has these numbers, again. What is read of it now is in other numbers.
+    ///
+    /// # Errors
+    /// Same as [`open`].
+    pub fn open_again(&self, input: &Input) -> Outcome<Opened<'static>> {
+        open(input, None, true, self.limits, &self.faults)
+    }
+
     /// Adds bytes that were read beside the reader of the input.
     pub fn add_disk_bytes(&self, len_bytes: u64) {
         self.disk_bytes.set(self.disk_bytes.get() + len_bytes);

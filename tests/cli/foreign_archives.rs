@@ -188,3 +188,62 @@ fn members_of_the_same_name_are_counted() {
     let told = "; 1 file of several documents each";
     assert!(restored.status == 0 && restored.stderr.contains(told), "{}", restored.stderr);
 }
+
+/// Packs files and hard links, which have the name of their member behind `=`.
+fn tar_with_links(members: &[&str]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for member in members {
+        let (name, text) = member.split_once([':', '=']).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        if member.contains('=') {
+            header.set_entry_type(tar::EntryType::Link);
+            header.set_size(0);
+            builder.append_link(&mut header, name, text).unwrap();
+        } else {
+            header.set_size(text.len() as u64);
+            builder.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn hard_links_have_the_text_of_their_members() {
+    let folder = new_folder();
+    let long = "n".repeat(150);
+    let archive = tar_with_links(&[
+        "a:first",
+        "b=a",
+        "./c=a",
+        ".hidden:second",
+        "d=.hidden",
+        "a:third",
+        "e=b",
+        "f=a",
+        ".g=a",
+        "none=gone",
+        "late=z",
+        "z:last",
+        &format!("{long}:long"),
+        &format!("h={long}"),
+    ]);
+    let expected = [("b", "first"), ("c", "first"), ("d", "second"), ("e", "first"), ("f", "third"), ("h", "long")];
+    for (name, bytes) in [("x.tar", archive.clone()), ("x.tgz", gzip(&archive))] {
+        folder.write(name, bytes);
+        let ran = ingest(&folder, &[name]);
+        let left_out = "warning: 2 hard links of tar archives left out: ";
+        assert!(told(&ran).iter().any(|told| told.starts_with(left_out)), "{}", ran.stderr);
+        for (path, text) in expected {
+            assert_eq!(folder.cat("c.tadoc", path), text.as_bytes(), "{name}: {path}");
+        }
+        assert_eq!(folder.rows("SELECT count(*), count(DISTINCT path) FROM 'c.tadoc'"), ["10,9"], "{name}");
+    }
+    let ran = ingest(&folder, &["x.tar", "--glob", "[de]"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "d\ne\n", "{}", ran.stderr);
+    // Such an archive is read once.
+    folder.write("outer.tar", tar(&[("x.tar", &archive)]));
+    let ran = ingest(&folder, &["outer.tar"]);
+    assert!(ran.stderr.contains("warning: 9 hard links of tar archives left out"), "{}", ran.stderr);
+    assert_eq!(folder.cat("c.tadoc", "x.tar/z"), b"last");
+}

@@ -8,7 +8,8 @@
 //! zip: (program) │ PK 3 4: member │ … │ PK 1 2: entry of the list │ … │ PK 5 6: end of the list │ comment
 //! ```
 //!
-//! An archive is treated as a folder: hidden members and links are left out and counted, and `--glob` chooses members.
+//! An archive is treated as a folder: hidden members and symbolic links are left out and counted, and `--glob` chooses
+//! members. A hard link is a member with the text of another one ([`tar_links`]).
 //! A tar archive is streamed, to the end of the stream around it, where its checksum stands. A zip file has its list of
 //! members at the end, so one that is no file on a disk is first copied to a temporary file. A program that unpacks
 //! itself is a zip file behind a program. With `--keep-going`, one without a list, as it was cut, is streamed. All
@@ -16,6 +17,7 @@
 //!
 //! Source of the bytes of zip: APPNOTE.TXT 6.3.10 (PKWARE), 4.3 and appendix D.
 
+mod tar_links;
 mod tar_members;
 #[cfg(feature = "office")]
 mod zip_members;
@@ -31,6 +33,7 @@ use memchr::memmem;
 use tadoc::build::MAX_PATH_BYTES;
 use tadoc::format::path_text;
 
+use self::tar_links::HardLinks;
 use self::tar_members::{BoundedHeaders, SparseMember, VOLUME_LABEL, is_tar};
 use crate::display;
 use crate::failure::{Failure, Faults, Outcome, RAW};
@@ -77,6 +80,8 @@ pub struct Archives<'a> {
     options: &'a ArchiveOptions,
     /// Number of links and special files that were left out.
     num_skipped: u64,
+    /// Number of hard links without their member.
+    num_unread_links: u64,
     /// Number of hidden members that were left out.
     num_hidden: u64,
     /// Number of members of zip files that were left out because a later one has their name.
@@ -119,6 +124,7 @@ impl<'a> Archives<'a> {
         Self {
             options,
             num_skipped: 0,
+            num_unread_links: 0,
             num_hidden: 0,
             num_replaced: 0,
             num_repeated: 0,
@@ -136,6 +142,12 @@ impl<'a> Archives<'a> {
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let counts = [
             (self.num_skipped, "link or special file", "of archives left out"),
+            (
+                self.num_unread_links,
+                "hard link",
+                "of tar archives left out: no member of that name stands before it, or the archive is a pipe, lies in \
+                 another one or is damaged; unpack it, and ingest the folder",
+            ),
             (self.num_hidden, "hidden member", "of archives left out"),
             (self.num_replaced, "member", "of zip files left out: a later one has the same name"),
             (
@@ -207,12 +219,17 @@ impl<'a> Archives<'a> {
             }
         };
         let mut archive = tar::Archive::new(Ending { inner: BoundedHeaders::new(opened.reader), has_ended: false });
+        let mut links = HardLinks::default();
         // Hashes of the names so far.
         let mut names = HashSet::new();
         for entry in archive.entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
             if entry_type.is_dir() || entry_type.is_pax_global_extensions() || entry_type.as_byte() == VOLUME_LABEL {
+                continue;
+            }
+            if entry_type.is_hard_link() {
+                links.add(&entry);
                 continue;
             }
             if !(entry_type.is_file() || entry_type.is_contiguous() || entry_type.is_gnu_sparse()) {
@@ -279,7 +296,7 @@ impl<'a> Archives<'a> {
                 )),
             );
         }
-        Ok(())
+        self.hard_links(&links, input, depth, &budget, visit)
     }
 
     /// Refuses a zip file, because this build has no reader of them.

@@ -419,6 +419,26 @@ fn operators_in_small_letters_are_noticed() {
 }
 
 #[test]
+fn a_table_is_made_beside_a_folder_of_its_name() {
+    let folder = new_folder();
+    folder.write("m/x.csv", "a\n5\n");
+    for statement in [
+        "CREATE TABLE IF NOT EXISTS m AS SELECT 1 AS b",
+        "CREATE TABLE m AS SELECT 1 AS b",
+        "CREATE OR REPLACE TABLE m AS SELECT 1 AS b",
+        "CREATE VIEW m AS SELECT 1 AS b",
+        "CREATE TABLE IF NOT EXISTS m (b INT); INSERT INTO m VALUES (1)",
+        "CREATE TABLE m AS SELECT 1 AS b; CREATE TABLE IF NOT EXISTS m AS SELECT 2 AS b",
+    ] {
+        let ran = folder.ok(&["sql", "-q", "--format", "csv", "-c", &format!("{statement}; SELECT b FROM m")]);
+        assert!(ran.ends_with("b\n1\n"), "{statement}: {ran}");
+    }
+    let twice = "CREATE TABLE m AS SELECT 1 AS b; CREATE TABLE m AS SELECT 2 AS b";
+    folder.fails(&["sql", "-q", "-c", twice], "Table 'm' already exists");
+    folder.fails(&["sql", "-q", "-c", "CREATE TABLE \"m/x.csv\" AS SELECT 1"], "Table 'm/x.csv' already exists");
+}
+
+#[test]
 fn a_name_that_is_no_table_and_no_file_is_explained() {
     let folder = new_folder();
     folder.write("in/notes.txt", "text");

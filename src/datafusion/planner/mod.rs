@@ -29,10 +29,10 @@ pub use way_out::{explain_missing_table, notices, way_out};
 
 use std::ops::ControlFlow;
 
-use datafusion::common::{Column, SchemaError, plan_err};
+use datafusion::common::{Column, SchemaError, TableReference, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -66,7 +66,7 @@ use crate::safety::Sandbox;
 pub async fn plan_statement(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     mend_statement(&mut statement);
     if !has_replacements(state, &statement)? {
-        return state.statement_to_plan(statement).await;
+        return Ok(beside_files(state, state.statement_to_plan(statement).await?));
     }
     let mut named = statement.clone();
     let plan = state.statement_to_plan(statement).await?;
@@ -77,8 +77,27 @@ pub async fn plan_statement(state: &SessionState, mut statement: Statement) -> R
             "* REPLACE (… AS {name}): expected a column of the tables, got {name}, which none of them has; to add a \
              column write SELECT *, … AS {name}"
         ),
-        None => Ok(plan),
+        None => Ok(beside_files(state, plan)),
     }
+}
+
+/// Returns `plan`, which may make a table or a view, so that it makes one beside files of its name. DataFusion takes
+/// a folder of files for a table that is there: `IF NOT EXISTS` made nothing. To replace what is no table makes one.
+/// A name with a slash or a dot means the file.
+fn beside_files(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
+    let is_free = |name: &TableReference| {
+        let schema = state.schema_for_ref(name.clone());
+        !name.table().contains(['/', '.']) && schema.is_ok_and(|schema| !schema.table_exist(name.table()))
+    };
+    match &mut plan {
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if !table.or_replace && is_free(&table.name) => {
+            table.if_not_exists = false;
+            table.or_replace = true;
+        }
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) if is_free(&view.name) => view.or_replace = true,
+        _ => {}
+    }
+    plan
 }
 
 /// Returns the column that planning did not find.

@@ -40,6 +40,7 @@
 //! | [`user_columns`] | columns that users add to documents |
 //! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
 //! | `depth` | the depth of statements, conditions and types, before they are parsed |
+//! | `dynamic_filters` | the evaluation of conditions, some of which joins compute |
 //! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
 //! | [`functions`] | the table functions, a file for each or for some of one idea, and the scalar functions |
 //! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
@@ -57,6 +58,7 @@
 
 mod corpora;
 mod depth;
+mod dynamic_filters;
 mod equal_names;
 mod errors;
 mod fields;

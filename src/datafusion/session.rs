@@ -35,7 +35,7 @@ use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::DeviceSession;
 use crate::planner::{
-    DecimalText, DecimalTexts, MisspelledFunctions, SetQueries, TadocRelationPlanner, keep_conditions,
+    DecimalText, DecimalTexts, EqualZeros, MisspelledFunctions, SetQueries, TadocRelationPlanner, keep_conditions,
 };
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
@@ -173,6 +173,7 @@ fn add_rules(builder: &mut SessionStateBuilder, sandbox: Option<Sandbox>) {
     analyzers.push(Arc::new(LivingStatements));
     analyzers.push(Arc::new(DecimalTexts));
     keep_conditions(builder.optimizer().get_or_insert_default());
+    builder.optimizer_rules().get_or_insert_default().push(Arc::new(EqualZeros));
     let physical_optimizer = builder.physical_optimizers().get_or_insert_default();
     guard_equal_names(physical_optimizer);
     physical_optimizer.rules.insert(0, Arc::new(NullableConstants));

@@ -439,6 +439,31 @@ fn a_table_is_made_beside_a_folder_of_its_name() {
 }
 
 #[test]
+fn a_column_has_one_zero() {
+    let folder = new_folder();
+    folder.write("x.jsonl", "{\"t\": \"a\", \"x\": -0.0}\n{\"t\": \"b\", \"x\": 0.0}\n{\"t\": \"c\", \"x\": 1.5}\n");
+    folder.ok(&["ingest", "x.jsonl", "--documents", "jsonl:t", "-o", "x.tadoc"]);
+    folder.ok(&["ingest", "x.jsonl", "--documents", "lines", "-o", "lines.tadoc"]);
+    let copy = "COPY (SELECT doc_id, text, x FROM 'x.tadoc') TO 'x.parquet' STORED AS GSST";
+    folder.ok(&["sql", "-q", "-c", copy]);
+    for (condition, expected) in [
+        ("@ IN (0.0, 3, 4, 5, 6)", "a b"),
+        ("@ IN (-0.0, 3)", "a b"),
+        ("@ NOT IN (-0.0, 3, 4, 5, 6)", "c"),
+        ("@ IN (SELECT 0.0::DOUBLE)", "a b"),
+        ("@ IN (SELECT -0.0::DOUBLE)", "a b"),
+        ("@ NOT IN (SELECT -0.0::DOUBLE)", "c"),
+        ("@ IN (doc_id::DOUBLE, 3, 4, 5, 6)", "a"),
+    ] {
+        for (table, field) in [("x.tadoc", "x"), ("x.parquet", "x"), ("lines.tadoc", "json_get_float(text, 'x')")] {
+            let condition = condition.replace('@', field);
+            let sql = format!("SELECT substr('abc', doc_id + 1, 1) FROM '{table}' WHERE {condition} ORDER BY doc_id");
+            assert_eq!(folder.rows(&sql).join(" "), expected, "{condition}");
+        }
+    }
+}
+
+#[test]
 fn a_name_that_is_no_table_and_no_file_is_explained() {
     let folder = new_folder();
     folder.write("in/notes.txt", "text");

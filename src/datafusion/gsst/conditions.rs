@@ -21,7 +21,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
@@ -36,6 +35,7 @@ use datafusion::physical_plan::metrics::Count;
 use datafusion::scalar::ScalarValue;
 
 use super::footers::bound_value;
+use crate::dynamic_filters::passing;
 use gsst::Pattern;
 use gsst::parquet::{Bound, CodePredicate, CodeTest, GsstFooter, RowFilter, TextStatistics};
 
@@ -89,16 +89,9 @@ fn row_filter_of(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<RowF
     fields.sort_unstable();
     let filter = reassign_expr_columns(Arc::clone(filter), &schema.project(&fields)?)?;
     let test = move |batch: &RecordBatch| {
-        evaluate(&filter, batch).map_err(|error| gsst::Error::external("evaluating a filter", error))
+        passing(&filter, batch).map_err(|error| gsst::Error::external("evaluating a filter", error))
     };
     Ok(RowFilter { fields, test: Arc::new(test) })
-}
-
-/// Evaluates `filter` for the rows of `batch`. A row passes if its value is true; null does not
-/// pass.
-pub(super) fn evaluate(filter: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
-    let values = filter.evaluate(batch)?.into_array(batch.num_rows())?;
-    Ok(as_boolean_array(&values)?.clone())
 }
 
 /// Returns `expr` as a condition on the codes of one column, or `None` if it is not such a

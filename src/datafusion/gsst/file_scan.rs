@@ -43,8 +43,8 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
 use tokio::sync::mpsc::Sender;
 
-use super::conditions::evaluate;
 use super::fetch::{FetchedRanges, Objects};
+use crate::dynamic_filters::passing;
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
 use crate::placement::ObservedStores;
 use gsst::CodeWidth;
@@ -385,7 +385,7 @@ impl FileScan {
             let batch = batch.map_err(in_file)?;
             self.counters.rows_decoded.add(batch.num_rows());
             let batch = match &self.rest {
-                Some(rest) => filter_record_batch(&batch, &evaluate(rest, &batch)?)?,
+                Some(rest) => filter_record_batch(&batch, &passing(rest, &batch)?)?,
                 None => batch,
             };
             if batch.num_rows() == 0 {

@@ -17,6 +17,7 @@ mod kept_conditions;
 mod relation;
 mod set_queries;
 mod way_out;
+mod zeros;
 
 pub use clauses::check_clauses;
 pub use decimal_texts::check_parameters;
@@ -26,6 +27,7 @@ pub use relation::TadocRelationPlanner;
 pub(crate) use set_queries::SetQueries;
 pub(crate) use way_out::MisspelledFunctions;
 pub use way_out::{explain_missing_table, notices, way_out};
+pub(crate) use zeros::EqualZeros;
 
 use std::ops::ControlFlow;
 

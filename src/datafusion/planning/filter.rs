@@ -22,7 +22,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -33,6 +32,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use regex_syntax::hir::{Hir, HirKind};
 
+use crate::dynamic_filters::passing;
 use crate::fields::{Compiled, Reader, compiled};
 use crate::planning::signature::{Claim, Columns};
 use tadoc::query::TextPattern;
@@ -187,8 +187,7 @@ impl Stage {
     pub(crate) fn evaluate(&self, arrays: Vec<ArrayRef>, num_rows: usize) -> Result<BooleanArray> {
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
-        let array = self.expr.evaluate(&batch)?.into_array(num_rows)?;
-        Ok(as_boolean_array(&array)?.clone())
+        passing(&self.expr, &batch)
     }
 
     /// Returns the compiled conjunction.

@@ -15,8 +15,8 @@
 //! The most frequent rows come back without the others: the device counts how many slots have counts of each size (a
 //! bin of counts is 3 % wide), the host chooses the bins, and the device collects the slots of these bins and their text.
 //!
-//! Limits: 131,071 chunks that stay, each with less than 2^31 rows. One row is compared by one thread. At most 4,194,304
-//! rows come back.
+//! Limits: 131,071 chunks that stay, each with less than 2^31 rows. One row is compared by one thread. At most 262,144
+//! rows and 256 MiB of their text come back.
 
 #![allow(unsafe_code, reason = "launching kernels over addresses of device memory")]
 
@@ -40,8 +40,9 @@ const SLOT_BYTES: u64 = 8;
 /// Number of bins of counts, as in the kernel. Counts below 64 have bins of their own.
 const NUM_BINS: usize = 1920;
 const NUM_EXACT_BINS: usize = 64;
-/// Most rows that come back.
-const MAX_SELECTED: u64 = 1 << 22;
+/// Most rows that come back, and most bytes of their text. The memory of the host does not count them.
+const MAX_SELECTED: u64 = 1 << 18;
+const MAX_TEXT_BYTES: u64 = 1 << 28;
 /// Most thread blocks of `gsst_distinct_bins`, each of which adds its bins to those of all.
 const MAX_BIN_BLOCKS: u32 = 1024;
 /// Threads of a thread block, as in the kernel.
@@ -333,7 +334,7 @@ fn choose_bins(bins: &[u64], num_rows: u64, with_ties: bool) -> ChosenBins {
 impl DistinctRows {
     /// Returns rows among which are the `num_rows` rows that occur most often, and some more: those with nearly as
     /// high counts. `with_ties` also gives all rows that occur as often as the last of them. Null rows are none of
-    /// them. `None` if these are more than 4,194,304 rows. Waits for the device.
+    /// them. `None` if these are more than 262,144 rows, or have more than 256 MiB of text. Waits for the device.
     ///
     /// # Errors
     /// [`GpuError::Mismatch`] without [`DistinctRows::with_counts`]; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
@@ -356,6 +357,10 @@ impl DistinctRows {
         self.launch_select(selected.address(), [chosen.first + 1, NUM_BINS], chosen.num_above)?;
         self.launch_select(selected.address(), [chosen.first, chosen.first + 1], chosen.num_selected)?;
         let rows = self.read::<SelectedRow>(selected.address(), chosen.num_selected as usize)?;
+        let text_bytes = rows.iter().map(|row| row.len_bytes).sum::<u64>();
+        if text_bytes > MAX_TEXT_BYTES {
+            return Ok(None);
+        }
         self.with_text(&selected, &rows).map(Some)
     }
 

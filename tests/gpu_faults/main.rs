@@ -73,11 +73,16 @@ fn little_device_memory_leaves_counts_of_different_rows_to_the_cpu() {
         let scene = Scene::new(2, usize::MAX).await;
         let sql = "SELECT count(DISTINCT text) FROM t";
         let expected = scene.answer("SELECT count(DISTINCT number) AS \"count(DISTINCT t.text)\" FROM t").await;
+        let top = "SELECT text, count(*) AS n FROM t GROUP BY text ORDER BY n DESC, text LIMIT 5";
+        let groups = "SELECT text, count(*) AS n FROM t GROUP BY text, number ORDER BY n DESC, text LIMIT 5";
+        let expected_top = scene.answer(groups).await;
+        assert!(scene.answer(&format!("EXPLAIN {top}")).await.contains("TadocFrequentRowsExec"));
         assert!(scene.answer(&format!("EXPLAIN {sql}")).await.contains("TadocDistinctCountExec"));
         // Memory is enough for no chunk, for some of them, and for all.
         for memory in ["4KiB", "3MiB", "4MiB", "4GiB"] {
             scene.answer(&format!("SET tadoc.gpu_memory_bytes = '{memory}'")).await;
             assert_eq!(scene.answer(sql).await, expected, "{memory}");
+            assert_eq!(scene.answer(top).await, expected_top, "{memory}");
         }
         log::assert_said("comparing rows on the CPU", "bytes of device memory");
         scene.answer("SET tadoc.device = 'gpu'").await;

@@ -16,7 +16,7 @@
 //!
 //! The rule knows a sort with a limit, whose first key is a count of all rows of the groups, descending; projections
 //! below it; and groups of one column with this count alone. With a second key all rows that are as frequent as the
-//! last one come back. If these are more than 4,194,304, the cores do the work.
+//! last one come back. If these are more than 262,144, or have more than 256 MiB of text, the cores do the work.
 
 use std::fmt;
 use std::sync::Arc;

@@ -37,6 +37,7 @@ const ROOMS: &[&str] = &[
     "plan_methods",
     "stop",
     "depth",
+    "dynamic_filters",
     "precedence",
     "fields",
     "throughput",

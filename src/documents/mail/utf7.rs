@@ -117,7 +117,7 @@ mod tests {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             if first.is_ascii() && random.one_in(2) {
-                bytes.extend_from_slice(if first == '+' { b"+-" } else { rest[..1].as_bytes() });
+                bytes.extend_from_slice(if first == '+' { b"+-" } else { &rest.as_bytes()[..1] });
                 rest = &rest[1..];
                 continue;
             }

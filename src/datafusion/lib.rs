@@ -172,6 +172,7 @@ pub mod travel {
     pub use crate::planning::table::ResolvedLocation;
     pub use crate::planning::{BatchRows, ScanSpec, Texts};
     pub use crate::promises::NullableRowsExec;
+    pub use crate::text_files::{json_format, json_options};
     pub use crate::write::living::{SegmentTarget, WriteSegmentsExec};
 
     /// Returns true if nothing that `sink` writes is seen before all of it is written.

@@ -40,7 +40,7 @@ use crate::planner::{
 use crate::planning::{BatchRows, SpreadRows};
 use crate::promises::NullableConstants;
 use crate::safety::{SafeStatements, Sandbox, sandbox_of};
-use crate::text_files::{DeclaredValue, DeclaredValues, TextFile};
+use crate::text_files::{DeclaredValue, DeclaredValues, TextFile, wrap_json_format};
 use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
@@ -154,7 +154,7 @@ fn add_files(builder: &mut SessionStateBuilder, cache: Arc<CorpusCache>) {
         factories.insert(file_type, Arc::new(DefaultTableFactory::new()));
     }
     let formats = builder.file_formats().get_or_insert_default();
-    *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
+    *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).map(wrap_json_format).collect();
     formats.push(Arc::<GsstFormatFactory>::default());
     formats.push(Arc::new(TadocFormatFactory));
     formats.extend(TextFile::ALL.map(|file| Arc::new(file) as _));

@@ -203,7 +203,7 @@ pub(super) struct PlaceMessage {
     pub(super) folder: String,
 }
 
-/// A table of Parquet files in a logical plan.
+/// A table of Parquet or JSON files in a logical plan.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ListingMessage {
     #[prost(enumeration = "FormatKind", tag = "1")]
@@ -219,12 +219,12 @@ pub(super) struct ListingMessage {
     /// A `datafusion_proto` schema with the columns that are names of folders.
     #[prost(bytes = "vec", tag = "5")]
     pub(super) folders: Vec<u8>,
-    /// Options of a table `STORED AS GSST`, or settings under `parquet.` that have no default value.
+    /// Options of a table `STORED AS GSST`, settings under `parquet.` that have no default value, or all of JSON.
     #[prost(message, repeated, tag = "6")]
     pub(super) options: Vec<PairMessage>,
 }
 
-/// The format of a table of Parquet files.
+/// The format of a table of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum FormatKind {
@@ -232,8 +232,10 @@ pub(super) enum FormatKind {
     Unknown = 0,
     /// Files with GSST columns.
     Gsst = 1,
-    /// Plain files.
+    /// Plain files of Parquet.
     Parquet = 2,
+    /// Files of JSON.
+    Json = 3,
 }
 
 /// A scan of a table function, and what the plan promises of its rows.

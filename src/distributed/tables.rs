@@ -14,7 +14,7 @@
 //! Tables that a statement changes, and tables beside a living corpus (`"d$history"`), stay.
 //!
 //! DataFusion has messages of tables of files, but they know only its own formats, and they lose globs. So
-//! tables of Parquet files, with and without GSST columns, travel in messages of this crate
+//! tables of JSON files, and of Parquet files with and without GSST columns, travel in messages of this crate
 //! ([`ListedTable`]). A file that changes after the statement was planned is refused where its columns are
 //! read, as with any scan of GSST columns.
 
@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::common::config::{ConfigField, ParquetOptions, TableParquetOptions, Visit};
+use datafusion::common::config::{ConfigField, JsonOptions, ParquetOptions, TableParquetOptions, Visit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
@@ -46,8 +46,8 @@ use crate::message::{
 use crate::scans::{bound_call, call, living, options_of, schema_bytes, schema_of, synonyms_of, texts_of};
 use crate::{TravelError, refused};
 use datafusion_tadoc::travel::{
-    CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, object_store,
-    parquet_format, parquet_options, with_condition,
+    CorpusCache, ResolvedLocation, ResolvedTable, datafusion_error, gsst_format, gsst_options, json_format,
+    json_options, object_store, parquet_format, parquet_options, with_condition,
 };
 use datafusion_tadoc::{TadocTable, mask_secrets};
 use tadoc::text::{Fold, Synonyms};
@@ -304,18 +304,18 @@ impl TableProvider for PlannedTable {
     }
 }
 
-/// A table of Parquet files, whose format DataFusion's own messages do not know.
+/// A table of Parquet or JSON files, whose format DataFusion's own messages do not know.
 #[derive(Debug)]
 pub(super) struct ListedTable(ListingTable);
 
 impl ListedTable {
-    /// Returns the table of `listing` if it is one of Parquet files.
+    /// Returns the table of `listing` if it is one of Parquet or JSON files.
     ///
     /// # Errors
     /// An error for files of another format that a glob names, because DataFusion's message has no glob.
     pub(super) fn from_listing(listing: &ListingTable) -> Result<Option<Self>> {
         let format = listing.options().format.as_ref();
-        if gsst_options(format).is_some() || parquet_options(format).is_some() {
+        if gsst_options(format).is_some() || parquet_options(format).is_some() || json_options(format).is_some() {
             return Ok(Some(Self(listing.clone())));
         }
         match listing.table_paths().iter().find_map(|url| url.get_glob().as_ref()) {
@@ -353,6 +353,11 @@ impl ListedTable {
             options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             return Ok(ListingMessage { format: FormatKind::Gsst.into(), options, ..message });
         }
+        if let Some(json) = json_options(format) {
+            let mut options = Settings::default();
+            json.visit(&mut options, "", "");
+            return Ok(ListingMessage { format: FormatKind::Json.into(), options: options.0, ..message });
+        }
         let options = parquet_options(format).map(|options| changed(&options.global));
         let options = options.unwrap_or_default();
         Ok(ListingMessage { format: FormatKind::Parquet.into(), options, ..message })
@@ -375,6 +380,13 @@ impl ListedTable {
                 }
                 parquet_format(options)
             }
+            FormatKind::Json => {
+                let mut options = JsonOptions::default();
+                for PairMessage { name, value } in &message.options {
+                    options.set(name, value)?;
+                }
+                json_format(options)
+            }
             FormatKind::Unknown => return refused("a table of files of no format"),
         };
         let folders = schema_of(&message.folders)?;
@@ -396,7 +408,7 @@ impl ListedTable {
     }
 }
 
-/// Settings of a Parquet reader, by name.
+/// Settings of a reader, by name.
 #[derive(Default)]
 struct Settings(Vec<PairMessage>);
 

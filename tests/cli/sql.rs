@@ -439,6 +439,21 @@ fn a_table_is_made_beside_a_folder_of_its_name() {
 }
 
 #[test]
+fn files_of_json_have_exact_numbers_and_all_fields() {
+    let folder = new_folder();
+    folder.write("x.jsonl", "{\"id\": 18446744073709551615}\n{\"id\": 3}\n");
+    assert_eq!(folder.rows("SELECT id FROM 'x.jsonl'"), ["18446744073709551615", "3"]);
+    folder.write("y.json", "{\"x\": 0.5, \"t\": \"a\"}\n{\"x\": 9007199254740993, \"t\": \"b\"}\n");
+    let ran = folder.run(&["sql", "-q", "-c", "SELECT x FROM 'y.json'"]);
+    assert!(ran.stderr.contains("`9007199254740993` has more digits than that keeps"), "{}", ran.stderr);
+    assert_eq!(folder.rows("SELECT t FROM 'y.json'"), ["a", "b"]);
+    folder.write("z.jsonl", "{\"a\": 1, \"b\": 2}\n".repeat(1000) + "{\"a\": 1, \"c\": 2}\n");
+    let ran = folder.run(&["sql", "-q", "-c", "SELECT * FROM 'z.jsonl'"]);
+    assert!(ran.stderr.contains("z.jsonl: column 'c' missing from schema"), "{}", ran.stderr);
+    assert_eq!(folder.rows("SELECT sum(a) FROM 'z.jsonl'"), ["1001"]);
+}
+
+#[test]
 fn a_column_has_one_zero() {
     let folder = new_folder();
     folder.write("x.jsonl", "{\"t\": \"a\", \"x\": -0.0}\n{\"t\": \"b\", \"x\": 0.0}\n{\"t\": \"c\", \"x\": 1.5}\n");

@@ -178,8 +178,18 @@ async fn files_of_columns_travel() {
     }
     let create = format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{}/*.parquet'", folder.display());
     rows(&from, &create).await.unwrap();
+    let json = folder.join("json");
+    fs::create_dir(&json).unwrap();
+    fs::write(json.join("n.json"), "{\"n\": 18446744073709551615, \"x\": 0.5}\n{\"n\": 1, \"x\": 7}\n").unwrap();
+    for create in ["numbers STORED AS JSON LOCATION '@/*.json'", "pairs (n DOUBLE) STORED AS JSON LOCATION '@/n.json'"]
+    {
+        let create = format!("CREATE EXTERNAL TABLE {create}").replace('@', &json.display().to_string());
+        rows(&from, &create).await.unwrap();
+    }
     for sql in [
         "SELECT * FROM columns",
+        "SELECT * FROM numbers",
+        "SELECT sum(n) FROM pairs",
         "SELECT doc_id, upper(text) FROM columns WHERE text LIKE '%filter%' OR text LIKE 'exec%'",
         "SELECT count(*) FROM columns WHERE doc_id > 3 AND path <> 'mod.rs'",
         "SELECT count(*), sum(count) FROM parts",

@@ -10,6 +10,7 @@ mod document_facts;
 mod every_function;
 mod extension;
 mod fields;
+mod first_rows;
 mod heads;
 mod json_arrays;
 mod listed;

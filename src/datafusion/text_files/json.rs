@@ -16,7 +16,7 @@
 //! Programs of Windows write the mark in front of UTF-8. Readers of CSV skip it; those of JSON find no value there.
 //! Three blanks in its place change no offset, so a file may still be read in parts.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -24,20 +24,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::ReaderBuilder;
-use datafusion::catalog::Session;
-use datafusion::common::{Statistics, exec_err, internal_err};
+use datafusion::common::{exec_datafusion_err, exec_err, internal_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::json::{JsonDecoder, JsonFormatFactory};
-use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::file_format::json::JsonDecoder;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    FileOpenFuture, FileOpener, FileScanConfig, FileSinkConfig, FileSource, JsonSource,
-};
-use datafusion::datasource::table_schema::TableSchema;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource, JsonSource};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::decoder::{DecoderDeserializer, deserialize_stream};
 use datafusion_datasource::projection::{ProjectionOpener, SplitProjection};
@@ -51,6 +47,11 @@ use object_store::{
 
 use crate::plan_methods::{passing_source_methods, with_sources};
 use crate::text_files::{error_of_rows, part_of_file};
+
+/// Key of the number of rows by which the columns of a file were found, in the metadata of their schema.
+pub(super) const FIRST_ROWS: &str = "tadoc.first_rows";
+/// End of Arrow's message about a field without a column.
+const NO_COLUMN: &str = "missing from schema";
 
 /// Source of JSON files in a finished plan.
 pub(super) struct JsonTexts {
@@ -75,6 +76,9 @@ impl JsonTexts {
         let projection = SplitProjection::new(file_schema, projection);
         let schema = Arc::new(file_schema.project(&projection.file_indices)?);
         let store = Arc::new(WithoutMarks(store));
+        // A field behind the rows that are wanted is no error.
+        let batch_size =
+            if reads.are_all { batch_size.min(scan.limit.unwrap_or(batch_size).max(1)) } else { batch_size };
         let opener = ValueOpener { store, schema, compression: scan.file_compression_type, batch_size, reads };
         ProjectionOpener::try_new(projection, Arc::new(opener), file_schema)
     }
@@ -90,7 +94,8 @@ impl FileSource for JsonTexts {
         let Some(batch_size) = self.batch_size else {
             return internal_err!("a scan of JSON without a size of batches");
         };
-        let values = Values { are_texts: true, are_in_array: false };
+        let are_all = needs_all_fields(self.declared.as_ref());
+        let values = Values { are_texts: true, are_in_array: false, are_all };
         let lines = self.opener(Arc::clone(&store), scan, values)?;
         let arrays = self.opener(Arc::clone(&store), scan, Values { are_in_array: true, ..values })?;
         let declared = self.declared.with_batch_size(batch_size).create_file_opener(store, scan, partition)?;
@@ -107,21 +112,23 @@ impl FileSource for JsonTexts {
 }
 
 /// Values of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Values {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Values {
     /// If true, numbers become texts where a column has texts.
-    are_texts: bool,
+    pub(super) are_texts: bool,
     /// If true, a file without an array is an error.
-    are_in_array: bool,
+    pub(super) are_in_array: bool,
+    /// If true, a field without a column is an error.
+    pub(super) are_all: bool,
 }
 
 #[derive(Clone)]
-struct ValueOpener {
-    store: Arc<dyn ObjectStore>,
-    schema: SchemaRef,
-    compression: FileCompressionType,
-    batch_size: usize,
-    reads: Values,
+pub(super) struct ValueOpener {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) schema: SchemaRef,
+    pub(super) compression: FileCompressionType,
+    pub(super) batch_size: usize,
+    pub(super) reads: Values,
 }
 
 impl FileOpener for ValueOpener {
@@ -132,15 +139,16 @@ impl FileOpener for ValueOpener {
 }
 
 impl ValueOpener {
-    async fn rows(self, file: &PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    pub(super) async fn rows(self, file: &PartitionedFile) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let bytes = self.compression.convert_stream(self.bytes(file).await?)?;
         let name = file.object_meta.location.to_string();
         let values = values_of_array(bytes, name.clone(), self.reads);
+        let num_rows = num_first_rows(&self.schema).unwrap_or_default().to_owned();
         let decoder = ReaderBuilder::new(self.schema).with_batch_size(self.batch_size);
-        let decoder = decoder.with_coerce_primitive(self.reads.are_texts);
+        let decoder = decoder.with_coerce_primitive(self.reads.are_texts).with_strict_mode(self.reads.are_all);
         let decoder = DecoderDeserializer::new(JsonDecoder::new(decoder.build_decoder()?));
         let rows = deserialize_stream(values.fuse(), decoder);
-        Ok(rows.map_err(move |error| error_of_rows(&name, error)).boxed())
+        Ok(rows.map_err(move |error| error_of_values(&name, &num_rows, error)).boxed())
     }
 
     /// Returns the bytes of a file, or of the lines that begin in a part of it.
@@ -151,6 +159,33 @@ impl ValueOpener {
             return Ok(whole.into_stream().map_err(DataFusionError::from).boxed());
         };
         part_of_file(&self.store, file, range, b'\n').await
+    }
+}
+
+/// Returns the number of rows by which the columns of a file were found; `None` if a table declares them.
+pub(super) fn num_first_rows(columns: &Schema) -> Option<&str> {
+    columns.metadata().get(FIRST_ROWS).map(String::as_str)
+}
+
+/// Returns true if `source` reads the whole of each column, and the columns are those of the first rows, so that a
+/// field of another row would be missing.
+fn needs_all_fields(source: &dyn FileSource) -> bool {
+    let columns = source.table_schema().file_schema();
+    let Some(projection) = source.projection() else { return false };
+    let read = projection.iter().filter_map(|one| one.expr.downcast_ref::<Column>());
+    let read = read.map(Column::index).collect::<HashSet<_>>();
+    num_first_rows(columns).is_some() && (0..columns.fields().len()).all(|idx| read.contains(&idx))
+}
+
+/// Returns the error of values of `file`, whose columns are those of its first `num_rows` rows.
+fn error_of_values(file: &str, num_rows: &str, error: ArrowError) -> DataFusionError {
+    match error {
+        ArrowError::JsonError(text) if text.ends_with(NO_COLUMN) => exec_datafusion_err!(
+            "{file}: {text}, which has the fields of the first {num_rows} rows; to read those of more rows write \
+             CREATE EXTERNAL TABLE … STORED AS JSON LOCATION '…' OPTIONS ('format.schema_infer_max_rec' '1000000'), \
+             and to read some fields declare their columns there, or name fewer columns in SELECT"
+        ),
+        error => error_of_rows(file, error),
     }
 }
 
@@ -261,83 +296,12 @@ impl ArrayOfValues {
 const MARK: &[u8] = b"\xef\xbb\xbf";
 const BLANKS: &[u8] = b"   ";
 
-/// Returns the format of JSON that a session makes with these options.
-pub(super) fn json_format(session: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
-    Ok(Arc::new(MarkedJson(JsonFormatFactory::new().create(session, options)?)))
-}
-
-/// Returns the default format of JSON.
-pub(super) fn default_json_format() -> Arc<dyn FileFormat> {
-    Arc::new(MarkedJson(JsonFormatFactory::new().default()))
-}
-
 /// Returns `plan`, which runs here, with scans of JSON that read byte order marks as blanks, and arrays whole.
 pub(super) fn with_marked_json(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     with_sources(plan, |source| {
         let is_plain = source.is::<JsonSource>();
         Ok(is_plain.then(|| Arc::new(MarkedSource { inner: Arc::clone(source), batch_size: None }) as _))
     })
-}
-
-/// DataFusion's format of JSON, whose files may begin with a mark.
-#[derive(Debug)]
-struct MarkedJson(Arc<dyn FileFormat>);
-
-#[async_trait]
-impl FileFormat for MarkedJson {
-    fn get_ext(&self) -> String {
-        self.0.get_ext()
-    }
-
-    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        self.0.get_ext_with_compression(compression)
-    }
-
-    fn compression_type(&self) -> Option<FileCompressionType> {
-        self.0.compression_type()
-    }
-
-    async fn infer_schema(
-        &self,
-        session: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
-        objects: &[ObjectMeta],
-    ) -> Result<SchemaRef> {
-        let store: Arc<dyn ObjectStore> = Arc::new(WithoutMarks(Arc::clone(store)));
-        self.0.infer_schema(session, &store, objects).await
-    }
-
-    async fn infer_stats(
-        &self,
-        session: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
-        schema: SchemaRef,
-        object: &ObjectMeta,
-    ) -> Result<Statistics> {
-        self.0.infer_stats(session, store, schema, object).await
-    }
-
-    async fn create_physical_plan(
-        &self,
-        session: &dyn Session,
-        scan: FileScanConfig,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.create_physical_plan(session, scan).await
-    }
-
-    async fn create_writer_physical_plan(
-        &self,
-        input: Arc<dyn ExecutionPlan>,
-        session: &dyn Session,
-        sink: FileSinkConfig,
-        order: Option<LexRequirement>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.create_writer_physical_plan(input, session, sink, order).await
-    }
-
-    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        self.0.file_source(table_schema)
-    }
 }
 
 /// Source of JSON files in a finished plan. It supports only reading.
@@ -355,10 +319,17 @@ impl FileSource for MarkedSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let declared = Arc::clone(&self.inner);
         let texts = JsonTexts { inner: Arc::clone(&self.inner), declared, batch_size: self.batch_size };
-        let values = Values { are_texts: false, are_in_array: true };
+        let are_all = needs_all_fields(self.inner.as_ref());
+        let values = Values { are_texts: false, are_in_array: true, are_all };
         let arrays = texts.opener(Arc::clone(&store), scan, values)?;
-        let lines = self.inner.create_file_opener(Arc::new(WithoutMarks(store)), scan, partition)?;
-        Ok(Arc::new(JsonOpener { declared: Arc::clone(&lines), lines, arrays }))
+        let marked = Arc::new(WithoutMarks(Arc::clone(&store)));
+        let declared = self.inner.create_file_opener(marked, scan, partition)?;
+        let lines = if are_all {
+            texts.opener(store, scan, Values { are_in_array: false, ..values })?
+        } else {
+            Arc::clone(&declared)
+        };
+        Ok(Arc::new(JsonOpener { declared, lines, arrays }))
     }
 
     passing_source_methods!(inner);

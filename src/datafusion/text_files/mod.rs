@@ -17,7 +17,7 @@
 //! Arrow's reader of JSON also cuts the fraction of a number where whole ones are read, which a table declares or the
 //! first rows of a file have, and refuses a number where texts are read. That of CSV cuts a time of the day behind a
 //! date, and parts of a second behind whole seconds, ms or µs. So these columns are read as texts, too. What would be
-//! cut is an error.
+//! cut is an error. So is a whole number of JSON that a float would round, where no table declares the column as one.
 //!
 //! A scan of CSV stays a scan of DataFusion, so it travels to workers. A scan of JSON is one of this crate
 //! ([`JsonTexts`]), so it is changed where it runs. There scans of CSV get a look at their quotation marks, too
@@ -36,13 +36,13 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use datafusion::arrow::datatypes::{
     ArrowNativeType, DECIMAL128_MAX_PRECISION, DataType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type,
-    Decimal256Type, DecimalType, Field, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Decimal256Type, DecimalType, Field, FieldRef, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::Session;
-use datafusion::common::config::CsvOptions;
+use datafusion::common::config::{CsvOptions, JsonOptions};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{GetExt, exec_datafusion_err, exec_err, internal_err};
@@ -71,10 +71,15 @@ use crate::depth::inner_types;
 use crate::plan_methods::with_sources;
 use crate::planner::has_type;
 use crate::text_files::csv::with_checked_csv;
-use crate::text_files::json::{JsonTexts, with_marked_json};
+use crate::text_files::json::{JsonTexts, num_first_rows, with_marked_json};
+use crate::text_files::json_format::has_digits_alone;
 
 mod csv;
 mod json;
+mod json_format;
+
+pub(crate) use json_format::wrap_json_format;
+pub use json_format::{json_format, json_options};
 
 /// A name of a format of DataFusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +110,7 @@ impl GetExt for TextFile {
 impl FileFormatFactory for TextFile {
     fn create(&self, session: &dyn Session, format_options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
         match self {
-            Self::Jsonl | Self::Ndjson => json::json_format(session, format_options),
+            Self::Jsonl | Self::Ndjson => json_format::session_format(session, format_options),
             Self::Tsv => {
                 let mut format_options = format_options.clone();
                 let delimiter = format_options.entry("format.delimiter".into());
@@ -117,7 +122,7 @@ impl FileFormatFactory for TextFile {
 
     fn default(&self) -> Arc<dyn FileFormat> {
         match self {
-            Self::Jsonl | Self::Ndjson => json::default_json_format(),
+            Self::Jsonl | Self::Ndjson => json_format(JsonOptions::default()),
             Self::Tsv => Arc::new(CsvFormat::default().with_delimiter(b'\t')),
         }
     }
@@ -125,6 +130,8 @@ impl FileFormatFactory for TextFile {
 
 const NANOS: i128 = 1_000_000_000;
 const NANOS_OF_DAY: i128 = 24 * 60 * 60 * NANOS;
+/// Digits that a float keeps of each number.
+const MAX_KEPT_DIGITS: usize = 15;
 /// Most characters of a cell in an error.
 const MAX_SHOWN: usize = 40;
 
@@ -134,7 +141,7 @@ pub(crate) struct DeclaredValues;
 
 impl PhysicalOptimizerRule for DeclaredValues {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        exact_scans(plan, config, &CSV)
+        exact_scans(plan, config, |_| &CSV)
     }
 
     fn name(&self) -> &str {
@@ -149,7 +156,8 @@ impl PhysicalOptimizerRule for DeclaredValues {
 /// Returns `plan`, which runs here, with scans of JSON that read decimals and whole numbers as texts, and marks as
 /// blanks, and with scans of CSV that refuse values that take rows.
 pub(crate) fn with_exact_texts(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = with_marked_json(exact_scans(plan, config, &JSON)?)?;
+    let inexact = |columns: &Schema| if num_first_rows(columns).is_some() { &FOUND_JSON } else { &JSON };
+    let plan = with_marked_json(exact_scans(plan, config, inexact)?)?;
     with_checked_csv(plan)
 }
 
@@ -184,19 +192,29 @@ async fn part_of_file(
 /// A function that returns a source of texts for another source; `None` for sources of other formats.
 type SourceOfTexts = fn(&dyn FileSource, TableSchema, &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>>;
 
+/// A function that returns true for some types.
+type TypeTest = fn(&DataType) -> bool;
+
 /// Sources of a format whose readers do not give all values as they are.
 struct Inexact {
     /// Returns true for the types of such values.
-    has: fn(&DataType) -> bool,
+    has: TypeTest,
     of_texts: SourceOfTexts,
 }
 
 const CSV: Inexact = Inexact { has: is_decimal_or_time, of_texts: exact_csv };
 const JSON: Inexact = Inexact { has: is_whole_or_text, of_texts: exact_json };
+/// JSON with columns that no table declares.
+const FOUND_JSON: Inexact = Inexact { has: is_number_or_text, of_texts: exact_json };
 
 /// Returns true for decimals and whole numbers, and for texts, which Arrow refuses where a number stands.
 fn is_whole_or_text(kind: &DataType) -> bool {
     kind.is_decimal() || kind.is_integer() || kind.is_string()
+}
+
+/// Returns true for the types of [`is_whole_or_text`], and for floats, in which whole numbers may be rounded.
+fn is_number_or_text(kind: &DataType) -> bool {
+    is_whole_or_text(kind) || *kind == DataType::Float64
 }
 
 fn is_decimal_or_time(kind: &DataType) -> bool {
@@ -211,13 +229,14 @@ fn is_decimal_or_time(kind: &DataType) -> bool {
 fn exact_scans(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
-    inexact: &Inexact,
+    inexact: impl Fn(&Schema) -> &'static Inexact,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let config = Arc::new(config.clone());
     with_sources(plan, |source| {
         let (Some(projection), declared) = (source.projection(), source.table_schema()) else { return Ok(None) };
-        match exact_projection(projection, declared.file_schema(), inexact, &config)? {
-            Some(projection) => (inexact.of_texts)(source.as_ref(), table_of_texts(declared, inexact), &projection),
+        let inexact = inexact(declared.file_schema());
+        match exact_projection(projection, declared.file_schema(), inexact.has, &config)? {
+            Some(projection) => (inexact.of_texts)(source.as_ref(), table_of_texts(declared, inexact.has), &projection),
             None => Ok(None),
         }
     })
@@ -244,11 +263,12 @@ fn exact_json(
     Ok(source.map(|source| Arc::new(JsonTexts::new(source, Arc::new(declared.clone()))) as _))
 }
 
-/// Returns `projection` with the function around the `inexact` values of a file; `None` if it has none.
+/// Returns `projection` with the function around the values of a file for whose types `has` returns true; `None` if it
+/// has none.
 fn exact_projection(
     projection: &ProjectionExprs,
     declared: &Schema,
-    inexact: &Inexact,
+    has: TypeTest,
     config: &Arc<ConfigOptions>,
 ) -> Result<Option<ProjectionExprs>> {
     let mut is_changed = false;
@@ -257,7 +277,7 @@ fn exact_projection(
         let expr = Arc::clone(&one.expr).transform_up(|expr| {
             let column = expr.downcast_ref::<Column>();
             let field = column.and_then(|column| declared.fields().get(column.index()));
-            Ok(match field.filter(|field| is_read_as_text(field.data_type(), inexact)) {
+            Ok(match field.filter(|field| is_read_as_text(field.data_type(), has)) {
                 Some(field) => Transformed::yes(exact_column(&expr, field, config)),
                 None => Transformed::no(expr),
             })
@@ -287,9 +307,9 @@ fn exact_column(
     call(Arc::new(DeclaredValue::new().into()), arguments, Arc::clone(field))
 }
 
-fn table_of_texts(declared: &TableSchema, inexact: &Inexact) -> TableSchema {
+fn table_of_texts(declared: &TableSchema, has: TypeTest) -> TableSchema {
     let file_schema = declared.file_schema();
-    let fields = file_schema.fields().iter().map(|field| field_of_texts(field, inexact)).collect::<Vec<_>>();
+    let fields = file_schema.fields().iter().map(|field| field_of_texts(field, has)).collect::<Vec<_>>();
     let texts = Schema::new_with_metadata(fields, file_schema.metadata().clone());
     TableSchema::builder(Arc::new(texts))
         .with_table_partition_cols(declared.table_partition_cols().clone())
@@ -297,20 +317,20 @@ fn table_of_texts(declared: &TableSchema, inexact: &Inexact) -> TableSchema {
         .build()
 }
 
-fn field_of_texts(field: &FieldRef, inexact: &Inexact) -> FieldRef {
-    match type_of_texts(field.data_type(), inexact) {
+fn field_of_texts(field: &FieldRef, has: TypeTest) -> FieldRef {
+    match type_of_texts(field.data_type(), has) {
         Cow::Borrowed(_) => Arc::clone(field),
         Cow::Owned(kind) => Arc::new(field.as_ref().clone().with_data_type(kind)),
     }
 }
 
-/// Returns the type that is read for a declared one: the same, with texts for `inexact` values.
-fn type_of_texts<'a>(declared: &'a DataType, inexact: &Inexact) -> Cow<'a, DataType> {
-    let texts = |field: &FieldRef| field_of_texts(field, inexact);
+/// Returns the type that is read for a declared one: the same, with texts where `has` returns true.
+fn type_of_texts<'a>(declared: &'a DataType, has: TypeTest) -> Cow<'a, DataType> {
+    let texts = |field: &FieldRef| field_of_texts(field, has);
     let read = match declared {
-        kind if !has_type(kind, &inexact.has) => return Cow::Borrowed(declared),
-        kind if (inexact.has)(kind) && kind.is_string() => kind.clone(),
-        kind if (inexact.has)(kind) => DataType::Utf8,
+        kind if !has_type(kind, &has) => return Cow::Borrowed(declared),
+        kind if has(kind) && kind.is_string() => kind.clone(),
+        kind if has(kind) => DataType::Utf8,
         DataType::List(field) => DataType::List(texts(field)),
         DataType::LargeList(field) => DataType::LargeList(texts(field)),
         DataType::FixedSizeList(field, length) => DataType::FixedSizeList(texts(field), *length),
@@ -322,8 +342,8 @@ fn type_of_texts<'a>(declared: &'a DataType, inexact: &Inexact) -> Cow<'a, DataT
     Cow::Owned(read)
 }
 
-fn is_read_as_text(declared: &DataType, inexact: &Inexact) -> bool {
-    matches!(type_of_texts(declared, inexact), Cow::Owned(_))
+fn is_read_as_text(declared: &DataType, has: TypeTest) -> bool {
+    matches!(type_of_texts(declared, has), Cow::Owned(_))
 }
 
 /// Returns the options of a source, which has them for itself.
@@ -411,6 +431,7 @@ impl Place<'_> {
             DataType::UInt16 => self.whole_numbers::<UInt16Type>(array, kind),
             DataType::UInt32 => self.whole_numbers::<UInt32Type>(array, kind),
             DataType::UInt64 => self.whole_numbers::<UInt64Type>(array, kind),
+            DataType::Float64 => self.floats(array, kind),
             DataType::Date32 => self.times::<Date32Type>(array, kind, days),
             DataType::Timestamp(TimeUnit::Second, None) => {
                 self.times::<TimestampSecondType>(array, kind, |time| whole_parts(time, 1_000_000_000))
@@ -452,13 +473,24 @@ impl Place<'_> {
         T: ArrowPrimitiveType,
         T::Native: FromStr + TryFrom<i128>,
     {
-        let way_out =
-            "declare the table with another type: CREATE EXTERNAL TABLE … (… DOUBLE) STORED AS JSON LOCATION '…'";
         let number = |text: &str| match whole_number(text) {
             Ok(number) => Ok(number),
-            Err(fault) => self.refused(text, fault, &as_read(kind), way_out),
+            Err(fault @ Fault::TooLarge) => self.refused(text, fault, &as_read(kind), &other_type("DECIMAL(38, 0)")),
+            Err(fault) => self.refused(text, fault, &as_read(kind), &other_type("DOUBLE")),
         };
         Ok(Arc::new(self.each::<T>(array, number)?))
+    }
+
+    fn floats(&self, array: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
+        let number = |text: &str| match float(text) {
+            Ok(number) => Ok(number),
+            Err(Fault::Rounded) => {
+                let way_out = format!("{}; DOUBLE rounds it", other_type("DECIMAL(38, 9)"));
+                self.refused(text, Fault::Rounded, &as_read(kind), &way_out)
+            }
+            Err(fault) => self.refused(text, fault, &as_read(kind), &other_type("TEXT")),
+        };
+        Ok(Arc::new(self.each::<Float64Type>(array, number)?))
     }
 
     /// Returns the times of `array`, which `value` makes of nanoseconds since 1970.
@@ -501,6 +533,7 @@ impl Place<'_> {
             Fault::NoNumber => "is no number",
             Fault::TooLarge => "is too large",
             Fault::NotWhole => "is no whole number",
+            Fault::Rounded => "has more digits than that keeps",
             Fault::NoTime => "is no date or time",
             Fault::HasTime => "has a time of the day",
             Fault::HasFraction => "has smaller parts of a second",
@@ -515,6 +548,7 @@ enum Fault {
     NoNumber,
     TooLarge,
     NotWhole,
+    Rounded,
     NoTime,
     HasTime,
     HasFraction,
@@ -522,6 +556,11 @@ enum Fault {
 
 fn as_read(kind: &DataType) -> String {
     format!("is read as {kind}, which it is declared as or the first rows have")
+}
+
+/// Returns the way out where a type of JSON has no room for a number.
+fn other_type(kind: &str) -> String {
+    format!("declare the table with another type: CREATE EXTERNAL TABLE … (… {kind}) STORED AS JSON LOCATION '…'")
 }
 
 /// Returns the nanoseconds since 1970 of a date or time.
@@ -558,6 +597,20 @@ fn whole_number<N: FromStr + TryFrom<i128>>(text: &str) -> std::result::Result<N
         return Err(Fault::NotWhole);
     }
     N::try_from(number).map_err(|_| Fault::TooLarge)
+}
+
+/// Returns the float in `text`. If that is a whole number, the float shows the same digits, or is the same number.
+fn float(text: &str) -> std::result::Result<f64, Fault> {
+    let number = Float64Type::parse(text).ok_or(Fault::NoNumber)?;
+    let unsigned = text.trim_start_matches(['-', '+']);
+    if number.is_infinite() && unsigned.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(Fault::TooLarge);
+    }
+    let is_kept = unsigned.len() <= MAX_KEPT_DIGITS
+        || !has_digits_alone(unsigned)
+        || number.abs().to_string() == unsigned
+        || format!("{:.0}", number.abs()) == unsigned;
+    if is_kept { Ok(number) } else { Err(Fault::Rounded) }
 }
 
 /// Returns the digits of the number in `text` up to `scale` digits behind the point, and true if these are all. Takes

@@ -17,6 +17,7 @@
 //! utf8, windows-31j, ms949      the crate encoding_rs       eucgb2312_cn, cp437  the tables here
 //! utf-7, unicode-1-1-utf-7      here ([`utf7`])
 //! us-ascii                      UTF-8 if the bytes are, or else Windows-1252
+//! none, unknown-8bit            as us-ascii: RFC 2045, 5.2, and RFC 1428
 //! ```
 //!
 //! The web has given up ISO-2022-KR, ISO-2022-CN and HZ, so nobody knows them here: their bytes stay.
@@ -31,6 +32,8 @@ use super::{transfer, utf7};
 use crate::inputs::Input;
 use crate::remarks::Undecoded;
 
+/// Character set of a text that names none.
+pub const DEFAULT_CHARSET: &str = "us-ascii";
 /// Longest name of a character set, with a language.
 const MAX_CHARSET_BYTES: usize = 64;
 
@@ -39,7 +42,7 @@ pub fn in_utf8(head: Vec<u8>, witness: &mut Witness<'_>) -> Vec<u8> {
     if std::str::from_utf8(&head).is_ok() {
         return head;
     }
-    let charset = charset_of(&head).unwrap_or_else(|| "utf-8".to_owned());
+    let charset = charset_of(&head).unwrap_or_else(|| DEFAULT_CHARSET.to_owned());
     let lines = head.split_inclusive(|&byte| byte == b'\n');
     let in_utf8 = lines.map(|line| match std::str::from_utf8(line) {
         Ok(line) => line.to_owned(),
@@ -212,8 +215,8 @@ fn end_of_word(coded: &[u8]) -> Option<usize> {
 
 /// Longest name that is looked at.
 const MAX_NAME_BYTES: usize = 45;
-/// Names of ASCII, in small letters with `_`.
-const ASCII: [&str; 12] = [
+/// Names of ASCII, and of a character set that a mailer did not know, in small letters with `_`.
+const ASCII: [&str; 16] = [
     "646",
     "ansi_x3.4_1968",
     "ansi_x3.4_1986",
@@ -224,8 +227,12 @@ const ASCII: [&str; 12] = [
     "iso646_us",
     "iso_646.irv:1991",
     "iso_ir_6",
+    "unknown",
+    "unknown_8bit",
     "us",
     "us_ascii",
+    "x_unknown",
+    "x_unknown_8bit",
 ];
 /// Names of UTF-7, in small letters with `_`.
 const UTF7: [&str; 7] =
@@ -442,8 +449,11 @@ mod tests {
         let head = b"Subject: caf\xe9\nFrom: J\xc3\xb6rg\nContent-Type: text/plain; charset=iso-8859-1\n";
         let expected = "Subject: café\nFrom: Jörg\nContent-Type: text/plain; charset=iso-8859-1\n";
         assert_eq!(in_utf8(head.to_vec()), expected.as_bytes());
-        assert_eq!(in_utf8(b"Subject: caf\xe9\n".to_vec()), "Subject: caf\u{fffd}\n".as_bytes());
-        let (_, told) = witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
+        let (text, told) = witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
+        assert_eq!((text, told), ("Subject: café\n".as_bytes().to_vec(), 0));
+        let utf8 = b"Subject: caf\xe9\nContent-Type: text/plain; charset=utf-8\n";
+        let (text, told) = witnessed(|witness| super::in_utf8(utf8.to_vec(), witness));
+        assert!(text.starts_with("Subject: caf\u{fffd}\n".as_bytes()));
         assert_eq!(told, 1);
     }
 
@@ -466,6 +476,9 @@ mod tests {
             ("us-ascii", "é".as_bytes(), "é"),
             ("ANSI_X3.4-1968", b"\xe9 \x80", "é €"),
             ("646", "日".as_bytes(), "日"),
+            (DEFAULT_CHARSET, b"caf\xe9", "café"),
+            ("UNKNOWN-8BIT", b"\x93caf\xe9\x94", "“café”"),
+            ("x-unknown", "é".as_bytes(), "é"),
         ] {
             let decoded = Decoded { text: text.to_owned(), is_damaged: false };
             assert_eq!(decode(name, bytes), Some(decoded), "{name}");

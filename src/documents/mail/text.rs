@@ -111,17 +111,17 @@ impl Writer<'_, '_, '_> {
     ) -> (Cow<'b, [u8]>, Given<'static>) {
         let is_utf8 = std::str::from_utf8(bytes).is_ok();
         if is_page && charset.is_none() {
-            let given = if is_utf8 { Given::Utf8 } else { Given::ContentType(None) };
+            let given = if is_utf8 { Given::Utf8 } else { Given::Html(None) };
             return (Cow::Borrowed(bytes), given);
         }
-        let charset = charset.unwrap_or("utf-8");
+        let charset = charset.unwrap_or(headers::DEFAULT_CHARSET);
         if is_utf8 && headers::is_utf8(charset) || bytes.is_ascii() && headers::is_unheard_of(charset) {
             return (Cow::Borrowed(bytes), Given::Utf8);
         }
         let mut witness = Witness { input: self.rows.input, undecoded: &mut self.rows.sink.undecoded };
         match witness.decode(charset, bytes) {
             Some(text) => (Cow::Owned(text.into_bytes()), Given::Utf8),
-            None => (Cow::Borrowed(bytes), Given::ContentType(None)),
+            None => (Cow::Borrowed(bytes), Given::Html(None)),
         }
     }
 }
@@ -253,7 +253,7 @@ impl Viewer<'_> {
     /// Returns true if the text of a part has no sign that is seen.
     fn is_blank(&self, part: &Part) -> bool {
         let bytes = transfer::decoded(&self.message[part.body.clone()], part.encoding());
-        let text = headers::decode(part.charset().unwrap_or("utf-8"), &bytes);
+        let text = headers::decode(part.charset().unwrap_or(headers::DEFAULT_CHARSET), &bytes);
         let is_unseen = |sign: char| sign.is_whitespace() || matches!(sign, '\u{200b}' | '\u{feff}');
         text.map_or(bytes.trim_ascii().is_empty(), |decoded| decoded.text.chars().all(is_unseen))
     }
@@ -415,6 +415,29 @@ mod page_tests {
         assert_eq!(text_of(b"\nonly a body \xc3\xa9\n"), "\nonly a body é\n");
         let ascii = "Content-Type: text/plain; charset=us-ascii\n\ncafé";
         assert_eq!(text_of(ascii.as_bytes()), ascii);
+    }
+
+    #[test]
+    fn texts_without_a_character_set_are_in_ascii_or_what_mailers_take_for_it() {
+        let with = |head: &str, body: &[u8]| [head.as_bytes(), b"\n\n", body].concat();
+        let mixed = "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain";
+        let quoted = "Content-Type: text/plain\nContent-Transfer-Encoding: quoted-printable";
+        for (head, body, text) in [
+            ("Subject: x", b"caf\xe9 \x93x\x94\n".as_slice(), "café “x”\n"),
+            ("Content-Type: text/plain", b"caf\xe9\n", "café\n"),
+            ("Content-Type: text/plain", b"caf\xc3\xa9\n", "café\n"),
+            (quoted, b"caf=E9\n", "café\n"),
+            (mixed, b"caf\xe9\n", "café\n"),
+            ("Content-Type: text/plain; charset=unknown-8bit", b"caf\xe9\n", "café\n"),
+            ("Content-Type: text/html", b"<p>caf\xe9 \x93x\x94</p>", "café “x”\n"),
+            ("Content-Type: text/html", b"<meta charset=iso-8859-2><p>\xb1</p>", "ą\n"),
+            ("Content-Type: text/html; charset=x-no", b"<p>caf\xe9</p>", "café\n"),
+            // What a mailer names counts.
+            ("Content-Type: text/plain; charset=utf-8", b"caf\xe9\n", "caf\u{fffd}\n"),
+        ] {
+            let (first, _) = head.split_once("\n\n").unwrap_or((head, ""));
+            assert_eq!(text_of(&with(head, body)), format!("{first}\n\n{text}"), "{head}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! and the header lines of one message are in memory.
 
 mod date;
+mod flowed;
 mod headers;
 mod parts;
 mod starts;

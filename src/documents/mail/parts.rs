@@ -93,6 +93,19 @@ pub enum Encoding {
     QuotedPrintable,
 }
 
+/// Forms of the lines of a plain text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lines {
+    /// The lines as they are.
+    #[default]
+    Fixed,
+    /// Broken lines, `format=flowed`.
+    Flowed {
+        /// True if the blank at the end of a line that goes on is no text.
+        deletes_blanks: bool,
+    },
+}
+
 /// Facts that header lines state of a part.
 #[derive(Debug, Default)]
 pub struct Facts {
@@ -107,6 +120,8 @@ pub struct Facts {
     pub charset: Option<String>,
     /// Encoding of the body.
     pub encoding: Encoding,
+    /// Form of its lines.
+    pub lines: Lines,
     /// True for an attachment.
     pub is_attached: bool,
     /// True if its type has a name of a file.
@@ -122,6 +137,12 @@ impl Part {
     /// Returns the name of its character set.
     pub fn charset(&self) -> Option<&str> {
         self.facts.as_ref()?.charset.as_deref()
+    }
+
+    /// Returns the form of its lines.
+    pub fn lines(&self) -> Lines {
+        let stated = self.facts.as_ref().filter(|_| self.kind == Kind::Plain);
+        stated.map_or(Lines::Fixed, |facts| facts.lines)
     }
 
     /// Returns true for an attachment.
@@ -149,6 +170,8 @@ impl Facts {
     fn from_parsed(parsed: &Message<'_>) -> Self {
         let content_type = parsed.content_type();
         let attribute = |name: &str| content_type?.attribute(name).map(str::to_owned);
+        let is = |name: &str, value: &str| attribute(name).is_some_and(|stated| stated.eq_ignore_ascii_case(value));
+        let flowed = is("format", "flowed").then(|| Lines::Flowed { deletes_blanks: is("delsp", "yes") });
         let types = content_type.map(|kind| {
             let subtype = kind.subtype().unwrap_or_default();
             (kind.ctype().to_ascii_lowercase(), subtype.to_ascii_lowercase())
@@ -160,6 +183,7 @@ impl Facts {
             id: parsed.content_id().map(str::to_owned),
             charset: attribute("charset"),
             encoding: parsed.content_transfer_encoding().map_or(Encoding::None, encoding_named),
+            lines: flowed.unwrap_or_default(),
             is_attached: parsed.content_disposition().is_some_and(|kind| kind.is_attachment()),
             has_name: content_type.is_some_and(|kind| kind.has_attribute("name")),
         }

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Sources: RFC 2045 to 2049, above all RFC 2046, 5.1.4 and 5.2.1, RFC 2387 and RFC 2183, and what mail readers do. The
-//! message is [divided](parts), the parts that a reader sees ([`views`]) are [decoded](transfer), and pages become text
-//! as any other ([`html`]). A multipart that is cut is read to its end, and the body of one without a boundary is text
+//! message is [divided](parts), the parts that a reader sees ([`views`]) are [decoded](transfer), broken lines are
+//! [joined](flowed), and pages become text as any other ([`html`]). A multipart that is cut is read to its end, and the body of one without a boundary is text
 //! as it stands there. A message in an encoding is divided on its own, at most [`MAX_LEVELS`] inside each other. Time
 //! is linear in the bytes. The message is in memory, and so are its texts.
 
@@ -30,8 +30,8 @@ use std::sync::Arc;
 use tadoc::error::contain_panics;
 
 use super::headers::{self, Witness};
-use super::parts::{self, Kind, Multipart, Part};
-use super::transfer;
+use super::parts::{self, Kind, Lines, Multipart, Part};
+use super::{flowed, transfer};
 use crate::charset::Given;
 use crate::failure::{Failure, Outcome};
 use crate::html::{self, Form};
@@ -94,6 +94,9 @@ impl Writer<'_, '_, '_> {
         }
         let is_page = part.kind == Kind::Page;
         let (text, given) = self.in_utf8(&bytes, part.charset(), is_page);
+        if let Lines::Flowed { deletes_blanks } = part.lines() {
+            return self.append(&flowed::joined(&text, deletes_blanks));
+        }
         if !is_page {
             return self.append(&text);
         }
@@ -408,6 +411,17 @@ mod page_tests {
             (format!("{mixed}--b\nContent-Type: multipart/mixed\n\nthe body\n--b--\n"), "\nthe body"),
             ("Content-Type: text/x-own\n\nthe body\n".to_owned(), "\nthe body\n"),
             ("Subject: no blank line\n".to_owned(), ""),
+            ("Content-Type: text/plain; Format=Flowed\n\none \nline\n".to_owned(), "\none line\n"),
+            ("Content-Type: text/plain; format=flowed; delsp=\"Yes\"\n\none \nline\n".to_owned(), "\noneline\n"),
+            ("Content-Type: text/plain; format=fixed; delsp=yes\n\none \nline\n".to_owned(), "\none \nline\n"),
+            ("Content-Type: text/x-own; format=flowed\n\none \nline\n".to_owned(), "\none \nline\n"),
+            (
+                format!(
+                    "{mixed}--b\nContent-Type: text/plain; charset=utf-8; format=flowed\n\
+                     Content-Transfer-Encoding: quoted-printable\n\n caf=C3=A9=20\n> a\n--=20\n--b--\n"
+                ),
+                "\ncafé \n> a\n-- ",
+            ),
         ] {
             let (head, _) = mail.split_once("\n\n").unwrap_or((mail.trim_end(), ""));
             assert_eq!(text_of(mail.as_bytes()), format!("{head}\n{text}"), "{mail}");

@@ -8,31 +8,36 @@
 //!
 //! Source: the columnar format of Apache Arrow, <https://arrow.apache.org/docs/format/Columnar.html>.
 //! Memory is one message, which grows as its bytes arrive, and what its buffers expand to. Their lengths
-//! stand in front of them, and are held against the limits before anything is decompressed.
+//! stand in front of them, and are held against the limits before anything is decompressed. Unions, UUIDs and
+//! intervals become texts ([`plain`](crate::plain)).
 //!
 //! The reader of Parquet needs to seek, so other sources than plain files are first copied to a temporary file. Rows
 //! are decoded in batches of about [`BATCH_BYTES`], according to the sizes in the file. Texts
 //! are views into the pages, so a dictionary value that a thousand rows share is in memory once.
 //! GSST columns are decoded, and have the names that they were written with.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchReader as _};
 use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::{Message, root_as_message};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::LogicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
+use parquet::schema::types::SchemaDescriptor;
 
 use crate::archives::seekable;
 use crate::failure::{Failure, Outcome};
 use crate::gather::BATCH_BYTES;
 use crate::open::{Budget, Counts, Opened};
+use crate::plain::{self, Plain};
 use crate::rows::Rows;
 use gsst::parquet::{GsstParquetReader, ReadOptions, is_gsst_file};
 use tadoc::error::contain_panics;
@@ -68,7 +73,7 @@ pub fn read_ipc(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -
         let mut magic = vec![0; PADDED_BYTES * (1 + num_zeros)];
         opened.reader.read_exact(&mut magic).map_err(|error| opened.failed(rows.input, &error))?;
     }
-    let mut stream = Stream { decoder: StreamDecoder::new(), is_checked: false, num_rows: 0 };
+    let mut stream = Stream { decoder: StreamDecoder::new(), plain: None, num_rows: 0 };
     loop {
         let message = next_message(&mut *opened.reader);
         let message = message.map_err(|error| opened.failed(rows.input, &error))?;
@@ -81,7 +86,7 @@ pub fn read_ipc(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -
     }
     stream.take(column, END.to_vec(), 0, rows)?;
     rows.sink.count_read(opened.take_counts());
-    if stream.is_checked {
+    if stream.plain.is_some() {
         Ok(())
     } else {
         Err(Failure::new(format!("{file}: no valid Arrow IPC: there is no schema")))
@@ -91,8 +96,8 @@ pub fn read_ipc(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -
 /// The rows of a stream so far.
 struct Stream {
     decoder: StreamDecoder,
-    /// True if the columns of the schema were checked.
-    is_checked: bool,
+    /// Forms of the columns, once their schema was checked.
+    plain: Option<Plain>,
     num_rows: usize,
 }
 
@@ -107,18 +112,21 @@ impl Stream {
         while !bytes.is_empty() {
             let decoded = contain_panics("message", || self.decoder.decode(&mut bytes));
             let batch = decoded.map_err(|error| bad(&error))?.map_err(|error| bad(&error))?;
-            if let Some(schema) = self.decoder.schema().filter(|_| !self.is_checked) {
-                rows.check_text_column(column, &schema)?;
-                rows.check_num_columns(&schema)?;
-                rows.check_time_column(&schema)?;
-                self.is_checked = true;
+            if let Some(schema) = self.decoder.schema().filter(|_| self.plain.is_none()) {
+                let plain = Plain::new(&schema, |name| rows.needs(name, column));
+                rows.check_text_column(column, plain.schema())?;
+                rows.check_num_columns(plain.schema())?;
+                rows.check_time_column(plain.schema())?;
+                self.plain = Some(plain);
             }
-            if let Some(batch) = batch {
+            if let (Some(batch), Some(plain)) = (batch, &self.plain) {
                 let max_rows = expanded_bytes.saturating_mul(ROWS_PER_BYTE).max(FREE_ROWS);
                 if batch.num_rows() as u64 > max_rows {
                     let reason = format!("{} rows in {expanded_bytes} bytes", batch.num_rows());
                     return Err(Failure::new(format!("{file}: no valid Arrow IPC: {reason}")));
                 }
+                let batch = contain_panics("batch", || plain.batch(&batch)).map_err(|error| bad(&error))?;
+                let batch = batch.map_err(|failure| failure.within(&file))?;
                 self.rows_of(column, &batch, rows)?;
             }
         }
@@ -237,6 +245,7 @@ pub fn read_parquet(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_
     rows.check_text_column(column, metadata.schema())?;
     rows.check_num_columns(metadata.schema())?;
     rows.check_time_column(metadata.schema())?;
+    let uuids = uuid_columns(metadata.parquet_schema());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let mask = if rows.options.keep_columns {
         ProjectionMask::all()
@@ -248,10 +257,27 @@ pub fn read_parquet(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_
     let reader = reader.with_batch_size(batch_rows).with_projection(mask);
     let batches = contain_panics("pages", || reader.build()).map_err(contained)?;
     let mut batches = batches.map_err(|error| bad(&error))?;
+    let plain = Plain::new(&with_uuids(&batches.schema(), &uuids), |_| true);
     while let Some(batch) = contain_panics("pages", || batches.next()).map_err(contained)? {
-        taken.take(&batch.map_err(|error| bad(&error))?, rows)?;
+        taken.take(&plain.batch(&batch.map_err(|error| bad(&error))?)?, rows)?;
     }
     Ok(())
+}
+
+/// Returns the names of the columns with UUIDs. Writers that know nothing of Arrow say it in Parquet's own schema.
+fn uuid_columns(schema: &SchemaDescriptor) -> HashSet<String> {
+    let columns = schema.columns().iter();
+    let uuids = columns.filter(|column| column.logical_type_ref() == Some(&LogicalType::Uuid));
+    uuids.map(|column| column.path().string()).collect()
+}
+
+/// Returns `schema` with a mark at the columns of these names, that they have UUIDs.
+fn with_uuids(schema: &Schema, names: &HashSet<String>) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match names.contains(field.name()) {
+        true => Arc::new(plain::marked_uuid(field)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Reads the rows of a file with GSST columns.
@@ -336,4 +362,24 @@ fn batch_rows(metadata: &ParquetMetaData) -> usize {
 /// any order, but rows come in order.
 fn share(whole: u64, num_rows: u64, all_rows: u64) -> u64 {
     (u128::from(whole) * u128::from(num_rows) / u128::from(all_rows.max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    #[test]
+    fn uuids_of_parquet_are_marked() {
+        let message = "message m { required fixed_len_byte_array(16) u (UUID); required fixed_len_byte_array(16) b; }";
+        let schema = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
+        let names = uuid_columns(&schema);
+        assert_eq!(names, HashSet::from(["u".to_owned()]));
+        let fields = ["u", "b"].map(|name| Field::new(name, DataType::FixedSizeBinary(16), false));
+        let plain = Plain::new(&with_uuids(&Schema::new(fields.to_vec()), &names), |_| true);
+        let kinds: Vec<&DataType> = plain.schema().fields().iter().map(|field| field.data_type()).collect();
+        assert_eq!(kinds, [&DataType::Utf8, &DataType::FixedSizeBinary(16)]);
+    }
 }

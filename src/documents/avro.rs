@@ -8,10 +8,11 @@
 //! Source: the specification of Avro, <https://avro.apache.org/docs/1.12.0/specification/>. The blocks are
 //! taken apart and unpacked here, within the limits of decompression, and arrow-avro decodes their rows. It
 //! gets one row at a time, because its reader of whole files does not end if a block has more rows than it
-//! says. Memory is one block, packed and unpacked, each of at most `--max-row-size`.
+//! says. Unions become texts ([`plain`](crate::plain)). Memory is one block, packed and unpacked, each of at most `--max-row-size`.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -25,6 +26,7 @@ use tadoc::error::contain_panics;
 
 use crate::failure::{Failure, Outcome};
 use crate::open::{Budget, Opened, limited, xz_decoder, zstd_decoder};
+use crate::plain::Plain;
 use crate::rows::Rows;
 
 const MAGIC: &[u8] = b"Obj\x01";
@@ -46,12 +48,15 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     let max_bytes = rows.options.max_row_bytes;
     let header = Header::read(&mut (&mut *opened.reader).take(MAX_HEADER_BYTES));
     let header = header.map_err(|error| opened.failed(rows.input, &error))?;
-    let mut decoder = contain_panics("schema", || decoder(&header.schema))
+    let decoder = contain_panics("schema", || decoder(&header.schema))
         .map_err(|error| bad(&error))?
         .map_err(|error| bad(&*error))?;
-    rows.check_text_column(column, &decoder.schema())?;
-    rows.check_num_columns(&decoder.schema())?;
-    rows.check_time_column(&decoder.schema())?;
+    let plain = Plain::new(&decoder.schema(), |name| rows.needs(name, column));
+    rows.check_text_column(column, plain.schema())?;
+    rows.check_num_columns(plain.schema())?;
+    rows.check_time_column(plain.schema())?;
+    let mut decoder =
+        RowDecoder { decoder, is_new: true, has_unions: plain.has_unions(), schema: header.schema, plain };
     let mut num_rows = 0;
     for number in 1u64.. {
         let block = Block::read(&mut *opened.reader, &header.marker, max_bytes);
@@ -72,7 +77,7 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
         let mut rest = unpacked.as_slice();
         let mut num_left = block.num_rows;
         while num_left > 0 || !rest.is_empty() {
-            let decode = || next_rows(&mut decoder, &mut rest, &mut num_left);
+            let decode = || decoder.next_rows(&mut rest, &mut num_left);
             let batch = contain_panics("block", decode).map_err(|error| wrong(&error))?;
             let batch = batch.map_err(|error| wrong(&*error))?;
             rows.take(column, &batch, &|idx| format!("row {}", num_rows + idx + 1))?;
@@ -122,28 +127,50 @@ fn has_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// Decodes the next rows of a block, of which `rest` is left, and which has `num_left` rows more.
-///
-/// # Errors
-/// They are damaged, or the block has another number of rows.
-fn next_rows(decoder: &mut Decoder, rest: &mut &[u8], num_left: &mut u64) -> Result<RecordBatch, Box<dyn Error>> {
-    let schema = decoder.schema();
-    let mut batches = Vec::new();
-    while batches.len() < BATCH_ROWS && *num_left > 0 {
-        decoder.decode(&ROW_PREFIX)?;
-        let len = decoder.decode(rest)?;
-        let row = decoder.flush()?;
-        let (Some(row), true) = (row, len > 0) else {
-            return Err(format!("it is cut: {num_left} rows are missing").into());
-        };
-        batches.push(row);
-        *rest = rest.get(len..).unwrap_or_default();
-        *num_left -= 1;
+/// A decoder of the rows of one file.
+struct RowDecoder {
+    decoder: Decoder,
+    /// True before the first row of `decoder`.
+    is_new: bool,
+    has_unions: bool,
+    schema: String,
+    plain: Plain,
+}
+
+impl RowDecoder {
+    /// Decodes the next rows of a block, of which `rest` is left, and which has `num_left` rows more.
+    ///
+    /// # Errors
+    /// They are damaged, or the block has another number of rows.
+    fn next_rows(&mut self, rest: &mut &[u8], num_left: &mut u64) -> Result<RecordBatch, Box<dyn Error>> {
+        let mut batches = Vec::new();
+        while batches.len() < BATCH_ROWS && *num_left > 0 {
+            let (row, len) = self.next_row(rest)?;
+            let (Some(row), true) = (row, len > 0) else {
+                return Err(format!("it is cut: {num_left} rows are missing").into());
+            };
+            batches.push(self.plain.batch(&row)?);
+            *rest = rest.get(len..).unwrap_or_default();
+            *num_left -= 1;
+        }
+        if *num_left == 0 && !rest.is_empty() {
+            return Err(format!("{} bytes follow its rows", rest.len()).into());
+        }
+        let schema = batches.first().map_or_else(|| Arc::clone(self.plain.schema()), RecordBatch::schema);
+        Ok(concat_batches(&schema, &batches)?)
     }
-    if *num_left == 0 && !rest.is_empty() {
-        return Err(format!("{} bytes follow its rows", rest.len()).into());
+
+    /// Decodes the row at the start of `rest`, and returns its length, too.
+    fn next_row(&mut self, rest: &[u8]) -> Result<(Option<RecordBatch>, usize), Box<dyn Error>> {
+        // The decoder of unions counts the values of rows that it has returned, so it is good for one row.
+        if self.has_unions && !self.is_new {
+            self.decoder = decoder(&self.schema)?;
+        }
+        self.is_new = false;
+        self.decoder.decode(&ROW_PREFIX)?;
+        let len = self.decoder.decode(rest)?;
+        Ok((self.decoder.flush()?, len))
     }
-    Ok(concat_batches(&schema, &batches)?)
 }
 
 /// The start of a file.
@@ -328,7 +355,12 @@ fn damaged(reason: &str) -> io::Error {
 mod tests {
     use std::io::Cursor;
 
+    use arrow::util::display::array_value_to_string;
+
     use super::*;
+    use crate::columns::ColumnSink;
+    use crate::inputs::{Input, Source};
+    use crate::{ArchiveOptions, Batch, Division, Documents, ReadOptions, Sink, read as read_inputs};
 
     #[test]
     fn numbers_have_their_sign() {
@@ -343,6 +375,91 @@ mod tests {
         }
         assert!(read_number(&mut Cursor::new(vec![0x80; 20])).is_err());
         assert!(read_number(&mut Cursor::new(vec![0x80])).is_err());
+    }
+
+    /// Collects documents and columns.
+    #[derive(Default)]
+    struct Read {
+        texts: Vec<String>,
+        values: Vec<String>,
+    }
+
+    impl Sink for &mut Read {
+        fn take(&mut self, batch: Batch) -> Outcome {
+            self.texts.extend(batch.iter().map(|part| String::from_utf8_lossy(part.text).into_owned()));
+            Ok(())
+        }
+    }
+
+    impl ColumnSink for Read {
+        fn check(&self, _schema: &Schema, _input: &str) -> Outcome {
+            Ok(())
+        }
+
+        fn push(&mut self, rows: &RecordBatch) -> Outcome {
+            let value = |idx| {
+                let values = rows.columns().iter().map(|column| array_value_to_string(column, idx).unwrap());
+                values.collect::<Vec<_>>().join("|")
+            };
+            self.values.extend((0..rows.num_rows()).map(value));
+            Ok(())
+        }
+
+        fn num_columns(&self) -> usize {
+            0
+        }
+    }
+
+    /// Returns a number from 0 to 8191.
+    fn number(value: usize) -> Vec<u8> {
+        if value < 64 { vec![value as u8 * 2] } else { vec![(value % 64) as u8 * 2 + 128, (value / 64) as u8] }
+    }
+
+    fn text(value: &str) -> Vec<u8> {
+        [number(value.len()), value.as_bytes().to_vec()].concat()
+    }
+
+    /// Returns the documents and the values of a file of these rows, whose text is in `column`.
+    fn read_rows(fields: &str, column: &str, rows: &[Vec<u8>]) -> Read {
+        let schema = format!(r#"{{"type": "record", "name": "r", "fields": [{fields}]}}"#);
+        let head = [&[2], &text("avro.schema")[..], &text(&schema), &[0]].concat();
+        let data = rows.concat();
+        let block = [number(rows.len()), number(data.len()), data].concat();
+        let file = [MAGIC, &head, &[7; MARKER_BYTES], &block, &[7; MARKER_BYTES]].concat();
+        let source = Source::Text { bytes: file.into(), lines_before: 0 };
+        let inputs = [Input::new(source, "a.avro".to_owned(), 0)];
+        let division = Division::from(Documents::Avro(column.to_owned()));
+        let (mut sink, mut columns) = (Read::default(), Read::default());
+        let archives = ArchiveOptions::default();
+        let mut documents = &mut sink;
+        read_inputs(&inputs, &division, ReadOptions::default(), &archives, &mut columns, &mut documents).unwrap();
+        Read { texts: sink.texts, values: columns.values }
+    }
+
+    #[test]
+    fn unions_and_uuids_are_texts() {
+        let body = r#"{"name": "body", "type": "string"}"#;
+        let row = |value: &[u8]| [&text("t"), value].concat();
+        let fields = format!(r#"{body}, {{"name": "u", "type": ["null", "int", "string"]}}"#);
+        let rows = [row(&[0]), row(&[2, 2]), row(&[4, 2, b'x']), row(&[2, 4]), row(&[4, 2, b'y'])];
+        let read = read_rows(&fields, "body", &rows);
+        assert_eq!(read.values, ["", "1", "x", "2", "y"]);
+        assert_eq!(read.texts.len(), 5);
+        let fields = format!(r#"{body}, {{"name": "u", "type": ["int", "string"]}}"#);
+        let rows = [row(&[0, 2]), row(&[2, 2, b'x']), row(&[0, 4])];
+        assert_eq!(read_rows(&fields, "body", &rows).values, ["1", "x", "2"]);
+        // The texts of a union are texts of documents, too.
+        assert_eq!(read_rows(&fields, "u", &rows).texts, ["1", "x", "2"]);
+        let record = |name: &str, field: &str, kind: &str| {
+            format!(r#"{{"type": "record", "name": "{name}", "fields": [{{"name": "{field}", "type": "{kind}"}}]}}"#)
+        };
+        let records = format!("{}, {}", record("A", "v", "int"), record("B", "w", "string"));
+        let fields = format!(r#"{body}, {{"name": "u", "type": ["null", {records}]}}"#);
+        let rows = [row(&[0]), row(&[2, 2]), row(&[4, 2, b'q'])];
+        assert_eq!(read_rows(&fields, "body", &rows).values, ["", "{\"v\":1}", "{\"w\":\"q\"}"]);
+        let uuid = "550e8400-e29b-41d4-a716-446655440000";
+        let fields = format!(r#"{body}, {{"name": "u", "type": {{"type": "string", "logicalType": "uuid"}}}}"#);
+        assert_eq!(read_rows(&fields, "body", &[row(&text(uuid))]).values, [uuid]);
     }
 
     #[test]

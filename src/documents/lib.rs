@@ -91,6 +91,7 @@ mod office;
 mod open;
 mod options;
 pub mod pattern;
+mod plain;
 mod remarks;
 mod rows;
 mod timestamps;

@@ -78,8 +78,6 @@ impl<'t> Line<'t> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
-
     fn joined(text: &str, deletes_blanks: bool) -> String {
         String::from_utf8(super::joined(text.as_bytes(), deletes_blanks)).unwrap()
     }

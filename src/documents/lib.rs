@@ -65,6 +65,8 @@ mod archives;
 mod arrow_files;
 mod avro;
 mod charset;
+#[cfg(any(feature = "mail", feature = "office"))]
+mod code_pages;
 pub mod columns;
 mod csv;
 mod csv_rows;

@@ -181,6 +181,26 @@ fn characters_of_workbooks_stand_for_their_numbers() {
     }
 }
 
+/// Texts of RTF are in the code page that is named, and those that are there twice are read once.
+#[cfg(feature = "office")]
+#[test]
+fn rtf_has_code_pages_of_dos_and_texts_in_unicode() {
+    let fonts = r"{\fonttbl{\f0 A;}{\f1\fcharset254 B;}}";
+    for (rtf, expected) in [
+        (r"{\rtf1\ansi{\upr{a ?}{\*\ud{a \u26085?}}} b}", "a 日 b\n"),
+        (r"{\rtf1\ansi {\upr{\b x{y}}{\*\ud{z{\b \u233?}\'e9}}}\par{\*\x{\upr{a}{\*\ud{b}}}}c}", "zéé\nc\n"),
+        (r"{\rtf1\ansi{\footnote{\upr{a}{\*\ud{b}}}}c}", "c\nb\n"),
+        (r"{\rtf1\pca caf\'82 \'9b}", "café ø\n"),
+        (r"{\rtf1\pc caf\'82 \'9b}", "café ¢\n"),
+        (r"{\rtf1\mac caf\'8e}", "café\n"),
+        (r"{\rtf1\ansi\ansicpg850 \'9b{\rtf1\ansicpg437 \'9b}\ansicpg866 \'80}", "ø¢А\n"),
+        (&format!(r"{{\rtf1\ansi{fonts}\f0 \'a2\f1 \'9b}}"), "¢¢\n"),
+    ] {
+        let (texts, _) = texts_of("a.rtf", rtf.as_bytes().to_vec(), Documents::Files, ReadOptions::default());
+        assert_eq!(texts, [expected], "{rtf}");
+    }
+}
+
 /// Collects the timestamps of rows.
 #[derive(Default)]
 struct Times(Vec<Option<i64>>);

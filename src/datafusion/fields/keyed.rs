@@ -1,15 +1,18 @@
 //! Values by key: pairs of logfmt, `level=info msg="disk full" retry`, and paths of JSON, `a.b[0]`, `["a.b"].c`, `[2]`.
 //!
 //! A key of logfmt is a run of characters without white space, `=` and quotation marks. Behind `=` stands a text in
-//! quotation marks, or one up to the next white space. A key without `=` has the value `true`, as in the package of Go.
-//! Anything else is passed over. O(bytes of the text).
+//! quotation marks, with the escapes of JSON (`\n`, `\u00e9`), or one up to the next white space. A key without `=` has
+//! the value `true`. Both are as in the package of Go. Anything else is passed over. O(bytes of the text).
 
 use std::borrow::Cow;
 
-use super::{PatternFault, unescaped};
+use super::PatternFault;
 
 /// Value of a key without `=`.
 const TRUE: &str = "true";
+
+/// Bytes of a unit of UTF-16 in an escape, behind the backslash.
+const UNIT_BYTES: usize = 5;
 
 /// The pairs of a text, in order.
 pub struct Pairs<'t>(&'t str);
@@ -54,6 +57,50 @@ impl<'t> Iterator for Pairs<'t> {
             return Some((key, value));
         }
     }
+}
+
+/// Returns `text` with the characters that its escapes stand for. Other backslashes stand for themselves.
+fn unescaped(text: &str) -> String {
+    let mut output = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        output.push_str(&rest[..at]);
+        let escaped = &rest[at + 1..];
+        let (character, len) = escape(escaped).unwrap_or(('\\', 0));
+        output.push(character);
+        rest = &escaped[len..];
+    }
+    output + rest
+}
+
+/// Returns the character that the start of a text behind a backslash stands for, and the length of that start. U+FFFD
+/// stands for half a character.
+fn escape(text: &str) -> Option<(char, usize)> {
+    let character = match text.bytes().next()? {
+        sign @ (b'"' | b'\\' | b'/' | b'\'') => char::from(sign),
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let first = unit(text)?;
+            let second = text.get(UNIT_BYTES..).and_then(|rest| unit(rest.strip_prefix('\\')?));
+            let pair = char::decode_utf16([Some(first), second].into_iter().flatten()).next()?;
+            let is_pair = pair.as_ref().is_ok_and(|pair| pair.len_utf16() == 2);
+            let len = if is_pair { 2 * UNIT_BYTES + 1 } else { UNIT_BYTES };
+            return Some((pair.unwrap_or(char::REPLACEMENT_CHARACTER), len));
+        }
+        _ => return None,
+    };
+    Some((character, 1))
+}
+
+/// Returns the unit of UTF-16 at the start of a text such as `u00e9`.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix('u')?.get(..UNIT_BYTES - 1)?;
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if are_digits { u16::from_str_radix(digits, 16).ok() } else { None }
 }
 
 /// Returns the text up to the next quotation mark, or all of it if there is none, and the text behind it.
@@ -254,6 +301,9 @@ mod tests {
             ("a= b=\"\" c=d=e", vec![("a", ""), ("b", ""), ("c", "d=e")]),
             ("=x \"y\" é=ü", vec![("x", "true"), ("é", "ü")]),
             ("m=\"open", vec![("m", "open")]),
+            (r#"m="a\nb\t\u00e9\/" n=a\nb"#, vec![("m", "a\nb\té/"), ("n", r"a\nb")]),
+            (r#"m="\ud83d\ude00\ud83d \udE00x""#, vec![("m", "😀\u{fffd} \u{fffd}x")]),
+            (r#"m="C:\x\u12 \u+123 \\n""#, vec![("m", r"C:\x\u12 \u+123 \n")]),
         ] {
             let pairs: Vec<(&str, String)> = Pairs::new(text).map(|(key, value)| (key, value.into_owned())).collect();
             let pairs: Vec<(&str, &str)> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();

@@ -167,7 +167,7 @@ impl<'t> Value<'t> {
 }
 
 /// Returns `text` without the backslashes in front of quotation marks and backslashes.
-pub fn unescaped(text: &str) -> String {
+fn unescaped(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -31,6 +31,9 @@ use crate::open::{Budget, Counters, Opened, limited, open_member};
 
 /// Places of the lengths of the texts of an entry: name, extra fields and comment.
 pub const LENGTHS: [usize; 3] = [28, 30, 32];
+/// Place of the system that wrote an entry, and those that are Unix: it, and macOS.
+const HOST: usize = 5;
+const UNIX: [u8; 2] = [3, 19];
 /// First bytes of the end of the list of zip64, and its bytes, with those of its locator behind it.
 const END_64: (&[u8], u64, u64) = (b"PK\x06\x06", 56, 20);
 /// Place of the size of the list in the end of zip64. Its place stands behind it, as in the other end.
@@ -115,7 +118,8 @@ impl Archives<'_> {
                 }
             };
             let packed_bytes = packed.compressed_size().min(file_bytes);
-            self.zip_member(packed, input, &counters, &budget, depth, visit)?;
+            let name = name(&packed, &listed.from_unix);
+            self.zip_member(packed, &name, input, &counters, &budget, depth, visit)?;
             budget.add_disk_bytes(packed_bytes);
         }
         Ok(())
@@ -161,7 +165,8 @@ impl Archives<'_> {
         file.rewind().map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
         let mut bytes = BufReader::new(file);
         while let Ok(Some(packed)) = read_zipfile_from_stream(&mut bytes) {
-            self.zip_member(packed, input, counters, budget, depth, visit)?;
+            let name = name(&packed, &HashSet::new());
+            self.zip_member(packed, &name, input, counters, budget, depth, visit)?;
         }
         Ok(())
     }
@@ -169,6 +174,7 @@ impl Archives<'_> {
     fn zip_member(
         &mut self,
         packed: ZipFile<'_, impl Read>,
+        name: &str,
         input: &Input,
         counters: &Counters,
         budget: &Budget,
@@ -182,10 +188,9 @@ impl Archives<'_> {
             self.num_skipped += 1;
             return Ok(());
         }
-        let name = name(&packed);
         let len_bytes = packed.size();
         let changed = changed(&packed);
-        let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
+        let Some(member) = self.member(input, name, len_bytes, changed, budget)? else {
             return Ok(());
         };
         let bytes = limited(Box::new(MemberBytes(packed)), counters, budget);
@@ -204,12 +209,12 @@ fn begins_with_member(file: &File) -> io::Result<bool> {
 }
 
 /// Returns the name of a member: in UTF-8 if its bytes are, as Unix and macOS write it also without saying so,
-/// or else in code page 437. The crate puts the Unicode path of Info-ZIP in place of these bytes.
-fn name(packed: &ZipFile<'_, impl Read>) -> String {
-    match str::from_utf8(packed.name_raw()) {
-        Ok(name) => path_text(name.as_bytes()).into_owned(),
-        Err(_) => path_text(packed.name().as_bytes()).into_owned(),
-    }
+/// or else in code page 437. Other bytes of Unix stay, as in tar. The crate puts the Unicode path of Info-ZIP in place
+/// of these bytes.
+fn name(packed: &ZipFile<'_, impl Read>, from_unix: &HashSet<Vec<u8>>) -> String {
+    let bytes = packed.name_raw();
+    let stays = str::from_utf8(bytes).is_ok() || from_unix.contains(bytes);
+    path_text(if stays { bytes } else { packed.name().as_bytes() }).into_owned()
 }
 
 /// Returns the time at which a member of a zip file was last changed: that of Unix, or that of a clock whose
@@ -236,12 +241,15 @@ struct Listed {
     num_names: u64,
     /// Entries with the name of an earlier one.
     num_repeated: u64,
+    /// Names that Unix wrote, and that are not UTF-8.
+    from_unix: HashSet<Vec<u8>>,
 }
 
 impl Listed {
     /// Reads the list of `file` that begins at `start`.
     fn read(file: &File, start: u64) -> io::Result<Self> {
         let mut names = HashSet::new();
+        let mut from_unix = HashSet::new();
         let mut num_repeated = 0;
         let mut list = BufReader::new(file);
         list.seek(SeekFrom::Start(start))?;
@@ -253,10 +261,13 @@ impl Listed {
             if list.read_exact(&mut name).is_err() {
                 break;
             }
+            if UNIX.contains(&entry[HOST]) && str::from_utf8(&name).is_err() {
+                from_unix.insert(name.clone());
+            }
             num_repeated += u64::from(!names.insert(name));
             list.seek_relative(i64::from(extra_bytes) + i64::from(comment_bytes))?;
         }
-        Ok(Self { num_names: names.len() as u64, num_repeated })
+        Ok(Self { num_names: names.len() as u64, num_repeated, from_unix })
     }
 }
 

@@ -29,6 +29,7 @@ use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
 
 use super::{transfer, utf7};
+use crate::code_pages::CodePage;
 use crate::inputs::Input;
 use crate::remarks::Undecoded;
 
@@ -259,10 +260,6 @@ const ALIASES: [(&str, &str); 19] = [
     ("utf8mb4", "utf-8"),
     ("utf_8_sig", "utf-8"),
 ];
-/// Signs of the bytes from 0x80 in code page 437, as DOS has them.
-const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀\
-                     αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
-
 /// A text that was decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -275,6 +272,7 @@ pub struct Decoded {
 /// A character set that is known.
 enum Charset {
     Utf8,
+    Cp850,
     /// Mailers write it beside bytes that it does not have: those of UTF-8, or else those of Windows.
     Ascii,
     Cp437,
@@ -311,8 +309,9 @@ pub fn decode(name: &str, bytes: &[u8]) -> Option<Decoded> {
             Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned(),
         },
         Charset::Utf7 => utf7::decode(bytes),
-        Charset::Cp437 => bytes.iter().map(|&byte| cp437(byte)).collect(),
+        Charset::Cp437 => CodePage::Dos437.decode(bytes),
         Charset::Mail(decode) => decode(bytes),
+        Charset::Cp850 => CodePage::Dos850.decode(bytes),
         Charset::Web(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned(),
     };
     let is_damaged = text.contains(char::REPLACEMENT_CHARACTER);
@@ -325,6 +324,9 @@ fn charset(name: &str) -> Option<Charset> {
         return None;
     }
     let small = name.to_ascii_lowercase().replace('-', "_");
+    if matches!(&*small, "cp850" | "ibm850" | "850" | "cspc850multilingual") {
+        return Some(Charset::Cp850);
+    }
     if matches!(&*small, "cp437" | "ibm437" | "437" | "cspc8codepage437") {
         return Some(Charset::Cp437);
     }
@@ -348,12 +350,6 @@ fn charset(name: &str) -> Option<Charset> {
     }
     let by_mail = charset_decoder(name.as_bytes()).map(Charset::Mail);
     by_mail.or_else(|| on_web.map(Charset::Web))
-}
-
-fn cp437(byte: u8) -> char {
-    let above = byte.checked_sub(0x80).map(usize::from);
-    let sign = above.and_then(|idx| CP437.chars().nth(idx));
-    sign.unwrap_or(char::from(byte))
 }
 
 #[cfg(test)]
@@ -464,6 +460,8 @@ mod tests {
             ("Big5_TW", b"\xa4\xa4", "中"),
             ("cp437", b"caf\x82 \xe1 \xff", "café ß \u{a0}"),
             ("IBM437", b"\x80\xb0a", "Ç░a"),
+            ("cp850", b"caf\x82 \xe1 \xff", "café ß \u{a0}"),
+            ("IBM850", b"\x9b\xd5a", "øıa"),
             ("\"iso-8859-1\"", b"\xe9", "é"),
             ("'UTF-8'", "é".as_bytes(), "é"),
             ("utf8", "é".as_bytes(), "é"),
@@ -486,7 +484,6 @@ mod tests {
         for name in ["", "\"\"", "iso-2022-kr", "csiso2022kr", "hz-gb-2312", "iso-2022-cn", "x-no"] {
             assert_eq!(decode(name, b"a"), None, "{name}");
         }
-        assert_eq!(CP437.chars().count(), 128);
     }
 
     #[test]

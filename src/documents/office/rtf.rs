@@ -7,20 +7,22 @@
 //! Groups nest, and each has properties that end with it: the character set of its font, and the number of bytes that
 //! stand behind `\u` for readers without Unicode. A group that begins with a destination is another part: tables of
 //! fonts and styles, pictures and codes of fields are left out; headers, footers, footnotes and comments follow the
-//! text. Time is linear in the bytes. Groups lie at most [`MAX_DEPTH`] deep.
+//! text. Of a text that is there in ANSI and in Unicode (`\upr`) the second one counts. Time is linear in the bytes. Groups lie at most [`MAX_DEPTH`] deep.
 //!
 //! Source: Rich Text Format (RTF) Specification 1.9.1, Microsoft.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::BufRead;
 
 use encoding_rs::{
-    BIG5, EUC_KR, Encoding, GBK, MACINTOSH, SHIFT_JIS, UTF_8, WINDOWS_874, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252,
-    WINDOWS_1253, WINDOWS_1254, WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, WINDOWS_1258,
+    BIG5, EUC_KR, Encoding, GBK, IBM866, MACINTOSH, SHIFT_JIS, UTF_8, WINDOWS_874, WINDOWS_1250, WINDOWS_1251,
+    WINDOWS_1252, WINDOWS_1253, WINDOWS_1254, WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, WINDOWS_1258,
 };
 
 use super::Fault;
 use super::text::{Aside, Text};
+use crate::code_pages::CodePage;
 
 /// First bytes of a file.
 pub const MAGIC: &[u8] = b"{\\rtf";
@@ -39,7 +41,7 @@ const SKIPPED: [&str; 11] =
 const NOTES: [&str; 10] =
     ["header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "footnote", "annotation"];
 /// Destinations that readers may pass over, and that have text.
-const KEPT: [&str; 2] = ["shpinst", "annotation"];
+const KEPT: [&str; 3] = ["shpinst", "annotation", "ud"];
 
 /// Properties of a group.
 #[derive(Clone, Copy)]
@@ -49,9 +51,27 @@ struct Group {
     is_font_table: bool,
     /// True if the group is a part that follows the text, and not one inside it.
     is_note: bool,
-    encoding: &'static Encoding,
+    /// True if the groups in it are one text in ANSI, and the same in Unicode.
+    is_double: bool,
+    signs: Signs,
     /// Characters behind `\u` that stand for it.
     num_stand_ins: usize,
+}
+
+/// Character set of a text.
+#[derive(Clone, Copy)]
+enum Signs {
+    Web(&'static Encoding),
+    Dos(CodePage),
+}
+
+impl Signs {
+    fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
+        match self {
+            Self::Web(encoding) => encoding.decode_without_bom_handling(bytes).0,
+            Self::Dos(page) => Cow::Owned(page.decode(bytes)),
+        }
+    }
 }
 
 /// Appends the text of `bytes`.
@@ -64,7 +84,8 @@ pub fn append(bytes: &mut dyn BufRead, text: &mut Text) -> Result<(), Fault> {
         is_deleted: false,
         is_font_table: false,
         is_note: false,
-        encoding: WINDOWS_1252,
+        is_double: false,
+        signs: Signs::Web(WINDOWS_1252),
         num_stand_ins: 1,
     };
     let mut rtf = Rtf {
@@ -72,7 +93,7 @@ pub fn append(bytes: &mut dyn BufRead, text: &mut Text) -> Result<(), Fault> {
         text,
         groups: Vec::new(),
         group: first,
-        ansi: WINDOWS_1252,
+        ansi: Signs::Web(WINDOWS_1252),
         fonts: HashMap::new(),
         font: 0,
         waiting: Vec::new(),
@@ -91,8 +112,8 @@ struct Rtf<'r> {
     groups: Vec<Group>,
     group: Group,
     /// Character set of fonts that name none.
-    ansi: &'static Encoding,
-    fonts: HashMap<i32, &'static Encoding>,
+    ansi: Signs,
+    fonts: HashMap<i32, Signs>,
     /// Font of the table that is read.
     font: i32,
     /// Bytes of text that are not decoded yet.
@@ -118,6 +139,7 @@ impl Rtf<'_> {
                     }
                     self.groups.push(self.group);
                     self.group.is_note = false;
+                    self.group.is_skipped |= std::mem::take(&mut self.group.is_double);
                     self.num_to_skip = 0;
                 }
                 b'}' => {
@@ -174,7 +196,7 @@ impl Rtf<'_> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (text, _) = self.group.encoding.decode_without_bom_handling(&self.waiting);
+        let text = self.group.signs.decode(&self.waiting);
         self.has_line = true;
         self.text.push(&text)?;
         self.waiting.clear();
@@ -262,20 +284,27 @@ impl Rtf<'_> {
             "u" => return self.unicode(number.unwrap_or(0)),
             "uc" => self.group.num_stand_ins = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(1),
             "ansicpg" => {
-                self.ansi = number.and_then(encoding_for_code_page).unwrap_or(WINDOWS_1252);
-                self.group.encoding = self.ansi;
+                let page = number.and_then(signs_of_code_page);
+                self.set_default(page.unwrap_or(Signs::Web(WINDOWS_1252)));
             }
-            "mac" => (self.ansi, self.group.encoding) = (MACINTOSH, MACINTOSH),
+            "mac" => self.set_default(Signs::Web(MACINTOSH)),
+            "pc" => self.set_default(Signs::Dos(CodePage::Dos437)),
+            "pca" => self.set_default(Signs::Dos(CodePage::Dos850)),
+            "upr" => self.group.is_double = true,
+            "ud" => {
+                let around = self.groups.last().filter(|around| around.is_double);
+                self.group.is_skipped = around.map_or(self.group.is_skipped, |around| around.is_skipped);
+            }
             "fonttbl" => self.group.is_font_table = true,
             "f" if self.group.is_font_table => self.font = number.unwrap_or(0),
             "fcharset" if self.group.is_font_table && self.fonts.len() < MAX_FONTS => {
-                self.fonts.extend(number.and_then(encoding_for_charset).map(|encoding| (self.font, encoding)));
+                self.fonts.extend(number.and_then(signs_of_charset).map(|signs| (self.font, signs)));
             }
             "f" => {
                 let font = self.fonts.get(&number.unwrap_or(0)).copied();
-                self.group.encoding = font.unwrap_or(self.ansi);
+                self.group.signs = font.unwrap_or(self.ansi);
             }
-            "plain" => (self.group.is_deleted, self.group.encoding) = (false, self.ansi),
+            "plain" => (self.group.is_deleted, self.group.signs) = (false, self.ansi),
             "deleted" => self.group.is_deleted = is_on,
             name if SKIPPED.contains(&name) => self.group.is_skipped = true,
             name if NOTES.contains(&name) && !self.group.is_skipped && !self.group.is_note => {
@@ -301,6 +330,11 @@ impl Rtf<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Sets the character set of fonts that name none.
+    fn set_default(&mut self, signs: Signs) {
+        (self.ansi, self.group.signs) = (signs, signs);
     }
 
     /// Takes half a character, or a whole one, in UTF-16.
@@ -345,8 +379,11 @@ fn sign(word: &str) -> Option<&'static str> {
     })
 }
 
-fn encoding_for_code_page(number: i32) -> Option<&'static Encoding> {
-    Some(match number {
+fn signs_of_code_page(number: i32) -> Option<Signs> {
+    Some(Signs::Web(match number {
+        437 => return Some(Signs::Dos(CodePage::Dos437)),
+        850 => return Some(Signs::Dos(CodePage::Dos850)),
+        866 => IBM866,
         874 => WINDOWS_874,
         932 => SHIFT_JIS,
         936 => GBK,
@@ -364,10 +401,10 @@ fn encoding_for_code_page(number: i32) -> Option<&'static Encoding> {
         10_000 => MACINTOSH,
         65_001 => UTF_8,
         _ => return None,
-    })
+    }))
 }
 
-fn encoding_for_charset(number: i32) -> Option<&'static Encoding> {
+fn signs_of_charset(number: i32) -> Option<Signs> {
     let page = match number {
         77 => 10_000,
         128 => 932,
@@ -383,7 +420,8 @@ fn encoding_for_charset(number: i32) -> Option<&'static Encoding> {
         204 => 1251,
         222 => 874,
         238 => 1250,
+        254 => 437,
         _ => return None,
     };
-    encoding_for_code_page(page)
+    signs_of_code_page(page)
 }

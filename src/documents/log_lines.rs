@@ -26,7 +26,8 @@
 //! character sets stay.
 //!
 //! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A joined line
-//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are.
+//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are. Where each
+//! part ends with CR LF, so does the line, and the CR inside are no text.
 //!
 //! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream until it ends
 //! with a line end. A document stands in the place of its first part and has the other fields of this part.
@@ -242,6 +243,39 @@ struct Line {
     /// Place of its tag.
     tag_at: usize,
     num_parts: u64,
+    /// Places of the CR that end parts, unless another part ends without one.
+    returns: Option<Vec<usize>>,
+}
+
+impl Line {
+    fn new(part: Part) -> Self {
+        Self { text: Vec::new(), tag_at: part.tag_at, num_parts: 0, returns: Some(Vec::new()) }
+    }
+
+    /// Appends a part, which `line` ends with.
+    fn push(&mut self, text: &[u8], line: &[u8]) {
+        self.text.extend_from_slice(text);
+        self.num_parts += 1;
+        if line.ends_with(b"\r\n") {
+            self.returns.iter_mut().for_each(|places| places.push(self.text.len() - 1));
+        } else if line.ends_with(b"\n") {
+            self.returns = None;
+        }
+    }
+
+    /// Returns the text with a line end: LF, or CR LF if all parts have it. CR alone is text.
+    fn into_text(self) -> Vec<u8> {
+        let Self { text, returns, .. } = self;
+        let mut line = Vec::with_capacity(text.len() + 1);
+        let mut from = 0;
+        for at in returns.into_iter().flatten().filter(|at| at + 1 < text.len()) {
+            line.extend_from_slice(&text[from..at]);
+            from = at + 1;
+        }
+        line.extend_from_slice(&text[from..]);
+        line.push(b'\n');
+        line
+    }
 }
 
 impl<R: BufRead> JoinedParts<R> {
@@ -268,8 +302,7 @@ impl<R: BufRead> JoinedParts<R> {
             let len = self.inner.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line)?;
             if len == 0 {
                 for open in self.open.iter_mut().filter_map(Option::take) {
-                    self.text.extend_from_slice(&open.text);
-                    self.text.push(b'\n');
+                    self.text.append(&mut open.into_text());
                 }
                 return Ok(());
             }
@@ -291,25 +324,20 @@ impl<R: BufRead> JoinedParts<R> {
         let content = text.get(part.tag_at + 2..).unwrap_or_default();
         let is_full = |line: &Line| line.text.len() + content.len() > self.max_line_bytes;
         if let Some(full) = open.take_if(|line| is_full(line)) {
-            self.text.extend_from_slice(&full.text);
-            self.text.push(b'\n');
+            self.text.append(&mut full.into_text());
         }
-        match (open.as_mut(), part.is_last) {
-            (None, true) => self.text.extend_from_slice(&self.line),
-            (None, false) => *open = Some(Line { text: text.to_vec(), tag_at: part.tag_at, num_parts: 1 }),
-            (Some(line), is_last) => {
-                line.text.extend_from_slice(content);
-                line.num_parts += 1;
-                if is_last {
-                    if let Some(tag) = line.text.get_mut(line.tag_at) {
-                        *tag = b'F';
-                    }
-                    self.num_joined.set(self.num_joined.get() + line.num_parts);
-                    self.text.append(&mut line.text);
-                    self.text.push(b'\n');
-                    *open = None;
-                }
+        if open.is_none() && part.is_last {
+            self.text.extend_from_slice(&self.line);
+            return;
+        }
+        let text = if open.is_none() { text } else { content };
+        open.get_or_insert_with(|| Line::new(part)).push(text, &self.line);
+        if let Some(mut line) = open.take_if(|_| part.is_last) {
+            if let Some(tag) = line.text.get_mut(line.tag_at) {
+                *tag = b'F';
             }
+            self.num_joined.set(self.num_joined.get() + line.num_parts);
+            self.text.append(&mut line.into_text());
         }
     }
 }
@@ -561,7 +589,24 @@ mod tests {
                     expected += &format!("2024-05-06T07:08:{first:02}.5Z {name} P {line}\n");
                 }
             }
-            prop_assert_eq!(joined(text.as_bytes(), 1 << 20).0, expected);
+            prop_assert_eq!(&joined(text.as_bytes(), 1 << 20).0, &expected);
+            let in_dos = |text: &str| text.replace('\n', "\r\n");
+            prop_assert_eq!(joined(in_dos(&text).as_bytes(), 1 << 20).0, in_dos(&expected));
+        }
+    }
+
+    #[test]
+    fn line_ends_of_parts_are_no_text() {
+        let head = "2024-05-06T07:08:09.5Z stdout";
+        for (ends, expected) in [
+            (["\r\n", "\r\n", "\r\n"], "abc\r\n"),
+            (["\r\n", "\r\n", ""], "abc\n"),
+            // A CR in a file without CR LF is text, as a progress bar has it.
+            (["\r\n", "\n", "\n"], "a\rbc\n"),
+            (["\r\n", "\r\n", "\n"], "a\rb\rc\n"),
+        ] {
+            let text = format!("{head} P a{}{head} P b{}{head} F c{}", ends[0], ends[1], ends[2]);
+            assert_eq!(joined(text.as_bytes(), 1000), (format!("{head} F {expected}"), 3), "{ends:?}");
         }
     }
 

@@ -263,6 +263,16 @@ impl OpenElements {
         self.sight_below(false)
     }
 
+    /// Returns true if the innermost element is one of SVG or MathML.
+    pub fn is_in_foreign(&self) -> bool {
+        if self.num_foreign == 0 {
+            return false;
+        }
+        let innermost = |kind| self.elements.iter().rposition(|element| element.kinds & kind != 0);
+        let integration = innermost(INTEGRATION).filter(|at| at + 1 < self.elements.len());
+        innermost(FOREIGN) > integration
+    }
+
     /// Returns true if white space stays at this place.
     pub fn is_preformatted(&self) -> bool {
         self.elements.last().is_some_and(|element| element.is_preformatted)

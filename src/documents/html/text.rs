@@ -18,6 +18,7 @@
 //! Time is linear in the bytes. The text between two tags is in memory as a whole, and `--max-row-size`
 //! limits the page.
 
+use std::cell::RefCell;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
@@ -124,14 +125,14 @@ pub fn append_text(
         damage = page.damage();
         let is_declared = form == Form::Html && page.has_xml_declaration();
         let form = if is_declared { Form::Declared } else { form };
-        let mut text = Text::new(form);
+        let text = RefCell::new(Text::new(form));
         let mut page = page.take(max_bytes.saturating_add(1));
-        let emitter = Emit::new(form, |event: CallbackEvent<'_>, _: Span<()>| text.take(event));
+        let emitter = Emit::new(form, &text, |event: CallbackEvent<'_>, _: Span<()>| text.borrow_mut().take(event));
         for part in Tokenizer::new_with_emitter(IoReader::new(&mut page), emitter) {
             rows.sink.append(path, &part.map_err(failed)?)?;
         }
         is_too_large = page.limit() == 0;
-        rest = text.end();
+        rest = text.into_inner().end();
         Ok(())
     };
     contain_panics(&name, &mut convert).map_err(Failure::from)??;
@@ -145,22 +146,24 @@ pub fn append_text(
 }
 
 /// Passes the parts of a page on.
-struct Emit<F: Callback<Vec<u8>, ()>> {
+struct Emit<'t, F: Callback<Vec<u8>, ()>> {
     inner: CallbackEmitter<F, Vec<u8>>,
     form: Form,
+    /// The text of the page, which knows the place that is read.
+    text: &'t RefCell<Text>,
     /// True if the tag that is being read ends itself.
     is_self_closing: bool,
 }
 
-impl<F: Callback<Vec<u8>, ()>> Emit<F> {
-    fn new(form: Form, take: F) -> Self {
+impl<'t, F: Callback<Vec<u8>, ()>> Emit<'t, F> {
+    fn new(form: Form, text: &'t RefCell<Text>, take: F) -> Self {
         let mut inner = CallbackEmitter::new(take);
         inner.naively_switch_states(form != Form::Xhtml);
-        Self { inner, form, is_self_closing: false }
+        Self { inner, form, text, is_self_closing: false }
     }
 }
 
-impl<F: Callback<Vec<u8>, ()>> ForwardingEmitter for Emit<F> {
+impl<F: Callback<Vec<u8>, ()>> ForwardingEmitter for Emit<'_, F> {
     type Token = Vec<u8>;
 
     fn inner(&mut self) -> &mut impl Emitter<Token = Vec<u8>> {
@@ -183,9 +186,9 @@ impl<F: Callback<Vec<u8>, ()>> ForwardingEmitter for Emit<F> {
         self.inner.emit_current_tag().filter(|_| !is_empty)
     }
 
-    /// Returns true if a section of CDATA is text, as in XML. In HTML it is a comment.
+    /// Returns true if a section of CDATA is text, as in XML, and in SVG and MathML. In HTML it is a comment.
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.form != Form::Html
+        self.form != Form::Html || self.text.borrow().open.is_in_foreign()
     }
 }
 
@@ -387,15 +390,15 @@ impl Text {
 /// Returns the text of `page`.
 #[cfg(test)]
 fn text_of(form: Form, page: &[u8]) -> String {
-    let mut text = Text::new(form);
+    let text = RefCell::new(Text::new(form));
     let mut parts = Vec::new();
     {
-        let emitter = Emit::new(form, |event: CallbackEvent<'_>, _: Span<()>| text.take(event));
+        let emitter = Emit::new(form, &text, |event: CallbackEvent<'_>, _: Span<()>| text.borrow_mut().take(event));
         for part in Tokenizer::new_with_emitter(IoReader::new(page), emitter) {
             parts.extend(part.unwrap());
         }
     }
-    parts.extend(text.end());
+    parts.extend(text.into_inner().end());
     String::from_utf8_lossy(&parts).into_owned()
 }
 
@@ -438,6 +441,19 @@ mod tests {
         assert_eq!(text_of(Form::Declared, page), "a\nb\n");
         let page = b"<title>T</title><style/><script>if (a<b) x('</p>')</script><textarea/><iframe/><p>a<li>b<div/>c";
         assert_eq!(text_of(Form::Declared, page), "T\na\nb\nc\n");
+        for (page, expected) in [
+            ("<svg><text>a<![CDATA[b < c]]></text></svg><![CDATA[d]]>e", "ab < ce\n"),
+            ("<math><mi><![CDATA[x]]></mi></math>", "x\n"),
+            (
+                "<svg><g/><![CDATA[a]]><foreignObject><![CDATA[b]]><div><![CDATA[c]]></div></foreignObject></svg>",
+                "ab\n",
+            ),
+            ("<svg><p><![CDATA[a]]></svg>", ""),
+            ("<svg/><![CDATA[a]]>b", "b\n"),
+            ("<svg hidden><![CDATA[a]]></svg>b", "b\n"),
+        ] {
+            assert_eq!(text_of(Form::Html, page.as_bytes()), expected, "{page}");
+        }
         assert_eq!(text_of(Form::Declared, b"<script>//<![CDATA[\nx</script><p>a<![CDATA[ < b]]>"), "a < b\n");
         for (page, in_xml, in_html) in [
             ("<p>a<![CDATA[if x < 5 > y]]>b</p>", "aif x < 5 > yb\n", "a y]]>b\n"),

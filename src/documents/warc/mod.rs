@@ -126,18 +126,17 @@ pub fn read(mut opened: Opened<'_>, head: &[u8], rows: &mut Rows<'_, '_>) -> Out
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
             let path = Arc::from(record.path.as_deref().unwrap_or(&input.path));
-            let http = if record.is_http || record.may_be_http && begins_http(&mut block).map_err(failed)? {
-                Headers::parse(&read_head(&mut block).map_err(failed)?)
-            } else {
-                Headers::default()
-            };
+            // The type of the record is that of a body only where it is no message of HTTP.
+            let is_http = record.is_http || record.may_be_http && begins_http(&mut block).map_err(failed)?;
+            let http =
+                if is_http { Headers::parse(&read_head(&mut block).map_err(failed)?) } else { Headers::default() };
             let (transfer_codings, is_chunked) = without_chunks(http.get("transfer-encoding").unwrap_or_default());
             let mut body: Box<dyn BufRead> = if is_chunked {
                 Box::new(BufReader::new(Chunks::new(&mut block).map_err(failed)?))
             } else {
                 Box::new(&mut block)
             };
-            let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
+            let content_type = http.get("content-type").map(str::to_owned).or(record.content_type.filter(|_| !is_http));
             let mut page = None;
             if rows.options.html_to_text {
                 let encodings = [http.get("content-encoding").unwrap_or_default(), transfer_codings].join(",");

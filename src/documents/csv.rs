@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Every cell is first read as text. The receiver of columns gives a column a narrower type if all of its values fit.
-//! An empty cell of the text column is an empty document. Quotes are those of [`Quotes`]; between tabs a quotation mark
-//! is text by default, as the registration of text/tab-separated-values at the IANA knows no quotes. A first line
-//! `sep=;`, as Excel has it, names the delimiter. Memory is a few times [`BATCH_BYTES`], plus a row.
+//! An empty cell of the text column is an empty document; a row without that cell is a fault, as in JSON. Quotes are
+//! those of [`Quotes`]; between tabs a quotation mark is text by default, as the registration of
+//! text/tab-separated-values at the IANA knows no quotes. A first line `sep=;`, as Excel has it, names the delimiter.
+//! Memory is a few times [`BATCH_BYTES`], plus a row.
 //!
 //! A log of Zeek has tab-separated values behind comment lines with names and types:
 //!
@@ -110,7 +111,7 @@ impl Table<'_> {
         rows.check_num_columns(schema)?;
         rows.check_time_column(schema)?;
         let wanted = indices(schema, |name| rows.options.keep_columns || rows.needs(name, column));
-        let decoder = Decoder::new(&form, schema, wanted)?;
+        let decoder = Decoder::new(&form, schema, wanted, schema.index_of(column).ok())?;
         let first = Cursor::new(first);
         let num_columns = schema.fields().len();
         let mut feeder = Feeder { decoder, lines, first, num_columns, quotes, row_bytes: 0 };
@@ -127,7 +128,7 @@ impl Table<'_> {
             let is_empty = batch.is_none();
             if let Some(batch) = batch {
                 let batch = typed(batch).map_err(|error| bad_csv(rows, &error))?;
-                take(column, &batch, rows, row_idx)?;
+                rows.take(column, &batch, &|idx| format!("row {}", row_idx + idx + 1))?;
                 row_idx += batch.num_rows();
             }
             fed?;
@@ -137,16 +138,6 @@ impl Table<'_> {
             }
         }
     }
-}
-
-/// Takes the rows of `batch`. The decoder reads empty cells as nulls; in the text column they are
-/// empty documents.
-fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usize) -> Outcome {
-    let asked = rows.options.allow_missing;
-    rows.options.allow_missing = true;
-    let taken = rows.take(column, batch, &|idx| format!("row {}", row_idx + idx + 1));
-    rows.options.allow_missing = asked;
-    taken
 }
 
 /// Feeds a decoder with the first bytes and then with the rest of the input.

@@ -4,7 +4,8 @@
 //! id,text            id    text
 //! 1,"a,b"       ─▶   1     a,b
 //! 2                  2     NULL        a row with fewer cells
-//! 3,x,y              line 4 has 3 cells: not in the batch
+//! 3,                 3     ''          in the column with the texts; NULL in others
+//! 4,x,y              line 5 has 3 cells: not in the batch
 //!
 //! 1,"two        a quote that begins a cell opens it; line ends are text up to the next one
 //! lines"
@@ -33,6 +34,8 @@ use crate::rows::Rows;
 pub const BATCH_ROWS: usize = 256;
 /// Number of ends of cells that are found at once.
 const ENDS: usize = 64;
+/// Mark at the end of a text, as DOS has it.
+const CTRL_Z: u8 = 0x1a;
 /// End of a cell that a row does not have.
 const MISSING: usize = usize::MAX;
 
@@ -77,6 +80,8 @@ pub struct Decoder {
     wanted: Vec<usize>,
     schema: SchemaRef,
     null: String,
+    /// Index of the column of texts, which has no NULL but for cells that are missing.
+    text: Option<usize>,
     /// True if the next row has names.
     is_header: bool,
     /// Cells of the rows, one behind the other. Only the first `data_len` bytes count.
@@ -97,8 +102,9 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Creates a decoder of the columns `wanted` of `schema`.
-    pub fn new(form: &Form, schema: &Schema, wanted: Vec<usize>) -> Result<Self, ArrowError> {
+    /// Creates a decoder of the columns `wanted` of `schema`. In the column `text` the cell that stands for NULL is
+    /// empty.
+    pub fn new(form: &Form, schema: &Schema, wanted: Vec<usize>, text: Option<usize>) -> Result<Self, ArrowError> {
         let mut reader = ReaderBuilder::new();
         reader.delimiter(form.delimiter).quote(form.quote);
         Ok(Self {
@@ -107,6 +113,7 @@ impl Decoder {
             schema: Arc::new(schema.project(&wanted)?),
             wanted,
             null: form.null.clone(),
+            text,
             is_header: form.has_header,
             data: vec![0; 1 << 12],
             data_len: 0,
@@ -149,6 +156,10 @@ impl Decoder {
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => break,
                 ReadRecordResult::OutputFull => self.data.resize(2 * self.data.len(), 0),
                 ReadRecordResult::OutputEndsFull => {}
+                // DOS ends a text with Ctrl-Z.
+                ReadRecordResult::Record if is_end && self.is_end_mark() => {
+                    self.drop_row();
+                }
                 ReadRecordResult::Record => {
                     if let Some(fault) = self.end_row() {
                         return (done, Some(BadRow { line: self.row_line, fault }));
@@ -184,8 +195,7 @@ impl Decoder {
         let is_header = std::mem::take(&mut self.is_header);
         self.is_in_row = false;
         if fault.is_some() || is_header {
-            self.data_len = self.row_begin;
-            self.row.clear();
+            self.drop_row();
             return fault;
         }
         self.row.resize(self.num_columns, MISSING);
@@ -193,6 +203,18 @@ impl Decoder {
         self.begins.push(self.row_begin);
         self.row_begin = self.data_len;
         None
+    }
+
+    /// Returns true if the row that is open is the mark at the end of a text.
+    fn is_end_mark(&self) -> bool {
+        let data = &self.data[self.row_begin..self.data_len];
+        self.row.len() == 1 && !data.is_empty() && data.iter().all(|&byte| byte == CTRL_Z)
+    }
+
+    fn drop_row(&mut self) {
+        self.is_in_row = false;
+        self.data_len = self.row_begin;
+        self.row.clear();
     }
 
     fn fault(&self) -> Option<Fault> {
@@ -235,7 +257,11 @@ impl Decoder {
         for (&row_begin, row) in self.begins.iter().zip(self.ends.chunks_exact(self.num_columns.max(1))) {
             let begin = idx.checked_sub(1).map_or(row_begin, |before| row[before]);
             let cell = self.data.get(begin..row[idx]).and_then(|cell| str::from_utf8(cell).ok());
-            cells.append_option(cell.filter(|cell| *cell != self.null));
+            match cell {
+                Some(cell) if cell != self.null => cells.append_value(cell),
+                Some(_) if self.text == Some(idx) => cells.append_value(""),
+                _ => cells.append_null(),
+            }
         }
         Arc::new(cells.finish())
     }
@@ -433,7 +459,7 @@ mod tests {
     /// Returns the rows of `bytes`, which come in pieces of `len` bytes, and those that are in no batch.
     fn decoded(bytes: &[u8], len: usize) -> (Vec<Vec<String>>, Vec<BadRow>) {
         let schema = texts(NAMES.into_iter());
-        let mut decoder = Decoder::new(&form(), &schema, vec![0, 1, 2]).unwrap();
+        let mut decoder = Decoder::new(&form(), &schema, vec![0, 1, 2], None).unwrap();
         let mut rows = Vec::new();
         let mut bad = Vec::new();
         for piece in bytes.chunks(len).chain([&b""[..]]) {
@@ -497,6 +523,42 @@ mod tests {
         let wide = format!("{}\n1,2,3\n", ",".repeat(1000));
         let (rows, bad) = decoded(wide.as_bytes(), 1000);
         assert_eq!((rows.len(), bad[0]), (1, BadRow { line: 1, fault: Fault::Cells(1001) }));
+    }
+
+    #[test]
+    fn missing_cells_of_texts_are_null_and_empty_ones_are_not() {
+        let schema = Schema::new(NAMES.map(|name| Field::new(name, DataType::Utf8, true)).to_vec());
+        let expected = [["1", "", "NULL"], ["NULL", "", "NULL"], ["1", "", "NULL"], ["1", "NULL", "NULL"]];
+        for (null, text) in [("", "1,,\n,\n1,\"\"\n1\n"), ("-", "1,-,-\n-,-\n1,-\n1\n")] {
+            let form = Form { null: null.to_owned(), ..form() };
+            let mut decoder = Decoder::new(&form, &schema, vec![0, 1, 2], Some(1)).unwrap();
+            assert_eq!(decoder.decode(text.as_bytes()), (text.len(), None));
+            assert_eq!(rows_of(&decoder.flush().unwrap().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn ctrl_z_at_the_end_is_no_row() {
+        let all = |text: &str| {
+            let schema = Schema::new(NAMES.map(|name| Field::new(name, DataType::Utf8, true)).to_vec());
+            let mut decoder = Decoder::new(&form(), &schema, vec![0], None).unwrap();
+            for piece in [text.as_bytes(), b""] {
+                assert_eq!(decoder.decode(piece).1, None);
+            }
+            decoder.flush().unwrap().map_or(Vec::new(), |batch| rows_of(&batch).concat())
+        };
+        for (text, expected) in [
+            ("a,b\n\x1a", vec!["a"]),
+            ("a,b\r\n\x1a\x1a", vec!["a"]),
+            ("\x1a", vec![]),
+            ("a\n\x1ab", vec!["a", "\x1ab"]),
+            ("a\x1a", vec!["a\x1a"]),
+            ("\x1a\na", vec!["\x1a", "a"]),
+            ("\x1a,", vec!["\x1a"]),
+            ("\"\"", vec!["NULL"]),
+        ] {
+            assert_eq!(all(text), expected, "{text:?}");
+        }
     }
 
     fn quotes(text: &str) -> Quotes {

@@ -61,11 +61,27 @@ fn csv_that_does_not_fit_names_the_line() {
         "ragged.csv: no valid CSV: line 4 has 3 cells, but there are 2 columns; pass --keep-going to leave such rows out",
     );
     assert_eq!(folder.names(), ["mail.csv", "ragged.csv"]);
-    let ran = folder.run(&["ingest", "ragged.csv", "--documents", "csv:text", "-q", "--keep-going", "-o", "c.tadoc"]);
-    let expected = "warning: ragged.csv: no valid CSV: line 4 has 3 cells, but there are 2 columns\n\
-                    warning: 1 row left out\n";
-    assert_eq!((ran.status, ran.stderr.as_str()), (0, expected));
-    assert_eq!(folder.table_rows("c.tadoc", "SELECT a, text FROM d ORDER BY a"), ["1,x", "2,", "4,y"]);
+    let ingest = ["ingest", "ragged.csv", "--documents", "csv:text", "-q", "--force", "-o", "c.tadoc"];
+    let left_out = |options: &[&str], num_rows: &str| {
+        let ran = folder.run(&[&ingest[..], &["--keep-going"], options].concat());
+        let expected = format!(
+            "warning: ragged.csv: no valid CSV: line 4 has 3 cells, but there are 2 columns\n\
+             warning: {num_rows} left out\n"
+        );
+        assert_eq!((ran.status, ran.stderr), (0, expected));
+        folder.table_rows("c.tadoc", "SELECT a, text FROM d ORDER BY a")
+    };
+    // A row without the cell of the text is a fault, as in JSON.
+    assert_eq!(left_out(&[], "2 rows"), ["1,x", "4,y"]);
+    assert_eq!(left_out(&["--allow-missing"], "1 row"), ["1,x", "2,", "4,y"]);
+    folder.write("ragged.csv", "a,text\n1,\n2\n\x1a");
+    folder.fails(
+        &ingest,
+        "ragged.csv: row 2: `text` is missing or null; pass --allow-missing to store such rows as empty documents",
+    );
+    folder.write("ragged.csv", "text,a\n,1\nx\r\n\x1a");
+    folder.ok(&ingest);
+    assert_eq!(folder.table_rows("c.tadoc", "SELECT a, text FROM d ORDER BY doc_id"), ["1,", ",x"]);
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //! Source: the specification of Avro, <https://avro.apache.org/docs/1.12.0/specification/>. The blocks are
 //! taken apart and unpacked here, within the limits of decompression, and arrow-avro decodes their rows. It
 //! gets one row at a time, because its reader of whole files does not end if a block has more rows than it
-//! says. Unions become texts ([`plain`](crate::plain)). Memory is one block, packed and unpacked, each of at most `--max-row-size`.
+//! says. Unions become texts ([`plain`](crate::plain)). Memory is one block, packed and unpacked, each of at most
+//! `--max-row-size`.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read};

@@ -1,4 +1,4 @@
-//! Code pages of DOS, which neither the web nor mail knows: 437, of the United States, and 850, of western Europe.
+//! Code pages of DOS, which no crate here decodes: 437, of the United States, and 850, of western Europe.
 //!
 //! The bytes below 0x80 are ASCII. Source: the tables CP437 and CP850 of the Unicode Consortium. Time is linear in the
 //! bytes.

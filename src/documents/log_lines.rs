@@ -26,8 +26,8 @@
 //! character sets stay.
 //!
 //! Lines of containers have the form of CRI (Kubernetes, `kube-log-rotation`): time, stream, tags, text. A joined line
-//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are. Where each
-//! part ends with CR LF, so does the line, and the CR inside are no text.
+//! has the time of its first part, and stands where its last part was. Parts without an end stay as they are. Where
+//! each part ends with CR LF, so does the line, and the CR inside are no text.
 //!
 //! Docker cuts lines after 16 KiB, and writes rows of JSON. A text goes on in the next row of its stream until it ends
 //! with a line end. A document stands in the place of its first part and has the other fields of this part.

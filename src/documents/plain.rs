@@ -7,8 +7,8 @@
 //! dictionary: values a, null    ─▶  a dictionary whose keys are null
 //! ```
 //!
-//! Parquet has no unions and no such intervals, and readers of dictionaries look at the keys for nulls. This holds at any
-//! depth. Structures and lists of a union are JSON. Columns that nobody wants are left out. Time is linear in the
+//! Parquet has no unions and no such intervals, and readers of dictionaries look at the keys for nulls. This holds at
+//! any depth. Structures and lists of a union are JSON. Columns that nobody wants are left out. Time is linear in the
 //! values; a union must have less than 2 GiB of text in a batch.
 
 use std::collections::HashMap;

@@ -28,6 +28,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tadoc::build::{
     CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, RemoteBuilder, usual_blocks_at_once,
 };
+use tadoc::error::contain_panics;
 use tadoc_documents as documents;
 use tadoc_documents::{ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display};
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
@@ -107,7 +108,7 @@ impl Job {
             let mut columns = Columns::for_documents(&division.documents);
             let sink = &mut Sender { batches: sender, filter };
             let read = documents::read(&inputs, &division, read, &archives, &mut columns, sink)?;
-            Ok((read, columns.into_parquet()?))
+            Ok((read, contain_panics("storing columns", || columns.into_parquet())??))
         };
         // Values of documents may be deep.
         let reader = thread::Builder::new().stack_size(STACK_BYTES).spawn(reading);

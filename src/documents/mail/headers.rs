@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! iso-8859-1, gb2312            the crate mail-parser       'UTF-8', "big5"      without the quotes
-//! utf8, windows-31j, ms949      the crate encoding_rs       eucgb2312_cn, cp437  the tables here
+//! utf8, windows-31j, ms949      the crate encoding_rs       eucgb2312_cn, cp850  the tables here
 //! utf-7, unicode-1-1-utf-7      here ([`utf7`])
 //! us-ascii                      UTF-8 if the bytes are, or else Windows-1252
 //! none, unknown-8bit            as us-ascii: RFC 2045, 5.2, and RFC 1428

@@ -19,9 +19,9 @@
 //!
 //! Sources: RFC 2045 to 2049, above all RFC 2046, 5.1.4 and 5.2.1, RFC 2387 and RFC 2183, and what mail readers do. The
 //! message is [divided](parts), the parts that a reader sees ([`views`]) are [decoded](transfer), broken lines are
-//! [joined](flowed), and pages become text as any other ([`html`]). A multipart that is cut is read to its end, and the body of one without a boundary is text
-//! as it stands there. A message in an encoding is divided on its own, at most [`MAX_LEVELS`] inside each other. Time
-//! is linear in the bytes. The message is in memory, and so are its texts.
+//! [joined](flowed), and pages become text as any other ([`html`]). A multipart that is cut is read to its end, and the
+//! body of one without a boundary is text as it stands there. A message in an encoding is divided on its own, at most
+//! [`MAX_LEVELS`] inside each other. Time is linear in the bytes. The message is in memory, and so are its texts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -7,7 +7,8 @@
 //! Groups nest, and each has properties that end with it: the character set of its font, and the number of bytes that
 //! stand behind `\u` for readers without Unicode. A group that begins with a destination is another part: tables of
 //! fonts and styles, pictures and codes of fields are left out; headers, footers, footnotes and comments follow the
-//! text. Of a text that is there in ANSI and in Unicode (`\upr`) the second one counts. Time is linear in the bytes. Groups lie at most [`MAX_DEPTH`] deep.
+//! text. Of a text that is there in ANSI and in Unicode (`\upr`) the second one counts. Time is linear in the bytes.
+//! Groups lie at most [`MAX_DEPTH`] deep.
 //!
 //! Source: Rich Text Format (RTF) Specification 1.9.1, Microsoft.
 

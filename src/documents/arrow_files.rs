@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader as _};
 use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::{Message, root_as_message};
 use parquet::arrow::ProjectionMask;
@@ -273,10 +273,10 @@ fn uuid_columns(schema: &SchemaDescriptor) -> HashSet<String> {
 
 /// Returns `schema` with a mark at the columns of these names, that they have UUIDs.
 fn with_uuids(schema: &Schema, names: &HashSet<String>) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| match names.contains(field.name()) {
-        true => Arc::new(plain::marked_uuid(field)),
-        false => Arc::clone(field),
-    });
+    let marked = |field: &FieldRef| {
+        if names.contains(field.name()) { Arc::new(plain::marked_uuid(field)) } else { Arc::clone(field) }
+    };
+    let fields = schema.fields().iter().map(marked);
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 

@@ -119,7 +119,7 @@ impl Archives<'_> {
             };
             let packed_bytes = packed.compressed_size().min(file_bytes);
             let name = name(&packed, &listed.from_unix);
-            self.zip_member(packed, &name, input, &counters, &budget, depth, visit)?;
+            self.zip_member(Named { packed, name }, input, &counters, &budget, depth, visit)?;
             budget.add_disk_bytes(packed_bytes);
         }
         Ok(())
@@ -166,15 +166,14 @@ impl Archives<'_> {
         let mut bytes = BufReader::new(file);
         while let Ok(Some(packed)) = read_zipfile_from_stream(&mut bytes) {
             let name = name(&packed, &HashSet::new());
-            self.zip_member(packed, &name, input, counters, budget, depth, visit)?;
+            self.zip_member(Named { packed, name }, input, counters, budget, depth, visit)?;
         }
         Ok(())
     }
 
     fn zip_member(
         &mut self,
-        packed: ZipFile<'_, impl Read>,
-        name: &str,
+        Named { packed, name }: Named<'_, impl Read>,
         input: &Input,
         counters: &Counters,
         budget: &Budget,
@@ -190,7 +189,7 @@ impl Archives<'_> {
         }
         let len_bytes = packed.size();
         let changed = changed(&packed);
-        let Some(member) = self.member(input, name, len_bytes, changed, budget)? else {
+        let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
             return Ok(());
         };
         let bytes = limited(Box::new(MemberBytes(packed)), counters, budget);
@@ -198,6 +197,12 @@ impl Archives<'_> {
             .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
         budget.faults.pass(&member, outcome)
     }
+}
+
+/// A member with its name.
+struct Named<'p, R: Read> {
+    packed: ZipFile<'p, R>,
+    name: String,
 }
 
 /// Returns true if `file` begins with a member of a zip file.

@@ -15,10 +15,11 @@ use crate::charset::Charset;
 use crate::decoders::is_at_end;
 use crate::failure::{Failure, Faults, Outcome};
 use crate::inputs::Input;
-use crate::log_lines::{JoinedParts, Mended, WithoutColours};
+use crate::log_lines::{JoinedParts, Mended};
 use crate::open::{Counts, Opened};
 use crate::options::ReadOptions;
 use crate::remarks::{Judged, Tally, Undecoded, Unsearchable};
+use crate::terminal_codes::WithoutColours;
 use crate::{display, log_lines, remarks};
 
 /// Maximum bytes of text in a batch.

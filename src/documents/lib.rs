@@ -96,6 +96,7 @@ pub mod pattern;
 mod plain;
 mod remarks;
 mod rows;
+mod terminal_codes;
 mod timestamps;
 #[cfg(feature = "warc")]
 mod warc;

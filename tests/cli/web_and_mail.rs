@@ -42,7 +42,7 @@ fn responses_of_a_crawl_are_documents() {
         folder.table_rows("c.tadoc", sql),
         [
             "http://a.example/1,response,text/html,16".to_owned(),
-            "http://a.example/2,response,NULL,3".to_owned(),
+            "http://a.example/2,response,,3".to_owned(),
             "http://a.example/3,resource,text/plain,0".to_owned(),
             "http://a.example/4,conversion,text/plain,5242880".to_owned(),
         ]

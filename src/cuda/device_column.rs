@@ -92,12 +92,7 @@ impl DeviceColumn {
     ///
     /// [`GpuError::Driver`].
     pub fn fill(&self, byte: u8) -> Result<(), GpuError> {
-        let filling = self.device.fault("filling device memory");
-        self.device.context().bind_to_thread().map_err(&filling)?;
-        let at = self.output.address();
-        let stream = self.output.stream().cu_stream();
-        // SAFETY: the allocation has this length and lives until the work on its stream is done.
-        unsafe { result::memset_d8_async(at, byte, self.output.len_bytes(), stream) }.map_err(filling)
+        self.output.fill(byte)
     }
 
     /// Copies the rows to host memory.

@@ -227,16 +227,8 @@ impl DistinctRows {
     fn slots(&self, num_slots: u64, what: &'static str, byte: u8) -> Result<DeviceMemory, GpuError> {
         let len_bytes = usize::try_from(num_slots * SLOT_BYTES).unwrap_or(usize::MAX);
         let slots = DeviceMemory::new(self.device.budget(), &self.stream, what, len_bytes)?;
-        self.fill(&slots, byte)?;
+        slots.fill(byte)?;
         Ok(slots)
-    }
-
-    fn fill(&self, memory: &DeviceMemory, byte: u8) -> Result<(), GpuError> {
-        let filling = self.device.fault("filling device memory");
-        self.device.context().bind_to_thread().map_err(&filling)?;
-        let (at, len_bytes) = (memory.address(), memory.len_bytes());
-        // SAFETY: the allocation has this length, and all work on it is in the order of its stream.
-        unsafe { result::memset_d8_async(at, byte, len_bytes, self.stream.cu_stream()) }.map_err(filling)
     }
 
     /// Moves the slots of `from`, and their counts, to a table of `num_slots` slots.
@@ -370,7 +362,7 @@ impl DistinctRows {
         let kernel = module.kernel("gsst_distinct_bins")?;
         let len_bytes = NUM_BINS * size_of::<u64>();
         let bins = DeviceMemory::new(self.device.budget(), &self.stream, "bins of counts", len_bytes)?;
-        self.fill(&bins, 0)?;
+        bins.fill(0)?;
         let (counts, to) = (address(self.counts.as_ref()), bins.address());
         let mut launch = self.stream.launch_builder(&kernel);
         launch.arg(&counts).arg(&self.num_slots).arg(&to);

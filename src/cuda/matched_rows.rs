@@ -112,7 +112,7 @@ impl PendingMatches {
     ///
     /// # Errors
     ///
-    /// Those of [`PendingMatches::wait`]; [`GpuError::Mismatch`] if the text was not requested;
+    /// The errors of [`PendingMatches::wait`]; [`GpuError::Mismatch`] if the text was not requested;
     /// [`GpuError::OutOfMemory`].
     pub fn wait_on_device(self) -> Result<DeviceColumn, GpuError> {
         let column = self.totals().and_then(|totals| self.column(totals?));

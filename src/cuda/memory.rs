@@ -279,6 +279,19 @@ impl DeviceMemory {
         self.at
     }
 
+    /// Sets all bytes to one value, in the order of its stream.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub(super) fn fill(&self, byte: u8) -> Result<(), GpuError> {
+        let context = self.stream.context();
+        let filling = error::fault(context.ordinal(), "filling device memory");
+        context.bind_to_thread().map_err(&filling)?;
+        // SAFETY: the allocation has this length and lives until the work on its stream is done.
+        unsafe { result::memset_d8_async(self.at, byte, self.len_bytes, self.stream.cu_stream()) }.map_err(filling)
+    }
+
     pub(super) fn len_bytes(&self) -> usize {
         self.len_bytes
     }

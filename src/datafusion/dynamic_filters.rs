@@ -26,7 +26,7 @@ use datafusion::physical_plan::PhysicalExpr;
 /// # Errors
 /// The errors of the expression.
 pub(crate) fn passing(filter: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
-    if !batch.columns().iter().any(has_zero) || !is_dynamic(filter) {
+    if !is_dynamic(filter) || !batch.columns().iter().any(has_zero) {
         return evaluate(filter, batch);
     }
     let with_plus = with_columns(batch, |column| Ok(normalize_float_zero(column)))?;

@@ -30,7 +30,7 @@ use crate::corpora::CorpusCache;
 use crate::depth::functions_of_types;
 use crate::equal_names::guard_equal_names;
 use crate::functions::{AtWorker, Home, TadocFunction, functions_of_plans, scalar_functions};
-use crate::gsst::{CountDistinctOnDevice, FrequentRowsOnDevice, GsstFormatFactory};
+use crate::gsst::{GsstFormatFactory, RowsOnDevice};
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::DeviceSession;
@@ -183,8 +183,7 @@ fn add_rules(builder: &mut SessionStateBuilder, sandbox: Option<Sandbox>) {
     rules.push(Arc::new(DeclaredValues));
     rules.push(Arc::new(NameParquetFiles));
     rules.push(Arc::new(WholeFiles));
-    rules.push(Arc::new(CountDistinctOnDevice));
-    rules.push(Arc::new(FrequentRowsOnDevice));
+    rules.push(Arc::new(RowsOnDevice));
 }
 
 /// Everything that this crate adds to a session; see the module's description.

@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    fn of(array: ArrayRef) -> Field {
+    fn field_for(array: ArrayRef) -> Field {
         Field::new("v", array.data_type().clone(), true)
     }
 
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(printed(of(Arc::clone(&array)), Arc::clone(&array)), some(&[&hex, "NULL"]));
         let text = "01112131-4151-6171-8191-a1b1c1d1e1f1";
         for (key, value) in UUID_MARKS {
-            let field = of(Arc::clone(&array)).with_metadata([(key.to_owned(), value.to_owned())].into());
+            let field = field_for(Arc::clone(&array)).with_metadata([(key.to_owned(), value.to_owned())].into());
             assert_eq!(printed(field, Arc::clone(&array)), some(&[text, "NULL"]), "{key}");
         }
         let interval = IntervalMonthDayNano::new(1, 2, 3);
@@ -323,7 +323,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
         let array: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, texts));
         assert_eq!(array.null_count(), 1);
-        let field = of(Arc::clone(&array));
+        let field = field_for(Arc::clone(&array));
         assert_eq!(printed(field, array), some(&["a", "NULL", "NULL", "a"]));
     }
 

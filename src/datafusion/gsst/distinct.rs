@@ -1,4 +1,4 @@
-//! `count(DISTINCT column)` of a GSST column on a device: the optimizer rule, and the plan node.
+//! `count(DISTINCT column)` of a GSST column on a device: the plan node.
 //!
 //! ```text
 //! TadocDistinctCountExec: column=c, device=gpu: …   one number, from the table of rows on the device
@@ -15,43 +15,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use super::comparing::{ComparedColumn, ComparedRows, has_one_key, input_of_aggregate};
 use crate::plan_methods::passing_methods;
-
-/// Optimizer rule that puts [`DistinctCountExec`] above counts of the different rows of a GSST column.
-#[derive(Debug, Default)]
-pub(crate) struct CountDistinctOnDevice;
-
-impl PhysicalOptimizerRule for CountDistinctOnDevice {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let counted = |node: Arc<dyn ExecutionPlan>| {
-            Ok(match DistinctCountExec::over(&node) {
-                Some(exec) => Transformed::yes(Arc::new(exec) as _),
-                None => Transformed::no(node),
-            })
-        };
-        plan.transform_up(counted).data()
-    }
-
-    fn name(&self) -> &str {
-        "tadoc_count_distinct_on_device"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
 
 /// Plan node with the number of different rows of a GSST column that are not null. See the module's description.
 #[derive(Debug, Clone)]
@@ -63,7 +36,7 @@ pub(crate) struct DistinctCountExec {
 
 impl DistinctCountExec {
     /// Builds the node over `count` if that counts the different rows of a GSST column, and there may be a device.
-    fn over(count: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn over(count: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let groups = input_of_aggregate(count, counts_one_column)?;
         let scan = input_of_aggregate(groups, |aggregate| has_one_key(aggregate) && aggregate.aggr_expr().is_empty())?;
         Some(Self { input: Arc::clone(count), column: ComparedColumn::scanned_by(scan)? })

@@ -1,4 +1,4 @@
-//! The most frequent rows of a GSST column, counted on a device: the optimizer rule, and the plan node.
+//! The most frequent rows of a GSST column, counted on a device: the plan node.
 //!
 //! ```text
 //! SELECT c, count(*) AS n FROM t GROUP BY c ORDER BY n DESC LIMIT 10
@@ -24,13 +24,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::MetricsSet;
@@ -48,30 +45,6 @@ use crate::plan_methods::passing_methods;
 /// Place of the count in the rows of the groups, behind their key.
 const COUNT_IDX: usize = 1;
 
-/// Optimizer rule that puts [`FrequentRowsExec`] above sorts of the counts of a GSST column.
-#[derive(Debug, Default)]
-pub(crate) struct FrequentRowsOnDevice;
-
-impl PhysicalOptimizerRule for FrequentRowsOnDevice {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let counted = |node: Arc<dyn ExecutionPlan>| {
-            Ok(match FrequentRowsExec::over(&node) {
-                Some(exec) => Transformed::yes(Arc::new(exec) as _),
-                None => Transformed::no(node),
-            })
-        };
-        plan.transform_up(counted).data()
-    }
-
-    fn name(&self) -> &str {
-        "tadoc_frequent_rows_on_device"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
 /// Plan node with the most frequent rows of a GSST column. See the module's description.
 #[derive(Debug, Clone)]
 pub(crate) struct FrequentRowsExec {
@@ -85,7 +58,7 @@ pub(crate) struct FrequentRowsExec {
 
 impl FrequentRowsExec {
     /// Builds the node over `top` if that sorts the groups of a GSST column by their counts, and there may be a device.
-    fn over(top: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn over(top: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let sort = sort_of_all(top)?;
         let num_rows = sort.fetch()?;
         let first = sort.expr().first();

@@ -28,11 +28,9 @@ mod frequent;
 mod sink;
 mod source;
 
-pub(crate) use distinct::CountDistinctOnDevice;
 pub(crate) use fetch::ReadBuffers;
 pub use footers::{ColumnFacts, FileFacts};
 pub(crate) use footers::{PlainFiles, footer_with_text, statistics, table_schema};
-pub(crate) use frequent::FrequentRowsOnDevice;
 pub use source::{GsstSource, PlannedFiles};
 
 use std::collections::HashMap;
@@ -41,7 +39,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{GetExt, Statistics, internal_datafusion_err, not_impl_err};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource};
@@ -51,6 +51,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 use gsst::CodeWidth;
@@ -58,7 +59,9 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::corpora::location::object_store;
 use crate::depth::check_type_depth;
+use crate::gsst::distinct::DistinctCountExec;
 use crate::gsst::footers::read_footer;
+use crate::gsst::frequent::FrequentRowsExec;
 use crate::gsst::sink::GsstSink;
 use crate::gsst::source::Settings;
 use crate::options::TadocOptions;
@@ -264,6 +267,34 @@ impl FileFormat for GsstFormat {
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         Arc::new(GsstSource::new(table_schema))
+    }
+}
+
+/// Optimizer rule that compares rows of a GSST column on a device: it puts [`DistinctCountExec`] above counts of
+/// different rows, and [`FrequentRowsExec`] above sorts of their counts.
+#[derive(Debug, Default)]
+pub(crate) struct RowsOnDevice;
+
+impl PhysicalOptimizerRule for RowsOnDevice {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let compared = |node: Arc<dyn ExecutionPlan>| {
+            if let Some(exec) = DistinctCountExec::over(&node) {
+                return Ok(Transformed::yes(Arc::new(exec) as _));
+            }
+            Ok(match FrequentRowsExec::over(&node) {
+                Some(exec) => Transformed::yes(Arc::new(exec) as _),
+                None => Transformed::no(node),
+            })
+        };
+        plan.transform_up(compared).data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_rows_on_device"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
     }
 }
 

@@ -72,9 +72,9 @@ pub const VIEW_BYTES: f64 = 16.0;
 /// linearly.
 pub const SPARSE_SELECTIVITY: f64 = 0.2;
 
-/// Rows that a core compares in a second, if few of them differ. Many different rows take longer: with 16 cores, 7
-/// values took 10 ns of a core for each row, 15.8 million values 200 ns and more (benches/results/2026-12-01-h200.md). A
-/// device takes 0.1 ns, which the model leaves out.
+/// Rows that a core compares in a second, if few of them differ: the highest rate that was measured
+/// (benches/results/2026-12-01-h200.md). Many different rows take longer. The time of a device, a hundredth of this, is
+/// left out.
 const COMPARED_ROWS_PER_S: f64 = 1e8;
 
 const BYTES_PER_GB: f64 = 1e9;

@@ -283,21 +283,21 @@ mod tests {
     fn unions_are_texts_at_any_depth() {
         let array = union();
         let expected = some(&["1", "x", "{\"n\":7}", "NULL", ""]);
-        assert_eq!(printed(of(Arc::clone(&array)), Arc::clone(&array)), expected);
-        assert_eq!(printed(of(Arc::clone(&array)), array.slice(1, 3)), expected[1..4]);
+        assert_eq!(printed(field_for(Arc::clone(&array)), Arc::clone(&array)), expected);
+        assert_eq!(printed(field_for(Arc::clone(&array)), array.slice(1, 3)), expected[1..4]);
         let item = Arc::new(Field::new("item", array.data_type().clone(), true));
         let offsets = OffsetBuffer::new(ScalarBuffer::from(vec![0, 2, 2, 5]));
         let list: ArrayRef = Arc::new(ListArray::new(Arc::clone(&item), offsets, Arc::clone(&array), None));
         let expected = some(&["[1, x]", "[]", "[{\"n\":7}, , ]"]);
-        assert_eq!(printed(of(Arc::clone(&list)), Arc::clone(&list)), expected);
+        assert_eq!(printed(field_for(Arc::clone(&list)), Arc::clone(&list)), expected);
         let object: ArrayRef = Arc::new(StructArray::from(vec![(item, array)]));
-        assert_eq!(printed(of(Arc::clone(&object)), object)[1], Some("{item: x}".to_owned()));
+        assert_eq!(printed(field_for(Arc::clone(&object)), object)[1], Some("{item: x}".to_owned()));
         // A union in the list of a union is a text in JSON.
         let fields = UnionFields::try_new([5i8], [Field::new("l", list.data_type().clone(), true)]).unwrap();
         let outer = UnionArray::try_new(fields, ScalarBuffer::from(vec![5i8; 3]), None, vec![list]).unwrap();
         let outer: ArrayRef = Arc::new(outer);
         let expected = some(&["[\"1\",\"x\"]", "[]", "[\"{\\\"n\\\":7}\",null,\"\"]"]);
-        assert_eq!(printed(of(Arc::clone(&outer)), outer), expected);
+        assert_eq!(printed(field_for(Arc::clone(&outer)), outer), expected);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         let array = FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(bytes), None].into_iter(), 16);
         let array: ArrayRef = Arc::new(array.unwrap());
         let hex = "011121314151617181 91a1b1c1d1e1f1".replace(' ', "");
-        assert_eq!(printed(of(Arc::clone(&array)), Arc::clone(&array)), some(&[&hex, "NULL"]));
+        assert_eq!(printed(field_for(Arc::clone(&array)), Arc::clone(&array)), some(&[&hex, "NULL"]));
         let text = "01112131-4151-6171-8191-a1b1c1d1e1f1";
         for (key, value) in UUID_MARKS {
             let field = field_for(Arc::clone(&array)).with_metadata([(key.to_owned(), value.to_owned())].into());
@@ -314,7 +314,7 @@ mod tests {
         }
         let interval = IntervalMonthDayNano::new(1, 2, 3);
         let array: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![Some(interval), None]));
-        assert_eq!(printed(of(Arc::clone(&array)), array), some(&["1 mons 2 days 0.000000003 secs", "NULL"]));
+        assert_eq!(printed(field_for(Arc::clone(&array)), array), some(&["1 mons 2 days 0.000000003 secs", "NULL"]));
     }
 
     #[test]
